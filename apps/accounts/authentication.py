@@ -1,0 +1,84 @@
+"""How the API knows who is asking: a Bearer token, or the session of a signed-in page."""
+
+import hashlib
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.utils.timezone import now
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
+
+from apps.accounts.membership import current_membership
+from apps.accounts.models import ApiToken, Membership, User
+
+if TYPE_CHECKING:
+    from apps.common.api import (
+        MemberView,
+    )  # DRF loads this module while its own views are half imported
+
+
+def digest_of(secret: str) -> str:
+    """What is stored of a secret. Tokens are 32 random bytes, so one fast hash is enough: there is nothing to guess."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class BearerTokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer rt_…`; `request.auth` is the token, `request.member` its membership."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        scheme, _, secret = get_authorization_header(request).decode("latin-1").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        token = (
+            ApiToken.objects.usable()
+            .select_related("membership__user", "membership__workspace")
+            .filter(digest=digest_of(secret.strip()), membership__user__is_active=True)
+            .first()
+        )
+        if token is None:
+            raise AuthenticationFailed(
+                "This token is unknown, revoked or expired. Make a new one under Settings, API tokens."
+            )
+        if token.last_used_at is None or now() - token.last_used_at > timedelta(minutes=1):
+            ApiToken.objects.filter(pk=token.pk).update(last_used_at=now())
+        return token.membership.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def member_of(request: Request) -> Membership | None:
+    """The membership behind an API request: the token's own, else the session's current one."""
+    if isinstance(request.auth, ApiToken):
+        return request.auth.membership
+    if request.user is None:
+        return None
+    return current_membership(request.user, request.session)
+
+
+class IsMember(BasePermission):
+    """Lets members in and puts `member` on the view; what they see is up to the querysets."""
+
+    message = "This account is in no workspace. Ask an owner for an invitation."
+
+    def has_permission(self, request: Request, view: "MemberView") -> bool:  # type: ignore[override]  # every view of ours is one
+        member = member_of(request)
+        if member is None:
+            return False
+        view.member = member
+        return True
+
+
+class MemberRateThrottle(SimpleRateThrottle):
+    """Requests a minute for one token or one person; 429 carries Retry-After."""
+
+    scope = "member"
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        if isinstance(request.auth, ApiToken):
+            return f"throttle:token:{request.auth.pk}"
+        who = request.user.pk if request.user else self.get_ident(request)
+        return f"throttle:user:{who}"

@@ -1,0 +1,40 @@
+"""Puts the current membership on requests (read when somebody asks, and once) and on websocket connections."""
+
+from collections.abc import Callable
+from typing import Any
+
+from channels.db import database_sync_to_async
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.functional import SimpleLazyObject
+
+from apps.accounts.membership import current_membership
+from apps.accounts.models import Membership
+
+
+class CurrentMembershipMiddleware:
+    """Sets `request.member`. Touching it without a membership is a 404: there is nothing to see."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        request.member = SimpleLazyObject(lambda: _member(request))  # type: ignore[attr-defined]  # see apps.common.http
+        return self.get_response(request)
+
+
+def _member(request: HttpRequest) -> Membership:
+    member = current_membership(request.user, request.session)
+    if member is None:
+        raise Http404("You are in no workspace. Ask an owner for an invitation.")
+    return member
+
+
+class MemberOnSocket:
+    """ASGI: sets `scope["member"]`, the current membership or None. Goes inside AuthMiddlewareStack."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        member = await database_sync_to_async(current_membership)(scope["user"], scope["session"])
+        await self.inner({**scope, "member": member}, receive, send)

@@ -1,0 +1,206 @@
+"""People, the workspaces they share, and what they may do there."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self, TypeVar
+from uuid import UUID
+
+from django.contrib.auth.base_user import BaseUserManager
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models.functions import Lower, Now
+from django.utils.timezone import now
+
+from apps.common.ids import new_id
+
+M = TypeVar("M", bound=models.Model, covariant=True)
+
+
+class Role(models.IntegerChoices):
+    """What a member may do; each role may do all that the ones before it may."""
+
+    ANNOTATOR = 1, "Annotator"
+    REVIEWER = 2, "Reviewer"
+    RESEARCHER = 3, "Researcher"
+    OWNER = 4, "Owner"
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, *, email: str, password: str | None = None, **fields: Any) -> User:
+        """A person who signs in by e-mail address; without a password they cannot sign in yet."""
+        user = self.model(email=self.normalize_email(email), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, *, email: str, password: str | None = None, **fields: Any) -> User:
+        """For `manage.py createsuperuser`."""
+        return self.create_user(email=email, password=password, is_staff=True, is_superuser=True, **fields)
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email__iexact=username)
+
+
+class User(AbstractUser):
+    """A person. They sign in with their e-mail address, in any spelling of its case."""
+
+    username = None  # type: ignore[assignment]  # replaced by email
+    first_name = None  # type: ignore[assignment]  # names are one field: not everyone has two
+    last_name = None  # type: ignore[assignment]
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=100)
+    preferences = models.JSONField(default=dict, blank=True, help_text="Theme and remapped keys.")
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = ["name"]
+    objects = UserManager()  # type: ignore[misc,assignment]  # AbstractUser declares a manager for usernames
+
+    class Meta:
+        constraints = [UniqueConstraint(Lower("email"), name="one_user_per_email_in_any_case")]
+
+    def __str__(self) -> str:
+        return self.name or self.email
+
+    def get_full_name(self) -> str:
+        return self.name
+
+    def get_short_name(self) -> str:
+        return self.name
+
+
+class Workspace(models.Model):
+    """A team's trajectories, queues, datasets, runs and policies. Nothing crosses its border."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=100)
+    slug = models.SlugField(max_length=100, unique=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class WorkspaceQuerySet(models.QuerySet[M]):
+    """Rows of one workspace. `visible_to` is the whole of access control: views start from it."""
+
+    def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
+        """What this member may see; nothing at all below the model's `visible_from` role (or `at_least`)."""
+        needed: Role = at_least or getattr(self.model, "visible_from", Role.RESEARCHER)
+        if member.role < needed:
+            return self.none()
+        return self.filter(workspace=member.workspace_id)
+
+
+class WorkspaceModel(models.Model):
+    """Something that belongs to a workspace."""
+
+    visible_from: ClassVar[Role] = Role.RESEARCHER
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects: ClassVar[models.Manager[Any]]
+
+    class Meta:
+        abstract = True
+
+
+class Membership(models.Model):
+    """A person's place in a workspace."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
+    role = models.PositiveSmallIntegerField(choices=Role.choices)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["user", "workspace"], name="one_membership_per_workspace"),
+            CheckConstraint(condition=Q(role__in=Role.values), name="membership_role_is_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.get_role_display()})"
+
+    @property
+    def is_annotator_only(self) -> bool:
+        return self.role < Role.REVIEWER
+
+    @property
+    def is_reviewer(self) -> bool:
+        return self.role >= Role.REVIEWER
+
+    @property
+    def is_researcher(self) -> bool:
+        return self.role >= Role.RESEARCHER
+
+    @property
+    def is_owner(self) -> bool:
+        return self.role >= Role.OWNER
+
+
+class InvitationQuerySet(WorkspaceQuerySet["Invitation"]):
+    def open(self) -> Self:
+        return self.filter(accepted_at=None, revoked_at=None, expires_at__gt=now())
+
+
+class Invitation(WorkspaceModel):
+    """An offer of membership. Its link holds a secret that is shown once and stored hashed."""
+
+    visible_from = Role.OWNER
+
+    email = models.EmailField()
+    role = models.PositiveSmallIntegerField(choices=Role.choices)
+    digest = models.CharField(max_length=64, unique=True)
+    invited_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    objects = InvitationQuerySet.as_manager()
+
+
+class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
+    def usable(self) -> Self:
+        """Not revoked and not expired."""
+        return self.filter(revoked_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now()))
+
+
+class ApiToken(models.Model):
+    """A key to the API with its owner's role in one workspace. Only its SHA-256 is stored; the prefix tells tokens apart."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    objects = ApiTokenQuerySet.as_manager()
+
+
+class AuditEntry(WorkspaceModel):
+    """Who did what, when. Written by the functions that do it, in the same transaction; never changed."""
+
+    visible_from = Role.OWNER
+
+    actor = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    action = models.CharField(max_length=60)
+    subject = models.CharField(max_length=200, help_text="What it was done to, in words.")
+    subject_id = models.CharField(max_length=60, blank=True)
+    detail = models.JSONField(default=dict)
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["workspace", "-id"], name="audit_newest")]
+
+
+def subject_id(thing: models.Model | UUID | None) -> str:
+    """The text form of an identifier for `AuditEntry.subject_id`."""
+    return "" if thing is None else str(thing.pk if isinstance(thing, models.Model) else thing)

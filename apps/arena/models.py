@@ -1,0 +1,52 @@
+"""Blind comparisons between two policies."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import CheckConstraint, F, Index, Q
+
+from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
+from apps.annotation.models import Queue
+from apps.policies.models import Policy
+from apps.trajectories.models import RolloutBatch
+
+
+class Experiment(WorkspaceModel):
+    """Two policies attempt the same held-out tasks; people who do not know which is which compare the runs.
+
+    The stopping rule is fixed when the experiment starts: peeking at a moving interval would make it dishonest.
+    """
+
+    class State(models.TextChoices):
+        ROLLING_OUT = "rolling_out", "Rolling out"
+        LABELLING = "labelling", "Being labelled"
+        STOPPED = "stopped", "Decided"
+        FAILED = "failed", "Failed"
+
+    name = models.CharField(max_length=200)
+    environment = models.CharField(max_length=100)
+    policy_a = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
+    policy_b = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
+    rollouts_a = models.ForeignKey(RolloutBatch, on_delete=models.PROTECT, null=True, related_name="+")
+    rollouts_b = models.ForeignKey(RolloutBatch, on_delete=models.PROTECT, null=True, related_name="+")
+    queue = models.OneToOneField(Queue, on_delete=models.PROTECT, null=True, related_name="experiment")
+    plan = models.JSONField(default=dict, help_text="Tasks, samples a task, seed, stopping rule.")
+    state = models.CharField(max_length=12, choices=State.choices, default=State.ROLLING_OUT)
+    verdict = models.JSONField(default=dict, help_text="The figures at the moment it stopped.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    error = models.TextField(blank=True)
+    stopped_at = models.DateTimeField(null=True)
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            CheckConstraint(
+                condition=~Q(policy_a=F("policy_b")),
+                name="an_experiment_needs_two_policies",
+            )
+        ]
+        indexes = [Index(fields=["workspace", "-id"], name="experiment_newest")]
+
+    def __str__(self) -> str:
+        return self.name

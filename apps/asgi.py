@@ -1,0 +1,23 @@
+"""What uvicorn serves: pages and API over HTTP, live partials over websockets."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
+
+from django.core.asgi import get_asgi_application
+
+pages = get_asgi_application()  # first: it loads the apps that the imports below need
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import AllowedHostsOriginValidator
+
+from apps.accounts.middleware import MemberOnSocket
+from apps.routing import websocket_urlpatterns
+
+application = ProtocolTypeRouter(
+    {
+        "http": pages,
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns)))),
+    }
+)

@@ -1,0 +1,49 @@
+"""Live pages: rendered partials sent to everyone who watches a thing.
+
+A group is named `<noun>.<id>`. Senders render the same partial that the page includes; `static/js/live.js` swaps it in by
+its id. Nothing is remembered: a page that reconnects fetches its state again.
+"""
+
+from typing import TYPE_CHECKING
+
+from asgiref.sync import async_to_sync
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.layers import get_channel_layer
+
+if TYPE_CHECKING:
+    from apps.accounts.models import Membership
+
+
+def send(group: str, html: str) -> None:
+    """Send a rendered partial (its root element carries an id) to everyone who watches `group`."""
+    layer = get_channel_layer()
+    assert layer is not None, "CHANNEL_LAYERS is always configured"
+    async_to_sync(layer.group_send)(group, {"type": "partial", "html": html})
+
+
+class LiveConsumer(AsyncWebsocketConsumer):
+    """Joins one group, if the visitor may see its subject. Subclasses say which group that is."""
+
+    group: str | None = None
+
+    def find_group(self, member: "Membership") -> str | None:
+        """The group for this connection, or None where `member` may not see its subject. Runs in a thread."""
+        raise LookupError(f"{type(self).__name__} does not say which group it serves.")
+
+    async def connect(self) -> None:
+        member = self.scope["member"]
+        self.group = await database_sync_to_async(self.find_group)(member) if member else None
+        if self.group is None:
+            await self.close(code=4404)
+            return
+        await self.channel_layer.group_add(self.group, self.channel_name)
+        await self.accept()
+
+    async def disconnect(self, code: int) -> None:
+        if self.group:
+            await self.channel_layer.group_discard(self.group, self.channel_name)
+
+    async def partial(self, event: dict[str, str]) -> None:
+        """Handles `send`."""
+        await self.send(text_data=event["html"])

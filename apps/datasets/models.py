@@ -1,0 +1,111 @@
+"""Datasets and their frozen versions."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from apps.accounts.models import User, Workspace, WorkspaceModel, WorkspaceQuerySet
+from apps.annotation.models import Preference
+from apps.trajectories.models import Task
+
+
+class Split(models.TextChoices):
+    TRAIN = "train", "Train"
+    VALIDATION = "validation", "Validation"
+    TEST = "test", "Test"
+
+
+class TaskSplit(models.Model):
+    """The split a task is in. Written once, for ever: a model must never have trained on what it is tested on."""
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="split")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    split = models.CharField(max_length=10, choices=Split.choices)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(split__in=Split.values), name="split_is_known")]
+
+
+class Dataset(WorkspaceModel):
+    """A named series of versions."""
+
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["workspace", "name"], name="one_dataset_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class VersionQuerySet(WorkspaceQuerySet["Version"]):
+    def frozen(self) -> Self:
+        return self.filter(state=Version.State.FROZEN)
+
+
+class Version(WorkspaceModel):
+    """Judgements frozen into rows. Once frozen nothing about it changes, and `content_hash` proves it."""
+
+    class State(models.TextChoices):
+        FREEZING = "freezing", "Freezing"
+        FROZEN = "frozen", "Frozen"
+        FAILED = "failed", "Failed"
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    row_type = models.CharField(max_length=20, default="preference")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.FREEZING)
+    recipe = models.JSONField(
+        default=dict,
+        help_text="Queues, rules for ties and disagreements, split shares, seed.",
+    )
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    row_counts = models.JSONField(default=dict, help_text="Rows in each split.")
+    rows_done = models.PositiveIntegerField(default=0)
+    rows_expected = models.PositiveIntegerField(default=0)
+    content_hash = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="SHA-256 over the rows, in order, of all splits.",
+    )
+    files = models.JSONField(default=dict, help_text="Per split: storage name, bytes, sha256.")
+    card = models.JSONField(default=dict, help_text="What is in it, from whom, how much they agree.")
+    error = models.TextField(blank=True)
+    leased_until = models.DateTimeField(null=True)
+    frozen_at = models.DateTimeField(null=True)
+
+    objects = VersionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["dataset", "number"], name="one_version_per_number"),
+            CheckConstraint(
+                condition=~Q(state="frozen") | (Q(frozen_at__isnull=False) & ~Q(content_hash="")),
+                name="frozen_version_has_its_hash",
+            ),
+        ]
+        indexes = [Index(fields=["workspace", "-id"], name="version_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.dataset} v{self.number}"
+
+
+class VersionPreference(models.Model):
+    """Which judgement went into which row of which version: the arrow back from a policy to a person."""
+
+    version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="sources")
+    preference = models.ForeignKey(Preference, on_delete=models.PROTECT, related_name="used_in")
+    split = models.CharField(max_length=10, choices=Split.choices)
+    row = models.PositiveIntegerField(help_text="Row number within the split, from 0.")
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["version", "preference"], name="one_use_per_version")]

@@ -1,0 +1,249 @@
+"""All settings. The environment decides; importing this file touches no disk and no network.
+
+RETRACE_ENV is development (the default), test or production. Production refuses to start without
+SECRET_KEY, ALLOWED_HOSTS and real services.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from apps.common.stack import paths
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+ENVIRONMENT = os.environ.get("RETRACE_ENV", "development")
+if ENVIRONMENT not in {"development", "test", "production"}:
+    raise ImproperlyConfigured(f"RETRACE_ENV is {ENVIRONMENT!r}; expected development, test or production.")
+PRODUCTION = ENVIRONMENT == "production"
+DEBUG = ENVIRONMENT == "development" and os.environ.get("DEBUG", "1") == "1"
+
+
+def _required(name: str, *, development: str) -> str:
+    value = os.environ.get(name, "" if PRODUCTION else development)
+    if not value:
+        raise ImproperlyConfigured(f"{name} is not set; production needs it. See compose.yaml for an example.")
+    return value
+
+
+def _list(name: str, *, default: str = "") -> list[str]:
+    return [part.strip() for part in os.environ.get(name, default).split(",") if part.strip()]
+
+
+# Identity ------------------------------------------------------------------------------------------------------------
+SECRET_KEY = _required("SECRET_KEY", development="development-only-key-that-production-refuses-to-use")
+ALLOWED_HOSTS = _list(
+    "ALLOWED_HOSTS",
+    default="" if PRODUCTION else "localhost,127.0.0.1,[::1],testserver",
+)
+if PRODUCTION and not ALLOWED_HOSTS:
+    raise ImproperlyConfigured("ALLOWED_HOSTS is not set; give the host names that people type, separated by commas.")
+CSRF_TRUSTED_ORIGINS = _list("CSRF_TRUSTED_ORIGINS")
+
+# Services: unset means the embedded ones that `make run` starts -----------------------------------------------------------
+STACK = paths.for_base(BASE_DIR)
+VAR = STACK.var
+DATABASE_URL = os.environ.get("DATABASE_URL") or STACK.database_url
+VALKEY_URL = os.environ.get("VALKEY_URL") or STACK.valkey_url
+if PRODUCTION and not (os.environ.get("DATABASE_URL") and os.environ.get("VALKEY_URL")):
+    raise ImproperlyConfigured(
+        "DATABASE_URL and VALKEY_URL must be set in production; the embedded services are for one machine."
+    )
+
+
+def _database(url: str) -> dict[str, Any]:
+    """Django's settings for postgresql://user:password@host:port/name; a socket folder may be given as ?host=/folder."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise ImproperlyConfigured(f"DATABASE_URL begins with {parts.scheme!r}; expected postgresql://…")
+    query = dict(parse_qsl(parts.query))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": query.pop("host", None) or parts.hostname or "",
+        "PORT": query.pop("port", None) or parts.port or "",
+        # Under ASGI a connection a request would be opened and closed each time; a pool keeps them.
+        "OPTIONS": {
+            **query,
+            "pool": {
+                "min_size": 1,
+                "max_size": int(os.environ.get("DATABASE_POOL", "8")),
+                "timeout": 15,
+            },
+        },
+        "CONN_HEALTH_CHECKS": True,
+        "TEST": {"NAME": os.environ.get("TEST_DATABASE_NAME")},
+    }
+
+
+DATABASES = {"default": _database(DATABASE_URL)}
+
+_valkey_channels = VALKEY_URL.replace("redis+socket://", "unix://")
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": _valkey_channels,
+        "KEY_PREFIX": "cache",
+    }
+}
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [{"address": _valkey_channels}], "prefix": "live"},
+    }
+}
+
+# What Django runs ------------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.postgres",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "channels",
+    "django_htmx",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "rest_framework",
+    "apps.common",
+    "apps.accounts",
+    "apps.policies",
+    "apps.trajectories",
+    "apps.annotation",
+    "apps.datasets",
+    "apps.training",
+    "apps.arena",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "apps.common.csp.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "apps.accounts.middleware.CurrentMembershipMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "apps.urls"
+ASGI_APPLICATION = "apps.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "apps.accounts.context.current_membership",
+            ],
+        },
+    }
+]
+AUTH_USER_MODEL = "accounts.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "accounts:sign_in"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "accounts:sign_in"
+
+# Safety ------------------------------------------------------------------------------------------------------------------
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
+SESSION_COOKIE_HTTPONLY = True
+SESSION_ENGINE = "django.contrib.sessions.backends.cached_db"
+SECURE_SSL_REDIRECT = PRODUCTION and os.environ.get("SECURE_SSL_REDIRECT", "1") == "1"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRODUCTION else None
+SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
+IMPORT_MAX_BYTES = int(os.environ.get("IMPORT_MAX_BYTES", str(4 * 1024**3)))
+
+# Files -------------------------------------------------------------------------------------------------------------------
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+_files: dict[str, Any] = {
+    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "OPTIONS": {"location": str(VAR / "files")},
+}
+if os.environ.get("S3_BUCKET"):
+    _files = {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {"bucket_name": os.environ["S3_BUCKET"]},
+    }
+STORAGES = {
+    "default": _files,
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = not PRODUCTION
+# Run folders hold checkpoints; GPU workers on several machines share them (a mounted disk).
+RUNS_DIR = Path(os.environ.get("RUNS_DIR", str(VAR / "runs")))
+
+# API ---------------------------------------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "apps.accounts.authentication.BearerTokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.IsMember"],
+    "DEFAULT_PAGINATION_CLASS": "apps.common.pages.ApiCursorPagination",
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_THROTTLE_CLASSES": ["apps.accounts.authentication.MemberRateThrottle"],
+    "DEFAULT_THROTTLE_RATES": {
+        "member": os.environ.get("API_RATE", "600/min"),
+        "anon": "30/min",
+    },
+    "DEFAULT_VERSIONING_CLASS": "rest_framework.versioning.NamespaceVersioning",
+    "PAGE_SIZE": 100,
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Retrace",
+    "VERSION": "1",
+    "DESCRIPTION": "Trajectories in, preference datasets out.",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+}
+
+# The rest ----------------------------------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL", "INFO")},
+    "loggers": {"django.request": {"level": "ERROR"}},
+}

@@ -1,0 +1,35 @@
+"""Every address. Pages by app; the API under /api/v1/."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+
+@login_not_required
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Says that this web process answers and reaches its database."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return HttpResponse("ok", content_type="text/plain")
+
+
+api: list[URLPattern | URLResolver] = []
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", healthz, name="healthz"),
+    path("api/v1/", include((api, "v1"))),
+    path(
+        "api/schema/",
+        login_not_required(SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[])),
+        name="schema",
+    ),
+    path(
+        "api/docs/",
+        login_not_required(
+            SpectacularSwaggerView.as_view(url_name="schema", authentication_classes=[], permission_classes=[])
+        ),
+        name="api_docs",
+    ),
+]

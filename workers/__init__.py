@@ -1,0 +1,1 @@
+"""Celery workers: the bridge between stored rows and the trainer."""

@@ -1,0 +1,58 @@
+"""The Celery application: queues, routes and the clock. Apps enqueue by name (`enqueue`), so they never import a task."""
+
+import os
+from typing import Any
+
+from celery import Celery
+from django.db import transaction
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
+
+
+def _broker_url() -> str:
+    from django.conf import settings
+
+    # Celery spells a unix socket redis+socket://…?virtual_host=0 where redis-py says unix://…?db=0.
+    url: str = settings.VALKEY_URL
+    if url.startswith("unix://"):
+        return url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=")
+    return url
+
+
+app = Celery("retrace")
+app.conf.update(
+    broker_url=_broker_url(),
+    task_ignore_result=True,  # outcomes live in Postgres, where pages read them
+    task_default_queue="default",
+    task_routes={"training.*": {"queue": "gpu"}, "rollouts.*": {"queue": "gpu"}},
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+    # A task not acknowledged within this time is given to another worker. Long runs renew a lease in Postgres and
+    # refuse the second delivery, so this only bounds how long a lost message stays lost.
+    broker_transport_options={
+        "visibility_timeout": 3600,
+        "global_keyprefix": "celery:",
+    },
+    imports=(
+        "workers.tasks.importing",
+        "workers.tasks.leases",
+        "workers.tasks.filling",
+        "workers.tasks.freezing",
+        "workers.tasks.training",
+        "workers.tasks.rollouts",
+        "workers.tasks.experiments",
+    ),
+    beat_schedule={
+        "expire-leases": {"task": "leases.expire", "schedule": 15.0},
+    },
+    beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/retrace-beat"),
+    timezone="UTC",
+)
+
+
+def enqueue(task: str, *args: Any) -> None:
+    """Send a task once the current transaction commits; at once where there is none."""
+    transaction.on_commit(lambda: app.send_task(task, args=args))
