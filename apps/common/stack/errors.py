@@ -1,0 +1,13 @@
+"""What can go wrong while the stack starts. Every message says what to do; `run` prints it without a traceback."""
+
+
+class StackError(Exception):
+    """The stack cannot start or go on; the message is for the person at the terminal."""
+
+
+class AlreadyRunning(StackError):
+    """Another supervisor holds this folder."""
+
+
+class PortTaken(StackError):
+    """The asked port belongs to another program."""
