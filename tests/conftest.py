@@ -1,0 +1,96 @@
+"""Real services for every test: PostgreSQL and Valkey of this test session, in a folder of their own.
+
+The environment is set here, before Django reads its settings. Under xdist the controller starts the services and
+the workers share them, each with a database (pytest-django adds the suffix) and a Valkey number of its own.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import django
+import pytest
+import redis
+
+from apps.common.stack import paths
+from apps.common.stack.services import EmbeddedServices
+
+ROOT = Path(__file__).resolve().parent.parent
+XDIST_WORKER = os.environ.get("PYTEST_XDIST_WORKER")  # "gw0", "gw1", …; unset in the controller
+pytest_plugins = ["tests.live", "tests.browser.pages"]
+
+if XDIST_WORKER is None:
+    os.environ["RETRACE_VAR"] = tempfile.mkdtemp(prefix="retrace-tests-")
+STACK = paths.for_base(ROOT)
+os.environ |= {
+    "DJANGO_SETTINGS_MODULE": "apps.settings",
+    "RETRACE_ENV": "test",
+    "DATABASE_URL": STACK.database_url,
+    "VALKEY_URL": STACK.valkey_url.replace("db=0", f"db={int(XDIST_WORKER[2:]) + 1 if XDIST_WORKER else 0}"),
+    "TOKENIZERS_PARALLELISM": "false",
+}
+django.setup()  # before test modules import models; pytest-django does it too late for settings found here
+_services = pytest.StashKey[EmbeddedServices]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if XDIST_WORKER is None and not session.config.option.collectonly:
+        session.config.stash[_services] = EmbeddedServices(STACK, durable=False).__enter__()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if XDIST_WORKER is None:
+        if services := config.stash.get(_services, None):
+            services.__exit__(None, None, None)
+        shutil.rmtree(STACK.var, ignore_errors=True)
+        shutil.rmtree(STACK.runtime, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def stack_paths() -> paths.StackPaths:
+    """The folders of the services that this session runs on."""
+    return STACK
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[redis.Redis]:
+    """A client of this worker's Valkey number."""
+    with redis.Redis.from_url(os.environ["VALKEY_URL"]) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def clean_valkey(valkey: redis.Redis) -> None:
+    """Begin without the cache entries, rate limits and queued tasks of earlier tests.
+
+    Celery's bindings stay: a live worker of this session made them when it started, and makes them only once.
+    """
+    for key in valkey.scan_iter(count=1000):
+        if b"_kombu.binding" not in key:
+            valkey.delete(key)
+
+
+@pytest.fixture(autouse=True)
+def files_of_this_test(tmp_path: Path, settings: object, request: pytest.FixtureRequest) -> None:
+    """Give stored files a folder of the test's own, except where other processes must find them too."""
+    if "live_stack" in request.fixturenames:
+        return
+    location = str(tmp_path / "files")
+    default = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": location}}
+    settings.STORAGES = {**settings.STORAGES, "default": default}  # type: ignore[attr-defined]  # pytest-django's wrapper
+    settings.RUNS_DIR = tmp_path / "runs"  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Callable[[str], Path]:
+    """Finds a file or folder of trajectories that others made, which are not part of the project; skips without them."""
+    folder = Path(os.environ.get("RETRACE_DATA") or ROOT.parent / "shared" / "data")
+
+    def find(path: str) -> Path:
+        if not (folder / path).exists():
+            pytest.skip(f"{folder / path} is not on this machine (RETRACE_DATA names the folder of real trajectories)")
+        return folder / path
+
+    return find
