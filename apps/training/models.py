@@ -18,12 +18,17 @@ class RunQuerySet(WorkspaceQuerySet["Run"]):
     def active(self) -> Self:
         return self.filter(state__in=Run.ACTIVE)
 
+    def held(self, attempt: int) -> Self:
+        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
+        return self.filter(attempt=attempt, state__in=Run.HELD)
+
     def orphaned(self) -> Self:
         """Taken by a worker that stopped renewing its lease."""
-        return self.filter(
-            state__in=[Run.State.STARTING, Run.State.RUNNING, Run.State.CANCELLING],
-            leased_until__lt=now(),
-        )
+        return self.filter(state__in=Run.HELD, leased_until__lt=now())
+
+    def overlooked(self) -> Self:
+        """Queued for so long that the message to the workers may be lost; telling them again does no harm."""
+        return self.filter(state=Run.State.QUEUED, leased_until__lt=now())
 
 
 class Run(WorkspaceModel):
@@ -43,26 +48,37 @@ class Run(WorkspaceModel):
         FINISHED = "finished", "Finished"
         FAILED = "failed", "Failed"
 
-    ACTIVE = (State.QUEUED, State.STARTING, State.RUNNING, State.CANCELLING)
+    HELD = (State.STARTING, State.RUNNING, State.CANCELLING)
+    ACTIVE = (State.QUEUED, *HELD)
+    RESUMABLE = (State.CANCELLED, State.FAILED)
 
     name = models.CharField(max_length=200)
     algorithm = models.CharField(max_length=20, choices=Algorithm.choices)
     version = models.ForeignKey(Version, on_delete=models.PROTECT, null=True, related_name="runs")
     base = models.ForeignKey(Policy, on_delete=models.PROTECT, null=True, related_name="runs")
     result = models.OneToOneField(Policy, on_delete=models.PROTECT, null=True, related_name="made_by")
+    preset = models.CharField(max_length=20, blank=True)
     config = models.JSONField(
         default=dict,
-        help_text="The algorithm's settings, as the trainer validates them.",
+        help_text="The algorithm's settings, as the trainer validates them; the worker adds model and data.",
     )
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
     attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
     worker = models.CharField(max_length=200, blank=True)
     process_id = models.PositiveIntegerField(null=True, help_text="The child's, on `worker`.")
-    leased_until = models.DateTimeField(null=True)
+    leased_until = models.DateTimeField(null=True, help_text="While queued: when to tell the workers again.")
+    losses = models.PositiveSmallIntegerField(default=0, help_text="Workers that vanished since somebody last started it.")
+    events_seq = models.PositiveIntegerField(default=0, help_text="The last event of the trainer that is stored.")
+    events_offset = models.BigIntegerField(default=0, help_text="Bytes of events.jsonl up to there.")
     step = models.PositiveIntegerField(default=0)
     total_steps = models.PositiveIntegerField(default=0)
+    running_since = models.DateTimeField(null=True, help_text="When this attempt's first step began.")
+    running_from = models.PositiveIntegerField(default=0, help_text="The step that this attempt began at.")
     checkpoint_step = models.PositiveIntegerField(null=True)
+    device = models.CharField(max_length=100, blank=True)
+    memory_mb = models.FloatField(null=True, help_text="Of the child, at its last heartbeat.")
+    command = models.TextField(blank=True, help_text="What the worker ran, as typed in a shell.")
     failure = models.JSONField(default=dict, help_text="Category, message, advice, last log lines, command.")
     report = models.JSONField(default=dict)
     started_at = models.DateTimeField(null=True)
@@ -81,7 +97,7 @@ class Run(WorkspaceModel):
             Index(fields=["workspace", "-id"], name="run_newest"),
             Index(
                 fields=["leased_until"],
-                condition=Q(state__in=["starting", "running", "cancelling"]),
+                condition=Q(state__in=["queued", "starting", "running", "cancelling"]),
                 name="run_leases",
             ),
         ]
@@ -92,6 +108,14 @@ class Run(WorkspaceModel):
     @property
     def is_active(self) -> bool:
         return self.state in self.ACTIVE
+
+    @property
+    def is_cancellable(self) -> bool:
+        return self.is_active and self.state != self.State.CANCELLING
+
+    @property
+    def is_resumable(self) -> bool:
+        return self.state in self.RESUMABLE
 
 
 class Metric(models.Model):

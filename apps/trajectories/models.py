@@ -8,6 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+from django.utils.timezone import now
 
 from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
@@ -100,6 +101,20 @@ class RejectedRow(models.Model):
         constraints = [UniqueConstraint(fields=["batch", "position"], name="one_rejection_per_record")]
 
 
+class RolloutBatchQuerySet(WorkspaceQuerySet["RolloutBatch"]):
+    def held(self, attempt: int) -> Self:
+        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
+        return self.filter(attempt=attempt, state=JobState.RUNNING)
+
+    def orphaned(self) -> Self:
+        """Taken by a worker that stopped renewing its lease."""
+        return self.filter(state=JobState.RUNNING, leased_until__lt=now())
+
+    def overlooked(self) -> Self:
+        """Waiting for so long that the message to the workers may be lost."""
+        return self.filter(state=JobState.WAITING, leased_until__lt=now())
+
+
 class RolloutBatch(WorkspaceModel):
     """A policy attempting tasks of a built-in environment; its trajectories arrive like imported ones."""
 
@@ -111,16 +126,33 @@ class RolloutBatch(WorkspaceModel):
     total = models.IntegerField(default=0)
     finished = models.IntegerField(default=0)
     succeeded = models.IntegerField(default=0)
+    position = models.BigIntegerField(default=0, help_text="Bytes of the trainer's output that are stored.")
     error = models.TextField(blank=True)
-    attempt = models.PositiveIntegerField(default=0)
-    leased_until = models.DateTimeField(null=True)
+    failure = models.JSONField(default=dict, help_text="Category, message, advice, last log lines, command.")
+    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
+    worker = models.CharField(max_length=200, blank=True)
+    process_id = models.PositiveIntegerField(null=True, help_text="The child's, on `worker`.")
+    losses = models.PositiveSmallIntegerField(default=0, help_text="Workers that vanished since somebody last started it.")
+    leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    objects = WorkspaceQuerySet.as_manager()
+    objects = RolloutBatchQuerySet.as_manager()
 
     class Meta:
         constraints = [CheckConstraint(condition=Q(state__in=JobState.values), name="rollout_state_is_known")]
+        indexes = [
+            Index(fields=["workspace", "-id"], name="rollout_newest"),
+            Index(
+                fields=["leased_until"],
+                condition=Q(state__in=["waiting", "running"]),
+                name="rollout_leases",
+            ),
+        ]
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in (JobState.WAITING, JobState.RUNNING)
 
 
 class TrajectoryQuerySet(WorkspaceQuerySet["Trajectory"]):
