@@ -1,0 +1,155 @@
+"""Rollouts: every episode once, whatever happens in between."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.runs import events_of, kinds_of, run_here
+from trainer.configs import Budget
+from trainer.environments.office import Office
+from trainer.environments.scripting import Call
+from trainer.events import Failed, Finished, RolloutFinished, RunCancelled, Started
+from trainer.failures import ExitCode
+from trainer.records import Message, Task, ToolSchema, read_trajectories
+from trainer.rollouts.episode import play
+from trainer.rollouts.policy import PolicyError, Turn
+from trainer.rollouts.scripted import call_message
+
+
+def rollout(**changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "rollout",
+        "policy": {"engine": "scripted", "script": "careless"},
+        "tasks": {"count": 12},
+        **changes,
+    }
+
+
+def ids(folder: Path) -> list[str]:
+    return [trajectory.id for trajectory in read_trajectories(folder / "trajectories.jsonl")]
+
+
+def test_a_run_writes_trajectories_events_and_a_report(tmp_path: Path):
+    assert run_here(tmp_path, rollout(samples=2)) == ExitCode.FINISHED
+    events = [line.event for line in events_of(tmp_path)]
+    assert isinstance(events[1], Started)
+    assert events[1].total_steps == 24
+    assert sum(isinstance(event, RolloutFinished) for event in events) == 24
+    assert isinstance(events[-1], Finished)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert events[-1].report == report
+    assert (report["episodes"], report["success"]["n"], report["policy"]) == (24, 24, "careless")
+    trajectory = next(iter(read_trajectories(tmp_path / "trajectories.jsonl")))
+    assert trajectory.task.held_out
+    assert trajectory.tools == Office().tools
+    assert trajectory.outcome.termination == "done"
+    assert [message["role"] for message in trajectory.messages[:4]] == ["system", "user", "assistant", "tool"]
+
+
+def test_the_same_config_gives_the_same_trajectories(tmp_path: Path):
+    chats = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        run_here(tmp_path / name, rollout(parallel=1 if name == "a" else 8))
+        found = read_trajectories(tmp_path / name / "trajectories.jsonl")
+        chats.append({trajectory.id: json.dumps(trajectory.messages) for trajectory in found})
+    assert chats[0] == chats[1]
+
+
+def test_a_resumed_run_plays_only_what_is_missing(tmp_path: Path):
+    run_here(tmp_path, rollout())
+    path = tmp_path / "trajectories.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:5]) + lines[5][:100])  # killed while it wrote the sixth
+    assert run_here(tmp_path, rollout()) == ExitCode.FINISHED
+    assert len(ids(tmp_path)) == len(set(ids(tmp_path))) == 12
+    starts = [line.event for line in events_of(tmp_path) if isinstance(line.event, Started)]
+    assert [(start.step, start.total_steps) for start in starts] == [(0, 12), (5, 12)]
+
+
+def test_a_finished_run_has_nothing_left_to_play(tmp_path: Path):
+    run_here(tmp_path, rollout())
+    before = (tmp_path / "trajectories.jsonl").read_bytes()
+    assert run_here(tmp_path, rollout()) == ExitCode.FINISHED
+    assert (tmp_path / "trajectories.jsonl").read_bytes() == before
+
+
+def test_a_stop_request_keeps_what_is_done_and_a_second_run_ends_it(tmp_path: Path):
+    assert run_here(tmp_path, rollout(tasks={"count": 40}, parallel=1), stop_after=7) == ExitCode.CANCELLED
+    done = len(ids(tmp_path))
+    assert 7 <= done < 40
+    assert isinstance(events_of(tmp_path)[-1].event, RunCancelled)
+    assert run_here(tmp_path, rollout(tasks={"count": 40}, parallel=1)) == ExitCode.FINISHED
+    assert len(set(ids(tmp_path))) == 40
+
+
+def test_tasks_may_come_from_a_file(tmp_path: Path):
+    task = {"key": "mine", "instruction": "Say hello.", "environment": "office", "success_check": {"goals": []}}
+    state = {"people": [], "files": [], "mails": [], "calendar": {}}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps({**task, "initial_state": state}) + "\n")
+    assert run_here(tmp_path, rollout(tasks={"file": "tasks.jsonl"})) == ExitCode.FINISHED
+    assert ids(tmp_path) == ["careless:mine#0"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "message"),
+    [
+        ({"tasks": {"file": "none.jsonl"}}, ExitCode.DATA, "There is no data file"),
+        ({"tasks": {"environment": "moon"}}, ExitCode.CONFIG, "environment: got 'moon', expected 'office'"),
+        ({"tasks": {"levels": ["L9"]}}, ExitCode.CONFIG, "tasks.levels: got 'L9', expected some of L1, L2, L3"),
+        ({"policy": {"engine": "scripted", "script": "lazy"}}, ExitCode.CONFIG, "policy.script: got 'lazy', expected"),
+        ({"polcy": {}}, ExitCode.CONFIG, "polcy: unknown field"),
+    ],
+)
+def test_what_cannot_run_is_refused_by_name(tmp_path: Path, changes: Any, code: ExitCode, message: str):
+    assert run_here(tmp_path, rollout(**changes)) == code
+    last = events_of(tmp_path)[-1].event
+    assert isinstance(last, Failed)
+    assert message in last.message
+    assert kinds_of(tmp_path)[-1] == "failed"
+
+
+class Repeating:
+    """Makes the same turn again and again."""
+
+    def __init__(self, turn: Turn | PolicyError) -> None:
+        self.turn = turn
+
+    async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
+        if isinstance(self.turn, PolicyError):
+            raise self.turn
+        return self.turn
+
+
+def a_task() -> Task:
+    return next(iter(Office.tasks(levels=("L1",), split="train", seed=0)))
+
+
+LOOKUP = call_message(Call("find_contact", {"name": "Nobody"}), "c1")
+
+
+@pytest.mark.parametrize(
+    ("turn", "budget", "termination", "steps"),
+    [
+        (Turn(LOOKUP), Budget(steps=3), "max_steps", 3),
+        (Turn(LOOKUP, completion_tokens=40), Budget(tokens=100), "max_tokens", 3),
+        (Turn(LOOKUP), Budget(seconds=1e-9), "timeout", 0),
+        (PolicyError("the server hung up"), Budget(), "policy_error", 0),
+        (Turn({"role": "assistant", "content": "Done."}), Budget(), "done", 1),
+    ],
+)
+async def test_what_ended_the_episode_is_recorded(turn: Any, budget: Budget, termination: str, steps: int):
+    trajectory = await play(Office(), a_task(), Repeating(turn), budget)
+    assert (trajectory.outcome.termination, len(trajectory.steps)) == (termination, steps)
+    assert trajectory.outcome.success is False
+    assert trajectory.messages[0]["role"] == "system"
+
+
+async def test_a_call_that_cannot_be_read_is_told_to_the_policy():
+    turn = Turn({"role": "assistant", "content": "<tool_call>{"}, error="it is no JSON")
+    trajectory = await play(Office(), a_task(), Repeating(turn), Budget(steps=2))
+    assert [step.error for step in trajectory.steps] == ["it is no JSON", "it is no JSON"]
+    assert trajectory.steps[1].context[0]["role"] == "user"
+    assert "could not be read: it is no JSON" in trajectory.steps[1].context[0]["content"]

@@ -1,0 +1,40 @@
+"""Each way to fail is told apart, because each asks for something else of the owner."""
+
+import pytest
+
+from trainer.failures import ConfigFailure, DataFailure, ExitCode, as_failure
+
+
+class OutOfMemoryError(RuntimeError):
+    """Stands for torch.OutOfMemoryError, which is recognised by its name."""
+
+
+@pytest.mark.parametrize(
+    ("error", "category"),
+    [
+        (MemoryError(), "out_of_memory"),
+        (OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), "out_of_memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"), "out_of_memory"),
+        (RuntimeError("shape mismatch"), "crash"),
+        (ValueError("out of memory of things"), "crash"),
+        (DataFailure("few rows"), "data"),
+        (ConfigFailure("no model"), "config"),
+    ],
+)
+def test_an_exception_has_its_category(error: BaseException, category: str):
+    assert as_failure(error).category == category
+
+
+def test_a_crash_keeps_its_type_and_first_line():
+    assert as_failure(ZeroDivisionError("division by zero\nmore")).message == "ZeroDivisionError: division by zero"
+
+
+def test_exit_codes_are_the_documented_ones():
+    assert {code.name: code.value for code in ExitCode} == {
+        "FINISHED": 0,
+        "CRASH": 1,
+        "CONFIG": 2,
+        "DATA": 3,
+        "OUT_OF_MEMORY": 4,
+        "CANCELLED": 5,
+    }

@@ -1,0 +1,31 @@
+"""`python -m trainer run.json` does the run that the file describes, in the folder where the file is.
+
+Exit codes: 0 finished, 1 crash, 2 configuration, 3 data, 4 out of memory, 5 cancelled (SIGTERM or Ctrl-C; run the same command
+again to go on). The last line of `events.jsonl` in that folder says the same in words.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from trainer.failures import ExitCode
+from trainer.running import run
+from trainer.stopping import StopRequest
+
+
+def main(arguments: list[str]) -> ExitCode:
+    parser = argparse.ArgumentParser(
+        prog="python -m trainer", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("config", type=Path, metavar="run.json", help="what to do; its folder becomes the run's folder")
+    path: Path = parser.parse_args(arguments).config
+    if not path.is_file():
+        print(f"There is no file {path}. Give the path of a run.json.", file=sys.stderr)
+        return ExitCode.CONFIG
+    stop = StopRequest()
+    stop.listen()
+    return run(path.resolve(), stop=stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

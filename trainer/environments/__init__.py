@@ -1,0 +1,17 @@
+"""Worlds in which policies act, found by name."""
+
+from trainer.environments.office import Office
+from trainer.environments.protocol import Environment
+from trainer.failures import ConfigFailure
+
+ENVIRONMENTS: dict[str, type[Environment]] = {Office.name: Office}
+
+
+def environment_named(name: str) -> type[Environment]:
+    """The class of a built-in environment. Raises ConfigFailure."""
+    try:
+        return ENVIRONMENTS[name]
+    except KeyError:
+        raise ConfigFailure(
+            f"environment: got {name!r}, expected {' or '.join(map(repr, sorted(ENVIRONMENTS)))}"
+        ) from None

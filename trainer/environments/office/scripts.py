@@ -1,0 +1,143 @@
+"""Scripted office workers of different quality, all deterministic by seed.
+
+They know what the instruction means (its goals, in words) but take every id and address from tool results, as any policy must.
+What makes one worse than another are its habits: how often it takes the tempting shortcut instead.
+"""
+
+import random
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from trainer.environments.scripting import Call, Script, ScriptFactory
+from trainer.records import JsonObject, Task
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a worker works: each number is the probability of doing the right thing where a shortcut tempts."""
+
+    compares: float = 1.0
+    """Looks for the hit that fits (status, team, subject) rather than taking the first."""
+    completes: float = 1.0
+    """Goes on until every mail is moved rather than stopping after one."""
+    checks: float = 1.0
+    """Reads the agenda before booking rather than taking the first hour."""
+    acts: float = 1.0
+    """Does the last thing rather than only saying that it is done."""
+    copies: float = 1.0
+    """Copies an id rightly rather than with one digit off."""
+    thinks: bool = True
+    """Notes down its reasons."""
+
+
+HABITS: dict[str, Habits] = {
+    "expert": Habits(),
+    "hasty": Habits(compares=0.4, completes=0.5, checks=0.4, acts=0.85),
+    "careless": Habits(compares=0.8, completes=0.8, checks=0.8, acts=0.95, copies=0.75),
+    "demonstrator": Habits(compares=0.55, completes=0.6, checks=0.55, acts=0.9, thinks=False),
+}
+"""`demonstrator` makes the training demonstrations for the tiny model: imperfect on purpose, so that there is something to learn."""
+
+
+def work(habits: Habits, task: Task, rng: random.Random) -> Script:
+    """Do each goal in turn, then say so."""
+    worker = Worker(habits, rng)
+    goals = task.success_check["goals"]
+    for goal in goals:
+        script = getattr(worker, goal["goal"])(goal)
+        yield from script if habits.thinks else without_thoughts(script)
+    return "Done: " + ", ".join(SAYS[goal["goal"]].format(**goal) for goal in goals) + "."
+
+
+def without_thoughts(script: Script) -> Script:
+    try:
+        call = next(script)
+        while True:
+            call = script.send((yield call._replace(thought="")))
+    except StopIteration as end:
+        return str(end.value)
+
+
+SAYS = {
+    "file_sent": "{status} {name} sent to {person}",
+    "mail_forwarded": "{subject} mail forwarded to {person}",
+    "mails_archived": "{subject} mails archived",
+    "meeting_booked": "{person} booked on {day}",
+}
+
+
+class Worker:
+    """One way to reach each kind of goal."""
+
+    def __init__(self, habits: Habits, rng: random.Random) -> None:
+        self.habits = habits
+        self.rng = rng
+
+    def file_sent(self, goal: JsonObject) -> Script:
+        hits = yield Call("find_files", {"name": goal["name"]}, f"Which files are called {goal['name']}?")
+        file = self._pick(hits, "status", goal["status"])["file"]
+        address = yield from self._address(goal)
+        if self._does(self.habits.acts):
+            yield from self._copying("send_file", {"file": file, "address": address}, "file", "Now I can send it.")
+        return ""
+
+    def mail_forwarded(self, goal: JsonObject) -> Script:
+        hits = yield Call("search_mail", {"sender": goal["sender"]}, f"What did {goal['sender']} write?")
+        mail = self._pick(hits, "subject", goal["subject"])["mail"]
+        address = yield from self._address(goal)
+        if self._does(self.habits.acts):
+            yield from self._copying("forward_mail", {"mail": mail, "address": address}, "mail", "Now I forward it.")
+        return ""
+
+    def mails_archived(self, goal: JsonObject) -> Script:
+        hits = yield Call("search_mail", {"sender": goal["sender"]}, f"What did {goal['sender']} write?")
+        careful = self._does(self.habits.compares)
+        chosen = [hit["mail"] for hit in hits if not careful or hit["subject"] == goal["subject"]]
+        for index, mail in enumerate(chosen):
+            if index and not self._does(self.habits.completes):
+                return ""
+            yield from self._copying("move_mail", {"mail": mail, "folder": "archive"}, "mail", f"{mail} belongs there.")
+        return ""
+
+    def meeting_booked(self, goal: JsonObject) -> Script:
+        hour = 9
+        if self._does(self.habits.checks):
+            agenda = yield Call("read_agenda", {"day": goal["day"]}, f"Which hours are free on {goal['day']}?")
+            hour = self._pick(agenda, "event", "free")["hour"]
+        address = yield from self._address(goal)
+        if self._does(self.habits.acts):
+            meeting = {"day": goal["day"], "hour": hour, "address": address}
+            yield Call("book_meeting", meeting, f"I take {hour} o'clock.")
+        return ""
+
+    def _address(self, goal: JsonObject) -> Generator[Call, Any, str]:
+        hits = yield Call("find_contact", {"name": goal["person"]}, f"I need the address of {goal['person']}.")
+        hit = self._pick(hits, "team", goal["team"]) if goal["team"] else hits[0]
+        return str(hit["address"])
+
+    def _pick(self, hits: list[JsonObject], key: str, wanted: str) -> JsonObject:
+        if not self._does(self.habits.compares):
+            return hits[0]
+        return next(hit for hit in hits if hit[key] == wanted)
+
+    def _copying(self, tool: str, arguments: JsonObject, key: str, thought: str) -> Script:
+        """Make the call; on a slip of the pen see the error, and try again."""
+        if not self._does(self.habits.copies):
+            slip = {**arguments, key: self._mistyped(arguments[key])}
+            result = yield Call(tool, slip, thought)
+            if "error" not in result:  # the wrong id exists: the harm is done, and goes unnoticed
+                return ""
+            thought = "That id was wrong, once more."
+        yield Call(tool, arguments, thought)
+        return ""
+
+    def _mistyped(self, text: str) -> str:
+        return text[:-1] + self.rng.choice([digit for digit in "0123456789" if digit != text[-1]])
+
+    def _does(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+
+SCRIPTS: dict[str, ScriptFactory] = {name: partial(work, habits) for name, habits in HABITS.items()}

@@ -1,0 +1,59 @@
+"""What every environment offers, so that rollouts, training and replay can drive any of them.
+
+An episode is `reset(task)`, then `step(action)` until `done`. An action is an assistant message, with or without tool
+calls; an observation is the list of chat messages that it brings. The same task and the same actions always bring
+the same observations. A call that fails is an observation, never an exception.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+from trainer.environments.scripting import ScriptFactory
+from trainer.records import Message, Task, ToolSchema
+
+Split = Literal["train", "held_out"]
+
+
+class Transition(NamedTuple):
+    """What one action led to."""
+
+    observation: list[Message]
+    reward: float
+    done: bool
+    info: dict[str, Any]
+    """`error`: the text of the first tool call that failed, if any; `subgoals`: name -> reached so far."""
+
+
+class Score(NamedTuple):
+    """The check of the final state."""
+
+    reward: float
+    success: bool
+    subgoals: dict[str, bool]
+
+
+class Environment(Protocol):
+    """One episode at a time; make one instance for each episode that runs at once."""
+
+    name: ClassVar[str]
+    levels: ClassVar[tuple[str, ...]]
+    scripts: ClassVar[Mapping[str, ScriptFactory]]
+    """Scripted policies of different quality, by name."""
+
+    @property
+    def tools(self) -> list[ToolSchema]: ...
+
+    def reset(self, task: Task) -> list[Message]:
+        """Begin the task. Returns the opening messages: system and user."""
+        ...
+
+    def step(self, action: Message) -> Transition: ...
+
+    def score(self) -> Score:
+        """How the state stands now, judged without regard to what the policy said."""
+        ...
+
+    @classmethod
+    def tasks(cls, *, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
+        """Tasks without end, the levels in turn. No train task asks for what a held-out task asks for."""
+        ...

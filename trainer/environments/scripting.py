@@ -1,0 +1,21 @@
+"""Scripted policies: a generator that yields calls and is sent their results."""
+
+import random
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+from trainer.records import JsonObject, Task
+
+
+class Call(NamedTuple):
+    """A tool call and the thought behind it."""
+
+    tool: str
+    arguments: JsonObject
+    thought: str = ""
+
+
+Script = Generator[Call, Any, str]
+"""Yields calls, is sent their decoded results, returns what it says at the end."""
+
+ScriptFactory = Callable[[Task, random.Random], Script]

@@ -1,0 +1,93 @@
+"""The ways a run can end, and what each tells the process that started it.
+
+Every expected failure is a `RunFailure` with three things: what happened, what was expected, and
+what to do now. Anything else that is raised is a crash.
+"""
+
+from enum import IntEnum
+from typing import Literal
+
+Category = Literal["data", "config", "out_of_memory", "crash"]
+
+
+class ExitCode(IntEnum):
+    """What `python -m trainer` exits with; the last event in `events.jsonl` says the same in words."""
+
+    FINISHED = 0
+    CRASH = 1
+    CONFIG = 2
+    DATA = 3
+    OUT_OF_MEMORY = 4
+    CANCELLED = 5
+
+
+EXIT_CODE_OF: dict[Category, ExitCode] = {
+    "crash": ExitCode.CRASH,
+    "config": ExitCode.CONFIG,
+    "data": ExitCode.DATA,
+    "out_of_memory": ExitCode.OUT_OF_MEMORY,
+}
+
+
+class RunFailure(Exception):
+    """A run that cannot go on, for a reason that its owner can act on."""
+
+    category: Category = "crash"
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+
+class ConfigFailure(RunFailure):
+    """`run.json` asks for something that cannot be: an unknown key, a value out of range, a missing model."""
+
+    category = "config"
+
+
+class DataFailure(RunFailure):
+    """A data file is missing, too small, or holds a row that cannot be used."""
+
+    category = "data"
+
+
+class OutOfMemory(RunFailure):
+    """The machine or the accelerator had no memory left."""
+
+    category = "out_of_memory"
+
+
+class Cancelled(Exception):
+    """The run was asked to stop (SIGTERM or Ctrl-C) and has saved what it had.
+
+    checkpoint: the folder to resume from, or "" where nothing had been done yet.
+    """
+
+    def __init__(self, checkpoint: str = "") -> None:
+        super().__init__(checkpoint)
+        self.checkpoint = checkpoint
+
+
+def as_failure(error: BaseException) -> RunFailure:
+    """What any exception means to the owner of the run."""
+    if isinstance(error, RunFailure):
+        return error
+    first_line = (str(error).splitlines() or [""])[0]
+    if is_out_of_memory(error):
+        return OutOfMemory(
+            f"Out of memory: {first_line or type(error).__name__}",
+            advice="Lower optimizer.batch_size (raise gradient_accumulation to match) or max_length, turn on "
+            "gradient_checkpointing or lora, or use a smaller model or a larger machine.",
+        )
+    return RunFailure(
+        f"{type(error).__name__}: {first_line}", advice="The details show where; the command reproduces it by hand."
+    )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True for Python's, CUDA's and the CPU allocator's ways to say so. By name: this module imports no torch."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    words = str(error).lower()
+    return isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)

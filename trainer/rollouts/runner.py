@@ -1,0 +1,156 @@
+"""Plays a policy's episodes, many at once, and writes each trajectory as it ends.
+
+A run that was killed goes on where it was: what the output file already holds is not played again.
+"""
+
+import asyncio
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trainer.configs import RolloutConfig, ScriptedPolicy, TasksConfig
+from trainer.environments import environment_named
+from trainer.events import EventLog, Progress, RolloutFinished, Started, memory_in_use_mb
+from trainer.failures import Cancelled, ConfigFailure, DataFailure
+from trainer.records import Task, Trajectory, read_tasks
+from trainer.rollouts.episode import play
+from trainer.rollouts.output import TrajectoryFile
+from trainer.rollouts.policy import Policy
+from trainer.rollouts.scripted import ScriptedEngine
+from trainer.rollouts.summary import summarise
+from trainer.stopping import StopRequest
+
+
+class Episode(NamedTuple):
+    """Which task, and the how-many-th attempt at it."""
+
+    task: Task
+    sample: int
+
+
+def run_rollout(config: RolloutConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    """Play every episode that is not in the output file yet. Returns the report. Raises Cancelled, RunFailure."""
+    return asyncio.run(Runner(config, folder, events, stop).run())
+
+
+class Runner:
+    """One rollout run."""
+
+    def __init__(self, config: RolloutConfig, folder: Path, events: EventLog, stop: StopRequest) -> None:
+        self.config = config
+        self.events = events
+        self.stop = stop
+        self.tasks = load_tasks(config.tasks, folder)
+        self.policy = make_policy(config, folder, stop)
+        self.output = TrajectoryFile(folder / config.output)
+        self.total = len(self.tasks) * config.samples
+        self.done = 0
+
+    async def run(self) -> dict[str, Any]:
+        """Play what is left to play. Raises Cancelled, RunFailure."""
+        try:
+            await self._play_all()
+        except BaseExceptionGroup as group:
+            raise first_of(group) from group
+        finally:
+            self.output.close()
+            await self.policy.close()
+        if self.done < self.total:
+            raise Cancelled(self.config.output)
+        return {"policy": self.policy.name, **summarise(self.output.path)}
+
+    async def _play_all(self) -> None:
+        episodes = [Episode(task, sample) for task in self.tasks for sample in range(self.config.samples)]
+        waiting = [episode for episode in episodes if self._id(episode) not in self.output.ids]
+        self.done = self.total - len(waiting)
+        self.events.emit(Started(total_steps=self.total, step=self.done, memory_mb=memory_in_use_mb(), pid=os.getpid()))
+        queue = iter(waiting)
+        async with asyncio.TaskGroup() as group:
+            seats = range(min(self.config.parallel, len(waiting)))
+            players = [group.create_task(self._play_in_turn(queue)) for _ in seats]
+            group.create_task(self._cancel_when_stopped(players))
+
+    async def _play_in_turn(self, queue: Iterator[Episode]) -> None:
+        for episode in queue:
+            if self.stop.requested:
+                return
+            environment = environment_named(episode.task.environment or self.config.tasks.environment)()
+            agent = self.policy.begin(episode.task, episode_seed(self.config.seed, episode))
+            trajectory = await play(environment, episode.task, agent, self.config.budget)
+            self._keep(
+                replace(
+                    trajectory,
+                    id=self._id(episode),
+                    policy=self.policy.name,
+                    info={**trajectory.info, "sample": episode.sample, "seed": self.config.seed},
+                )
+            )
+            await asyncio.sleep(0)  # a scripted policy never waits: let the others, and a cancel, have their turn
+
+    def _keep(self, trajectory: Trajectory) -> None:
+        self.output.append(trajectory)
+        self.done += 1
+        self.events.emit(
+            RolloutFinished(
+                id=trajectory.id,
+                task=trajectory.task.key,
+                sample=trajectory.info["sample"],
+                success=trajectory.outcome.success,
+                reward=trajectory.outcome.reward,
+                steps=len(trajectory.steps),
+                termination=trajectory.outcome.termination,
+            )
+        )
+        self.events.emit(Progress(step=self.done, total=self.total))
+
+    async def _cancel_when_stopped(self, players: list[asyncio.Task[None]]) -> None:
+        """An answer may take minutes; a cancelled run must not wait for it."""
+        while not all(player.done() for player in players):
+            if self.stop.requested:
+                for player in players:
+                    player.cancel()
+                return
+            await asyncio.sleep(0.05)
+
+    def _id(self, episode: Episode) -> str:
+        """Tells episodes apart in the output file: policy, task, sample, and the seed where it is not 0."""
+        suffix = f"@{self.config.seed}" if self.config.seed else ""
+        return f"{self.policy.name}:{episode.task.key}#{episode.sample}{suffix}"
+
+
+def load_tasks(config: TasksConfig, folder: Path) -> list[Task]:
+    """The tasks to roll out. Raises ConfigFailure or DataFailure."""
+    if config.file is not None:
+        tasks = read_tasks(folder / config.file)
+        if not tasks:
+            raise DataFailure(f"{config.file} holds no task.", advice="Give a file with one task a line.")
+        return tasks
+    environment = environment_named(config.environment)
+    if unknown := [level for level in config.levels if level not in environment.levels]:
+        raise ConfigFailure(f"tasks.levels: got {unknown[0]!r}, expected some of {', '.join(environment.levels)}")
+    levels = config.levels or environment.levels
+    return list(islice(environment.tasks(levels=levels, split=config.split, seed=config.seed), config.count))
+
+
+def make_policy(config: RolloutConfig, folder: Path, stop: StopRequest) -> Policy:
+    """Start the engine that the config names. The engines' libraries are imported only when they are used."""
+    match config.policy:
+        case ScriptedPolicy():
+            return ScriptedEngine(config.policy, environment_named(config.tasks.environment))
+        case other:
+            raise ConfigFailure(f"policy.engine: got {other.engine!r}, expected 'scripted'")
+
+
+def episode_seed(seed: int, episode: Episode) -> int:
+    """The same for the same episode, whatever else is played and in which order."""
+    return zlib.crc32(f"{seed} {episode.task.key} {episode.sample}".encode())
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception that is no group itself."""
+    first = group.exceptions[0]
+    return first_of(first) if isinstance(first, BaseExceptionGroup) else first

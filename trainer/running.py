@@ -1,0 +1,50 @@
+"""Takes one run from `run.json` to its last event."""
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trainer.configs import RolloutConfig, RunConfig, read_run_config
+from trainer.events import EventLog, Failed, Finished, Log, RunCancelled
+from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
+from trainer.reports import complete_report, write_report
+from trainer.stopping import StopRequest
+
+Work = Callable[[Any, Path, EventLog, StopRequest], dict[str, Any]]
+
+
+def run(path: Path, *, stop: StopRequest) -> ExitCode:
+    """Do what `path`, a run.json, says, in its folder. Never raises: the last event and the exit code say how it ended."""
+    folder = path.parent
+    began = time.monotonic()
+    with EventLog(folder / "events.jsonl") as events:
+        try:
+            config = read_run_config(path)
+            events.emit(Log("Reading the configuration: a run of kind " + config.kind))
+            figures = work_of(config)(config, folder, events, stop)
+            report = complete_report(figures, config, seconds=time.monotonic() - began)
+            write_report(report, folder)
+            events.emit(Finished(report))
+            return ExitCode.FINISHED
+        except Cancelled as cancelled:
+            events.emit(RunCancelled(cancelled.checkpoint))
+            return ExitCode.CANCELLED
+        except Exception as error:
+            failure = as_failure(error)
+            trace = "".join(traceback.format_exception(error))
+            print(trace, file=sys.stderr)
+            details = trace if failure.category in ("crash", "out_of_memory") else ""
+            events.emit(Failed(failure.category, failure.message, failure.advice, details))
+            return EXIT_CODE_OF[failure.category]
+
+
+def work_of(config: RunConfig) -> Work:
+    """The function that does this kind of run. Each is imported only when used: rollouts of scripts need no torch."""
+    if isinstance(config, RolloutConfig):
+        from trainer.rollouts.runner import run_rollout
+
+        return run_rollout
+    raise NotImplementedError(config.kind)

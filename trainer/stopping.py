@@ -1,0 +1,22 @@
+"""SIGTERM and Ctrl-C become a request that the work looks at between two steps."""
+
+import signal
+from types import FrameType
+
+
+class StopRequest:
+    """Whether someone asked the run to stop.
+
+    A plain attribute, not a threading.Event: a signal handler must not take a lock that the interrupted code may hold.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def listen(self) -> None:
+        """Take over SIGTERM and SIGINT of this process."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.requested = True
