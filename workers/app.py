@@ -1,10 +1,15 @@
 """The Celery application: queues, routes and the clock. Apps enqueue by name (`enqueue`), so they never import a task."""
 
 import os
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from celery import Celery
+from celery.signals import worker_process_init
 from django.db import transaction
+
+from workers.lifetime import die_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
 
@@ -36,15 +41,7 @@ app.conf.update(
         "visibility_timeout": 3600,
         "global_keyprefix": "celery:",
     },
-    imports=(
-        "workers.tasks.importing",
-        "workers.tasks.leases",
-        "workers.tasks.filling",
-        "workers.tasks.freezing",
-        "workers.tasks.training",
-        "workers.tasks.rollouts",
-        "workers.tasks.experiments",
-    ),
+    imports=[f"workers.tasks.{module.name}" for module in iter_modules([str(Path(__file__).with_name("tasks"))])],
     beat_schedule={
         "expire-leases": {"task": "leases.expire", "schedule": 15.0},
     },
@@ -56,3 +53,9 @@ app.conf.update(
 def enqueue(task: str, *args: Any) -> None:
     """Send a task once the current transaction commits; at once where there is none."""
     transaction.on_commit(lambda: app.send_task(task, args=args))
+
+
+@worker_process_init.connect
+def _end_with_the_worker(**_: Any) -> None:
+    """A pool process whose worker was killed would otherwise finish its task first: a second one may have begun by then."""
+    die_with_parent()

@@ -132,7 +132,9 @@ class RolloutBatch(WorkspaceModel):
     attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
     worker = models.CharField(max_length=200, blank=True)
     process_id = models.PositiveIntegerField(null=True, help_text="The child's, on `worker`.")
-    losses = models.PositiveSmallIntegerField(default=0, help_text="Workers that vanished since somebody last started it.")
+    losses = models.PositiveSmallIntegerField(
+        default=0, help_text="Workers that vanished since somebody last started it."
+    )
     leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

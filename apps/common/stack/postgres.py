@@ -42,6 +42,7 @@ class Postgres:
 
     paths: StackPaths
     durable: bool = True
+    name: str = field(default="postgres", init=False)
     process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
 
     @property

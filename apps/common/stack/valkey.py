@@ -34,6 +34,7 @@ class Valkey:
 
     paths: StackPaths
     durable: bool = True
+    name: str = field(default="valkey", init=False)
     process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
 
     @property

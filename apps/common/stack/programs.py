@@ -1,0 +1,138 @@
+"""The parts that are programs of ours: web processes, Celery workers and the clock."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from apps.common.stack.logs import open_log
+from apps.common.stack.paths import StackPaths
+from workers.lifetime import tied_to_this_process
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Plea(NamedTuple):
+    """A signal that asks a program to end, and how long it may then take, in seconds."""
+
+    signum: signal.Signals
+    patience: float
+
+
+@dataclass(kw_only=True)
+class Program:
+    """A child process in a session of its own: Ctrl-C at the terminal reaches only the supervisor."""
+
+    name: str
+    command: list[str]
+    log: Path
+    environment: Mapping[str, str]
+    keep_open: tuple[int, ...] = ()
+    """File descriptors that the program inherits."""
+    pleas: tuple[Plea, ...] = (Plea(signal.SIGTERM, 8.0),)
+    process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
+    _asked_at: float | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start it; whether it is ready is for the caller to find out."""
+        self._asked_at = None
+        with open_log(self.log) as log:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env=dict(self.environment),
+                pass_fds=self.keep_open,
+                start_new_session=True,
+                preexec_fn=tied_to_this_process(),
+            )
+
+    def ask_to_stop(self) -> None:
+        """Send the first plea and return at once, so that several programs can end side by side."""
+        if self.process is not None and self.process.poll() is None and self._asked_at is None:
+            self._asked_at = time.monotonic()
+            self.process.send_signal(self.pleas[0].signum)
+
+    def stop(self) -> None:
+        """Plead in order of urgency, then kill it and whatever is left of its session."""
+        if self.process is None:
+            return
+        self.ask_to_stop()
+        asked_at = self._asked_at or time.monotonic()
+        for plea in self.pleas:
+            if plea is not self.pleas[0]:
+                self.process.send_signal(plea.signum)
+                asked_at = time.monotonic()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(max(0.0, asked_at + plea.patience - time.monotonic()))
+                break
+        self.kill()
+
+    def kill(self) -> None:
+        """End it and its session at once."""
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+
+def environment(paths: StackPaths, **more: str) -> dict[str, str]:
+    """What our programs find in their environment: ours, the data folder, and `more`."""
+    # DEBUG would keep every SQL statement in memory; an engineer can ask for it.
+    return {"DEBUG": "0", **os.environ, "RETRACE_VAR": str(paths.var), "PYTHONUNBUFFERED": "1", **more}
+
+
+def web(paths: StackPaths, *, listener: int, count: int, env: Mapping[str, str]) -> list[Program]:
+    """Uvicorn processes on one shared socket. Not `--workers`: its children would outlive a killed parent."""
+    command = [sys.executable, "-m", "uvicorn", "apps.asgi:application", "--fd", str(listener)]
+    command += ["--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "3"]
+    return [
+        Program(
+            name=f"web-{number}",
+            command=command,
+            log=paths.logs / f"web-{number}.log",
+            environment=env,
+            keep_open=(listener,),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def worker(paths: StackPaths, *, queue: str, concurrency: int, env: Mapping[str, str]) -> Program:
+    """A Celery worker. Prefork also for one task at a time: the parent stays free to answer, renew and revoke."""
+    command = [sys.executable, "-m", "celery", "-A", "workers.app", "worker", "--queues", queue]
+    command += [
+        "--concurrency",
+        str(concurrency),
+        "--pool",
+        "prefork",
+        "--hostname",
+        f"{queue}@%h",
+        "--loglevel",
+        "INFO",
+    ]
+    command += ["--without-gossip", "--without-mingle"]
+    return Program(
+        name=f"worker-{queue}",
+        command=command,
+        log=paths.logs / f"worker-{queue}.log",
+        environment=env,
+        # TERM: take nothing new and finish. QUIT: give up what runs; it goes back to its queue, or is resumed.
+        pleas=(Plea(signal.SIGTERM, 4.0), Plea(signal.SIGQUIT, 4.0)),
+    )
+
+
+def clock(paths: StackPaths, *, env: Mapping[str, str]) -> Program:
+    """Celery's beat: exactly one a stack."""
+    command = [sys.executable, "-m", "celery", "-A", "workers.app", "beat", "--loglevel", "INFO"]
+    command += ["--schedule", str(paths.var / "beat-schedule"), "--pidfile", ""]
+    return Program(name="clock", command=command, log=paths.logs / "clock.log", environment=env)
