@@ -1,0 +1,273 @@
+"""Chat messages, in the many spellings that logs hold, made into one: OpenAI's, with tool calls that have ids.
+
+What is normalised: tool calls as JSON strings or flat objects, arguments encoded twice, calls and results without ids (matched by order),
+the legacy `function_call` and role `function`, typed content parts of Anthropic and others, reasoning under its various keys.
+What is left as it was produced: every text, every argument, the order of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from apps.trajectories import jsontext
+from apps.trajectories.records import BadRow, Json, Message, StepRecord
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+EXPECTED_ROLES = "`role` is one of system, developer, user, assistant, tool (or the older function)."
+
+TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+REASONING_PARTS = frozenset({"reasoning", "thinking"})
+CALL_PARTS = frozenset({"tool_call", "tool_use", "function_call"})
+REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+
+MESSAGE_KEYS = frozenset(
+    {"role", "content", "tool_calls", "name", "refusal", "audio", "function_call", *REASONING_KEYS}
+)
+"""Keys of an assistant message that are the message; whatever else stands beside them goes to the step's `info`."""
+
+
+class Conversation:
+    """Takes messages one by one and cuts them into steps: a step ends with each assistant message."""
+
+    def __init__(self) -> None:
+        self.steps: list[StepRecord] = []
+        self.waiting: list[Message] = []
+        self._unanswered: list[tuple[str, str]] = []  # (call id, tool name) in the order called
+        self._calls = 0
+
+    def add(self, given: Json) -> StepRecord | None:
+        """Take the next message. Answers the step it completes, if it is an assistant's. Raises BadRow."""
+        if type(given) is not dict:
+            raise BadRow(
+                f"A message is {jsontext.describe(given)}.", "Each message is an object with `role` and `content`."
+            )
+        role = given.get("role")
+        if role == "assistant":
+            step = self._assistant(given)
+            self.steps.append(step)
+            self.waiting = []
+            return step
+        if role == "tool" or role == "function":
+            self.waiting.append(self._tool_result(given))
+        elif role in ROLES:
+            self._heard(given)
+        else:
+            raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
+        return None
+
+    def _assistant(self, given: Message) -> StepRecord:
+        message: Message = {"role": "assistant", "content": given.get("content")}
+        info: dict[str, Json] = {}
+        for key, value in given.items():
+            if key not in MESSAGE_KEYS and value is not None:
+                info[key] = value
+        for key in ("name", "refusal", "audio"):
+            if given.get(key) is not None:
+                message[key] = given[key]
+        for key in REASONING_KEYS:
+            if type(given.get(key)) is str and given[key]:
+                message["reasoning_content"] = given[key]
+                break
+        calls: list[Json] = _list(given.get("tool_calls"), "tool_calls")
+        if given.get("function_call") and not calls:
+            calls = [given["function_call"]]
+        if type(message["content"]) is list:
+            calls = calls + _split_parts(message)
+        elif message["content"] is not None and type(message["content"]) is not str:
+            raise BadRow(f"An assistant's `content` is {jsontext.describe(message['content'])}.", EXPECTED_CONTENT)
+        if calls:
+            message["tool_calls"] = [self._call(call) for call in calls]
+        return StepRecord(context=self.waiting, message=message, info=info)
+
+    def _call(self, given: Json) -> Json:
+        call = normal_call(given)
+        if not call["id"]:
+            call["id"] = f"call_{self._calls}"
+        self._calls += 1
+        self._unanswered.append((call["id"], call["function"]["name"]))
+        return call
+
+    def _tool_result(self, given: Message) -> Message:
+        name = given.get("name")
+        identifier = self._answered(given, name if type(name) is str else "")
+        message: Message = {"role": "tool", "tool_call_id": identifier} if identifier else {"role": "tool"}
+        if name:
+            message["name"] = name
+        message["content"] = _content(given.get("content"))
+        if given.get("is_error") or given.get("error"):
+            message["is_error"] = True
+            if not message["content"]:
+                message["content"] = _as_text(given.get("error"))
+        return message
+
+    def _answered(self, given: Message, name: str) -> str:
+        """Strike a call off the open ones; a result that names none answers the first open call (of its tool, if it has a name)."""
+        identifier = given.get("tool_call_id") or given.get("call_id")
+        if not identifier and type(given.get("tool_call_ids")) is list and given["tool_call_ids"]:  # SWE-agent
+            identifier = given["tool_call_ids"][0]
+        if not identifier and any(call[0] == given.get("id") for call in self._unanswered):
+            identifier = given["id"]  # tau2; elsewhere `id` is the message's own
+        if type(identifier) is str and identifier:
+            self._unanswered = [call for call in self._unanswered if call[0] != identifier]
+            return identifier
+        for place, (call_id, tool) in enumerate(self._unanswered):
+            if not name or tool == name:
+                del self._unanswered[place]
+                return call_id
+        return ""
+
+    def _heard(self, given: Message) -> None:
+        """A message to the agent. Anthropic's logs carry tool results inside user messages: each becomes a message of its own."""
+        content = given.get("content")
+        if type(content) is str:
+            self.waiting.append({key: value for key, value in given.items() if value is not None})
+            return
+        message = {key: value for key, value in given.items() if value is not None and key != "content"}
+        if type(content) is list:
+            results = [part for part in content if type(part) is dict and part.get("type") == "tool_result"]
+            for part in results:
+                self.waiting.append(self._tool_result({**part, "tool_call_id": part.get("tool_use_id")}))
+            content = [part for part in content if part not in results] if results else content
+            if results and not content:
+                return
+        self.waiting.append({**message, "content": _content(content)})
+
+
+EXPECTED_CONTENT = '`content` is text, null, or a list of typed parts such as {"type": "text", "text": …}.'
+
+
+def to_steps(messages: Iterable[Json]) -> Conversation:
+    """Cut a chat into steps; what follows the last assistant message is in `waiting`. Raises BadRow."""
+    conversation = Conversation()
+    for message in messages:
+        conversation.add(message)
+    return conversation
+
+
+def normal_call(given: Json) -> dict[str, Any]:
+    """One tool call as {id, type, function: {name, arguments}}; its id is "" where it has none. Raises BadRow."""
+    call = given
+    for _ in range(2):  # a JSON string that may hold another
+        if type(call) is str:
+            call = _decoded(call)
+    if type(call) is not dict:
+        raise BadRow(f"A tool call is {jsontext.describe(call)}.", EXPECTED_CALL)
+    function = call.get("function")
+    if type(function) is str:  # Inspect: the name beside its arguments
+        function = {"name": function, "arguments": call.get("arguments")}
+    elif type(function) is not dict:
+        function = call
+    name = function.get("name")
+    if type(name) is not str or not name:
+        raise BadRow("A tool call has no function name.", EXPECTED_CALL)
+    arguments = function.get("arguments")
+    if arguments is None:
+        arguments = function.get("input", function.get("parameters", "{}"))
+    if type(arguments) is str and arguments.startswith('"'):
+        inner = _decoded(arguments)
+        arguments = inner if type(inner) is str else arguments
+    identifier = call.get("id") or call.get("call_id") or call.get("tool_call_id") or ""
+    return {"id": str(identifier), "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+EXPECTED_CALL = 'A tool call is {"id": …, "type": "function", "function": {"name": …, "arguments": …}}.'
+
+
+def tool_schemas(given: Json) -> list[Json]:
+    """The tools a policy was offered, as OpenAI function schemas, from a list, a JSON string of one, or bare functions."""
+    tools = _decoded(given) if type(given) is str else given
+    if type(tools) is dict:
+        tools = [tools]
+    if type(tools) is not list:
+        return []
+    return [_tool_schema(tool) for tool in tools if type(tool) in (dict, str)]
+
+
+def _tool_schema(tool: Json) -> Json:
+    tool = _decoded(tool) if type(tool) is str else tool
+    if type(tool) is dict and "function" not in tool and "name" in tool:
+        if "input_schema" in tool:  # Anthropic
+            return {
+                "type": "function",
+                "function": {
+                    "name": tool["name"],
+                    "description": tool.get("description", ""),
+                    "parameters": tool["input_schema"],
+                },
+            }
+        return {"type": "function", "function": {key: value for key, value in tool.items() if key != "type"}}
+    return tool
+
+
+def _split_parts(message: Message) -> list[Json]:
+    """Move reasoning and calls out of an assistant's typed parts; answers the calls. What remains is its content."""
+    calls: list[Json] = []
+    reasoning: list[str] = []
+    rest: list[Json] = []
+    for part in message["content"]:
+        kind = part.get("type") if type(part) is dict else None
+        if kind in REASONING_PARTS:
+            reasoning.append(
+                _as_text(part.get("thinking", part.get("reasoning", part.get("text", part.get("value", "")))))
+            )
+        elif kind in CALL_PARTS:
+            calls.append(part.get("value", part))
+        else:
+            rest.append(part)
+    if reasoning and "reasoning_content" not in message:
+        message["reasoning_content"] = "\n\n".join(reasoning)
+    message["content"] = _content(rest) if rest else None if calls else ""
+    return calls
+
+
+def _content(given: Json) -> Json:
+    """Text stays text; a list of one text part is its text; other lists keep their parts; a bare JSON value is written out."""
+    if type(given) is str:
+        return given
+    if given is None:
+        return ""
+    if type(given) is not list or not all(type(part) in (dict, str) for part in given):
+        return _as_text(given)
+    parts = [{"type": "text", "text": part} if type(part) is str else _part(part) for part in given]
+    if not parts:
+        return ""
+    if len(parts) == 1 and parts[0].get("type") == "text" and type(parts[0].get("text")) is str:
+        return parts[0]["text"]
+    return parts
+
+
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    """A text part in OpenAI's spelling; any other part as it is."""
+    if part.get("type") in TEXT_PARTS or (part.get("type") is None and "text" in part):
+        return {"type": "text", "text": part.get("text", part.get("value", ""))}
+    return part
+
+
+def _as_text(value: Json) -> str:
+    if type(value) is str:
+        return value
+    return "" if value is None else jsontext.dumps(value).decode()
+
+
+def _decoded(text: str) -> Json:
+    """A JSON string's value, or the string itself where it is not JSON."""
+    try:
+        return jsontext.loads(text.encode("utf-8", "surrogatepass"))
+    except jsontext.UnreadableJSON:
+        return text
+
+
+def _list(given: Json, name: str) -> list[Json]:
+    if given is None:
+        return []
+    if type(given) is str:
+        given = _decoded(given)
+    if type(given) is not list:
+        raise BadRow(f"`{name}` is {jsontext.describe(given)}.", f"`{name}` is a list, or absent.")
+    return given
+
+
+def _quoted(value: Json) -> str:
+    text = value if type(value) is str else _as_text(value) or "(none)"
+    return f"“{text[:60]}”"

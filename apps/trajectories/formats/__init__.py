@@ -1,0 +1,79 @@
+"""The formats that can be imported, one file each. Adding a format is adding a file here that defines `FORMAT`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from apps.trajectories.records import Json, TrajectoryRecord
+
+Row = Json
+"""A parsed record of a file: an object, or a list of messages."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the files of one tool are recognised and read."""
+
+    name: str
+    """Stored with the batch and, as its source, with each trajectory."""
+
+    title: str
+    """What people call it."""
+
+    shape: str
+    """What one record looks like, in a line, for the message to somebody whose file is something else."""
+
+    recognises: Callable[[Row], bool]
+    """Whether a record is of this format. The answers of the specific formats exclude each other."""
+
+    read: Callable[[Row, str], Iterator[TrajectoryRecord]]
+    """The trajectories of a record; the second argument is the file's name. Raises BadRow."""
+
+    general: bool = False
+    """Asked last: a shape so common that the specific formats share it."""
+
+
+class UnknownFormat(ValueError):
+    """No format recognises the file. The message says what is known and what was seen."""
+
+
+@cache
+def known() -> tuple[Format, ...]:
+    """Every format, the general ones last."""
+    found: list[Format] = [
+        importlib.import_module(f"{__name__}.{module.name}").FORMAT for module in pkgutil.iter_modules(__path__)
+    ]
+    return tuple(sorted(found, key=lambda format: (format.general, format.name)))
+
+
+def named(name: str) -> Format:
+    """The format of that name. Raises KeyError."""
+    return {format.name: format for format in known()}[name]
+
+
+def recognise(rows: list[Row]) -> Format:
+    """The format of a file, from its first readable records. Raises UnknownFormat."""
+    for row in rows:
+        for format in known():
+            if format.recognises(row):
+                return format
+    raise UnknownFormat(
+        f"No known format. {_seen(rows)} Known: {'; '.join(f'{f.title} ({f.shape})' for f in known())}."
+    )
+
+
+def _seen(rows: list[Row]) -> str:
+    if not rows:
+        return "None of the first records is JSON."
+    row = rows[0]
+    if isinstance(row, dict):
+        keys = ", ".join(f"`{key[:40]}`" for key in list(row)[:12])
+        return f"The first record has the keys {keys}." if keys else "The first record is an empty object."
+    if isinstance(row, list):
+        inside = _seen(row[:1]).removeprefix("The first record").strip() if row else "is empty."
+        return f"The first record is a list; its first element {inside}"
+    return f"The first record is {row!r:.60}."

@@ -1,0 +1,90 @@
+"""Rows of `prompt`, `completion` and `reward`: the results.jsonl of verifiers, and the prompt–completion sets that TRL reads.
+
+Tool calls there are JSON strings of JSON strings, and results carry no call ids. Every numeric column is a metric whose name differs by
+environment. A completion that is plain text comes from a base model without a chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.trajectories import jsontext
+from apps.trajectories.fields import first_of, mapping, number, prompt_key, text
+from apps.trajectories.formats import Format
+from apps.trajectories.formats.openai_chat import chat_trajectory
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+
+USED = frozenset(
+    {
+        "prompt",
+        "completion",
+        "id",
+        "example_id",
+        "task",
+        "answer",
+        "reward",
+        "info",
+        "tools",
+        "model",
+        "tags",
+        "success",
+    }
+    | {"generation_ms", "scoring_ms", "total_ms", "env_id", "rollout", "termination"}
+)
+EXPECTED = "`prompt` and `completion` are texts or lists of chat messages."
+
+
+def _recognises(row: Json) -> bool:
+    if type(row) is not dict or "chosen" in row:
+        return False
+    return type(row.get("prompt")) in (str, list) and type(row.get("completion")) in (str, list)
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
+    prompt, completion = _messages(row, "prompt", "user"), _messages(row, "completion", "assistant")
+    metrics = {
+        key: value
+        for key, value in row.items()
+        if key not in USED and type(value) in (int, float) and number(value) is not None
+    }
+    trajectory = chat_trajectory(row, prompt + completion, used=USED | metrics.keys())
+    environment = text(first_of(row, "env_id", "task"))
+    # `example_id` counts within one run of one environment, so only what was asked says which runs share a task. Games ask all
+    # their players the same; there the hidden answer, or what `info` says of the example, is the difference.
+    hidden = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
+    trajectory.task.key = prompt_key([*prompt, {"role": "answer", "content": [row.get("answer"), hidden]}])
+    trajectory.task.environment = "" if environment == "default" else environment
+    if row.get("answer") is not None:
+        trajectory.task.success_check = {"answer": row["answer"]}
+    trajectory.external_id = text(first_of(row, "example_id", "id"))
+    if metrics:
+        trajectory.info["metrics"] = metrics
+    for key in ("generation_ms", "scoring_ms", "total_ms", "rollout"):
+        if row.get(key) is not None:
+            trajectory.info[key] = row[key]
+    spent = number(row.get("generation_ms"))
+    if spent:
+        trajectory.info["seconds"] = spent / 1000
+    if type(row["completion"]) is str:
+        trajectory.info["completion_mode"] = True
+    yield trajectory
+
+
+def _messages(row: dict[str, Json], key: str, role: str) -> list[Json]:
+    given = row.get(key)
+    if type(given) is str:
+        return [{"role": role, "content": given}]
+    if type(given) is not list:
+        raise BadRow(f"`{key}` is {jsontext.describe(given)}." if key in row else f"`{key}` is missing.", EXPECTED)
+    return [{**message, "role": message.get("role") or role} if mapping(message) else message for message in given]
+
+
+FORMAT = Format(
+    name="verifiers",
+    title="Prompt and completion rows (verifiers, TRL)",
+    shape="`prompt`, `completion` and perhaps `reward`",
+    recognises=_recognises,
+    read=_read,
+)

@@ -1,0 +1,95 @@
+r"""JSON as agents really write it, read fast and written back without loss.
+
+orjson does nearly all of the work. It refuses lone surrogates (`"\ud800"`), NaN and WTF-8, all of which occur in recorded shell
+output, so a record that orjson refuses gets a second reading by the standard library. What is written is plain JSON that
+Postgres' `json` type keeps as it is: NUL and lone surrogates stay as their \u escapes.
+
+Integers beyond 64 bits become floats, as in JavaScript; the original record keeps their digits.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+type_names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+
+MAX_DEPTH = 250
+"""Levels of nesting a record may have. orjson writes 254; a reader of the stored rows needs a bound too."""
+
+
+class UnreadableJSON(ValueError):
+    """Why some bytes are not a JSON value that can be kept, in words for the person who wrote the file."""
+
+
+def loads(body: bytes) -> Any:
+    """Read one JSON value. Raises UnreadableJSON."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as refusal:
+        return _loads_slowly(body, refusal)
+
+
+def dumps(value: Any) -> bytes:
+    """Write a value as it stands: the order of keys is kept. Raises UnreadableJSON where it is nested too deeply."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return _dumps_slowly(value, sort_keys=False)
+
+
+def canonical(value: Any) -> bytes:
+    """Write a value so that equal values give equal bytes, whatever the order of their keys."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return _dumps_slowly(value, sort_keys=True)
+
+
+def describe(value: Any) -> str:
+    """What kind of JSON value this is, for messages: "a list", "a number"."""
+    return type_names.get(type(value), "a number")
+
+
+def _loads_slowly(body: bytes, refusal: orjson.JSONDecodeError) -> Any:
+    try:
+        text = body.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise UnreadableJSON(f"Byte {error.start + 1} (0x{body[error.start]:02x}) is not UTF-8.") from None
+    try:
+        # strict=False lets raw control characters stand inside strings; NaN and Infinity have no JSON spelling.
+        value = json.loads(text, strict=False, parse_constant=str)
+    except RecursionError:
+        raise UnreadableJSON(f"Nested deeper than {MAX_DEPTH} levels.") from None
+    except ValueError as error:
+        if "Recursion" in str(refusal):
+            raise UnreadableJSON(f"Nested deeper than {MAX_DEPTH} levels.") from None
+        raise UnreadableJSON(f"Not JSON: {_lower_first(str(error))}.") from None
+    return value
+
+
+def _dumps_slowly(value: Any, *, sort_keys: bool) -> bytes:
+    if _is_deeper_than(value, MAX_DEPTH):
+        raise UnreadableJSON(f"Nested deeper than {MAX_DEPTH} levels.")
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=sort_keys).encode()
+
+
+def _is_deeper_than(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit + 1):
+        level = [
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

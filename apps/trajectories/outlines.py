@@ -1,0 +1,209 @@
+"""A step in one line: what a long run's outline, its minimap and the filters need without reading what was said."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from apps.trajectories import jsontext
+from apps.trajectories.records import Json, Message, StepRecord, TrajectoryRecord
+
+LINE = 200
+"""Characters of a headline or a result."""
+
+NAMES = 100
+"""Characters for the names of the tools called."""
+
+TELLING = (
+    *("command", "cmd", "action", "code", "script", "query", "sql", "q", "keystrokes"),
+    *("path", "file_path", "file_name", "filename", "file", "url", "pattern", "search_term"),
+    *("expression", "question", "text", "message", "content", "thought", "answer"),
+)
+"""Arguments that say by themselves what a call does, the most telling first."""
+
+_FAILED = re.compile(
+    r"""\s*(?:
+        traceback\ \(most\ recent\ call\ last\)
+      | (?:fatal\ |usage\ |syntax\ |runtime\ |internal\ )?(?:error|exception)\s*(?:[:!-]|\b\w+ing\b)
+      | [A-Za-z_.]*(?:Error|Exception)\s*[:(]
+      | \{\s*"(?:error|err|exception)"\s*:\s*(?!null|""|false|\{\s*\}|\[\s*\])
+      | \{\s*"(?:status|type)"\s*:\s*"error"
+      | <exception>\s*\S
+      | <returncode>\s*(?!0\s*<)
+      | <error>
+      | \[?(?:exit|return)[ _]?code\]?\s*[:=]?\s*\[?(?!0\b)-?\d
+      | exitcode:\s*(?!0\b)-?\d
+      | your\ (?:output\ could\ not\ be\ parsed|bash\ command\ contained\ syntax\ errors|proposed\ edit\ has\ introduced)
+      | invalid\ (?:[\w-]+\ ){0,3}(?:format|arguments?|input|syntax|action|command|json)\b
+      | (?:execution|command)\ timed\ out
+      | (?:/bin/)?(?:ba|z|da)?sh:\ .*(?:not\ found|no\ such\ file|permission\ denied|syntax\ error)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How results of tools say that the call failed. Only the beginning counts: file listings and logs mention errors all the time."""
+
+_THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+_INVISIBLE = {0: "␀", **dict.fromkeys((*range(1, 32), 127), " ")}
+_ONLY_TAGS = re.compile(r"\s*(?:</?[\w-]+>\s*)+|\s*<returncode>0</returncode>\s*")
+
+
+@dataclass(slots=True)
+class Outline:
+    """The light columns of a step."""
+
+    kind: str
+    tool: str
+    headline: str
+    result: str
+    is_error: bool
+    context_chars: int
+    result_chars: int
+
+
+def outline(trajectory: TrajectoryRecord) -> list[Outline]:
+    """One outline a step. A step's result is what the messages after it bring back."""
+    steps = trajectory.steps
+    following = [step.context for step in steps[1:]]
+    following.append(trajectory.closing)
+    heard = [_characters(messages) for messages in (*(step.context for step in steps[:1]), *following)]
+    return [
+        _outline(step, after, is_last=after is trajectory.closing, context_chars=heard[i], result_chars=heard[i + 1])
+        for i, (step, after) in enumerate(zip(steps, following, strict=bool(steps)))
+    ]
+
+
+def failure_of(results: list[Message], *, from_users: bool = False) -> str:
+    """The line in which a tool's result says that it failed, or "". `from_users`: results arrive as user messages."""
+    for message in results:
+        if message["role"] != "tool" and not from_users and not message.get("is_error"):
+            continue
+        text = text_of(message.get("content"), first=400)
+        if message.get("is_error") or _FAILED.match(text):
+            return one_line(text) or "error"
+    return ""
+
+
+def text_of(content: Json, *, first: int | None = None) -> str:
+    """The words of a message's content, whatever its shape; only the beginning, where `first` says how much is enough."""
+    if type(content) is str:
+        return content if first is None else content[:first]
+    if type(content) is list:
+        parts = (part.get("text") or f"[{part.get('type', 'part')}]" for part in content if type(part) is dict)
+        text = "\n".join(part if type(part) is str else jsontext.dumps(part).decode() for part in parts)
+        return text if first is None else text[:first]
+    return ""
+
+
+def one_line(text: str, limit: int = LINE) -> str:
+    """The first line that says something, fit to print: no escape sequences, no NUL, no lone surrogates."""
+    text = text[: limit * 8]
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    line = ""
+    for candidate in text.splitlines():
+        if candidate and not candidate.isspace():
+            if not _ONLY_TAGS.fullmatch(candidate):
+                line = candidate
+                break
+            line = line or candidate
+    return clip(line.strip(), limit)
+
+
+def clip(text: str, limit: int) -> str:
+    """Text short enough for its column and storable as Postgres text."""
+    if len(text) > limit:
+        text = text[: limit - 1].rstrip() + "…"
+    return text if text.isascii() and text.isprintable() else visible(text.translate(_INVISIBLE))
+
+
+def visible(text: str) -> str:
+    r"""Text that Postgres and UTF-8 take: NUL as ␀, lone surrogates as their \u escapes. Everything else as it is."""
+    if "\x00" in text:
+        text = text.replace("\x00", "␀")
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _outline(
+    step: StepRecord, after: list[Message], *, is_last: bool, context_chars: int, result_chars: int
+) -> Outline:
+    message = step.message
+    calls = message.get("tool_calls")
+    # Agents that write their commands as text: what their parser made of it travels in `info.action`.
+    action = step.info.get("action") if step.info else None
+    acts = not calls and type(action) is str and not action.isspace() and action != ""
+    failure = step.error or failure_of(after, from_users=acts)
+    if calls:
+        kind, tool, headline = (
+            "tool",
+            ", ".join(dict.fromkeys(call["function"]["name"] for call in calls)),
+            _call_line(calls),
+        )
+    elif acts:
+        kind = "tool"
+        tool, _, rest = one_line(action).partition(" ")
+        headline = rest.strip()
+    else:
+        said = text_of(message.get("content"), first=LINE * 40)
+        thoughts = message.get("reasoning_content") or ""
+        if "<think" in said[:20]:
+            thoughts, said = said, _THINKING.sub("", said, count=1)
+        kind = "final" if is_last and not after else "message"
+        if thoughts and (not said or said.isspace()):
+            said, kind = thoughts, "reasoning"
+        tool, headline = "", one_line(said)
+    return Outline(
+        kind=kind,
+        tool=clip(tool, NAMES),
+        headline=headline,
+        result=one_line(failure) if failure else _result_line(after),
+        is_error=bool(failure),
+        context_chars=context_chars,
+        result_chars=result_chars,
+    )
+
+
+def _call_line(calls: list[Any]) -> str:
+    first = _arguments_line(calls[0]["function"].get("arguments"))
+    return clip(f"{first}  (+{len(calls) - 1} more)", LINE) if len(calls) > 1 else first
+
+
+def _arguments_line(arguments: Json) -> str:
+    given = arguments
+    if type(arguments) is str:
+        try:
+            arguments = jsontext.loads(arguments.encode("utf-8", "surrogatepass"))
+        except jsontext.UnreadableJSON:
+            return one_line(given)
+    if type(arguments) is not dict:
+        return one_line(given if type(given) is str else jsontext.dumps(arguments).decode())
+    if len(arguments) != 1:
+        for name in TELLING:
+            value = arguments.get(name)
+            if type(value) is str and value and not value.isspace():
+                return one_line(value)
+    shown = {name: value if type(value) is str else jsontext.dumps(value).decode() for name, value in arguments.items()}
+    if len(shown) == 1:
+        return one_line(next(iter(shown.values())))
+    return clip(", ".join(f"{name}={value[:80]}" for name, value in shown.items()), LINE)
+
+
+def _result_line(after: list[Message]) -> str:
+    for message in after:
+        if message["role"] == "tool":
+            return one_line(text_of(message.get("content"), first=LINE * 8))
+    for message in after:
+        if message["role"] == "user":
+            return one_line(text_of(message.get("content"), first=LINE * 8))
+    return ""
+
+
+def _characters(messages: list[Message]) -> int:
+    total = 0
+    for message in messages:
+        content = message.get("content")
+        total += len(content) if type(content) is str else len(text_of(content))
+    return total

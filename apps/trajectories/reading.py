@@ -1,0 +1,208 @@
+"""Opens an uploaded file: takes off its compression, refuses what is not text, finds out how its records lie.
+
+Zip, tar and parquet files, pickles and the like are refused by their first bytes, with what to do instead. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import zstandard
+
+from apps.trajectories import jsontext
+from apps.trajectories.splitting import BLOCK, Layout, RawRow, split
+
+HEAD = 1 << 20
+"""Bytes looked at to find the layout."""
+
+RATIO = 500
+"""A compressed file may grow so many times; logs reach 50, and deflate cannot exceed about 1,030."""
+
+RATIO_FROM = 256 << 20
+"""Unpacked bytes from which the ratio counts."""
+
+
+class UnreadableFile(ValueError):
+    """Why nothing can be read from a file, in words for the person who sent it."""
+
+
+_REFUSED: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", "a zip archive. Unpack it and import the files inside, or pack one file with gzip"),
+    (b"PK\x05\x06", "an empty zip archive"),
+    (b"PAR1", "a Parquet file. Write it as JSON Lines (in pandas: `to_json(path, orient='records', lines=True)`)"),
+    (b"ARROW1", "an Arrow file. Write it as JSON Lines"),
+    (b"BZh", "packed with bzip2. Unpack it, or pack it with gzip"),
+    (b"\xfd7zXZ\x00", "packed with xz. Unpack it, or pack it with gzip"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive. Unpack it and import the files inside"),
+    (b"Rar!", "a RAR archive. Unpack it and import the files inside"),
+    (b"SQLite format 3\x00", "a SQLite database. Export the rows as JSON Lines"),
+    (b"\x93NUMPY", "a NumPy file. Write it as JSON Lines"),
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"GIF8", "an image"),
+    (b"<!DOCTYPE", "a web page; perhaps the download needed a sign-in"),
+    (b"<!doctype", "a web page; perhaps the download needed a sign-in"),
+    (b"<html", "a web page; perhaps the download needed a sign-in"),
+)
+_UTF16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{", b"[\x00", b"\x00[")
+_BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+@dataclass(slots=True)
+class Source:
+    """An open file of records. Iterating `rows` reads it once, from the start."""
+
+    stream: io.BufferedReader
+    layout: Layout
+    counter: _Counting
+
+    def rows(self, *, limit: int) -> Iterator[RawRow]:
+        """The records, one at a time. Raises UnreadableFile where the compression breaks."""
+        return split(self.stream, self.layout, limit=limit)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the file as it lies on disk that have been read so far."""
+        return self.counter.count
+
+
+def open_source(file: IO[bytes], *, most_bytes: int) -> Source:
+    """Look into a file from its start. Raises UnreadableFile when it is not text in a layout of JSON."""
+    counter = _Counting(file)
+    stream = _unpacked(io.BufferedReader(counter, BLOCK), counter, most_bytes)
+    # One read of the raw stream fills the buffer (see _Bounded), so this is all of the head.
+    head = stream.peek(HEAD)[:HEAD]
+    if head.startswith(_BOM):
+        stream.read(len(_BOM))
+        head = head[len(_BOM) :]
+    _refuse(head)
+    return Source(stream=stream, layout=layout_of(head, is_whole=len(head) < HEAD - len(_BOM)), counter=counter)
+
+
+def layout_of(head: bytes, *, is_whole: bool) -> Layout:
+    """How records lie, from a file's beginning (`is_whole`: that is all there is)."""
+    lines = [line for line in head.split(b"\n") if not line.isspace() and line]
+    if not lines:
+        raise UnreadableFile("The file is empty.")
+    complete = lines if is_whole else lines[:-1]
+    first = lines[0].lstrip()
+    if first[:1] not in b"{[":
+        raise UnreadableFile(
+            f"The file starts with {first[:40].decode('utf-8', 'replace')!r}, which is not JSON. "
+            "Expected JSON Lines (an object a line), a JSON list, or a JSON object."
+        )
+    if lines[0].strip() == b"[":
+        return Layout.LIST
+    if lines[0].strip() == b"{":
+        return Layout.VALUES
+    if complete and _is_json(complete[0]):
+        return Layout.LIST if first.startswith(b"[") and is_whole and len(lines) == 1 else Layout.LINES
+    # The first line alone is not a value: pretty-printed, unless a later line is a whole record, which makes it a bad row.
+    if any(line.lstrip()[:1] == first[:1] and len(line) > 2 and _is_json(line) for line in complete[1:4]):
+        return Layout.LINES
+    if first.startswith(b"["):
+        return Layout.LIST
+    return Layout.VALUES if complete else Layout.LINES
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        return isinstance(jsontext.loads(line), dict | list)
+    except jsontext.UnreadableJSON:
+        return False
+
+
+def _refuse(head: bytes) -> None:
+    for magic, what in _REFUSED:
+        if head.startswith(magic):
+            raise UnreadableFile(f"The file is {what}.")
+    if head.startswith(_UTF16):
+        raise UnreadableFile("The file is UTF-16 or UTF-32. Save it as UTF-8 (`iconv -f UTF-16 -t UTF-8`).")
+    if head.startswith((_GZIP, _ZSTD)):
+        raise UnreadableFile("The file is compressed twice. Unpack it once.")
+    if head[:1] == b"\x80" and head[1:2] <= b"\x05":
+        raise UnreadableFile("The file is a Python pickle, which can run code when opened. Write it as JSON Lines.")
+    if head[257:262] == b"ustar":
+        raise UnreadableFile("The file is a tar archive. Import the files inside.")
+    if b"\x00" in head[:1000]:
+        raise UnreadableFile("The file is binary, not JSON text in UTF-8.")
+
+
+def _unpacked(raw: io.BufferedReader, counter: _Counting, most_bytes: int) -> io.BufferedReader:
+    magic = raw.peek(4)[:4]
+    unpacked: Any
+    if magic.startswith(_GZIP):
+        unpacked = gzip.GzipFile(fileobj=raw)
+    elif magic == _ZSTD:
+        unpacked = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
+    else:
+        return raw
+    return io.BufferedReader(_Bounded(unpacked, counter, most_bytes), BLOCK)
+
+
+class _Counting(io.RawIOBase):
+    """Counts the bytes that pass."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        filled = _fill(buffer, self._file)
+        self.count += filled
+        return filled
+
+
+class _Bounded(io.RawIOBase):
+    """Unpacks no more than is sane: a small file must not fill the machine."""
+
+    def __init__(self, unpacked: Any, packed: _Counting, most_bytes: int) -> None:
+        self._unpacked = unpacked
+        self._packed = packed
+        self._most = most_bytes
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            filled = _fill(buffer, self._unpacked)
+        except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+            raise UnreadableFile(
+                f"The compressed data is cut off or damaged ({error}). Upload the file again."
+            ) from None
+        self._count += filled
+        if self._count > self._most:
+            raise UnreadableFile(f"Unpacks to more than {self._most >> 30:,} GiB. Split it.")
+        if self._count > RATIO_FROM and self._count > RATIO * max(self._packed.count, 1):
+            raise UnreadableFile(f"Unpacks to more than {RATIO} times its size, as only a decompression bomb does.")
+        return filled
+
+
+def _fill(buffer: Any, source: Any) -> int:
+    """Read until the buffer is full, the source ends, or it breaks after something good (it will break again at the next read)."""
+    filled = 0
+    while filled < len(buffer):
+        try:
+            data = source.read(len(buffer) - filled)
+        except Exception:
+            if filled:
+                break
+            raise
+        if not data:
+            break
+        buffer[filled : filled + len(data)] = data
+        filled += len(data)
+    return filled

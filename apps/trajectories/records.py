@@ -1,0 +1,124 @@
+"""A trajectory in its canonical form, as every format is read into and as Retrace's own JSON Lines spell it.
+
+Concatenating the steps' `context` and `message`, then `closing`, gives back the chat. `context` is what the agent was shown and
+is never trained on; `message` is what the policy produced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from apps.trajectories import jsontext
+
+Json = Any
+Message = dict[str, Any]
+
+
+class BadRow(ValueError):
+    """A record that cannot become a trajectory: why, and what was expected in its place."""
+
+    def __init__(self, reason: str, expected: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.expected = expected
+
+
+@dataclass(slots=True)
+class TaskRecord:
+    """What the agent was asked to do. `environment` and `key` name it within a workspace."""
+
+    key: str
+    instruction: str = ""
+    environment: str = ""
+    initial_state: Json = field(default_factory=dict)
+    success_check: Json = field(default_factory=dict)
+    category: str = ""
+    difficulty: str = ""
+    held_out: bool = False
+
+
+@dataclass(slots=True)
+class StepRecord:
+    """One agent turn."""
+
+    context: list[Message]
+    message: Message
+    reward: float | None = None
+    done: bool = False
+    error: str | None = None
+    seconds: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    info: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TrajectoryRecord:
+    """One attempt at a task. `reward` and `success` stay None where the source does not say."""
+
+    task: TaskRecord
+    steps: list[StepRecord]
+    closing: list[Message] = field(default_factory=list)
+    tools: list[Json] = field(default_factory=list)
+    policy: str | None = None
+    external_id: str = ""
+    reward: float | None = None
+    success: bool | None = None
+    termination: str = ""
+    tags: list[str] = field(default_factory=list)
+    info: dict[str, Json] = field(default_factory=dict)
+
+    def messages(self) -> Iterator[Message]:
+        """The chat, in order."""
+        for step in self.steps:
+            yield from step.context
+            yield step.message
+        yield from self.closing
+
+    def as_json(self) -> dict[str, Json]:
+        """The rich form of Retrace's own JSON Lines."""
+        task = self.task
+        return {
+            "format": "retrace/1",
+            "id": self.external_id,
+            "task": {
+                "key": task.key,
+                "instruction": task.instruction,
+                "environment": task.environment,
+                "initial_state": task.initial_state,
+                "success_check": task.success_check,
+                "category": task.category,
+                "difficulty": task.difficulty,
+                "held_out": task.held_out,
+            },
+            "policy": self.policy,
+            "tools": self.tools,
+            "steps": [
+                {
+                    "context": step.context,
+                    "message": step.message,
+                    "reward": step.reward,
+                    "done": step.done,
+                    "error": step.error,
+                    "seconds": step.seconds,
+                    "prompt_tokens": step.prompt_tokens,
+                    "completion_tokens": step.completion_tokens,
+                    "info": step.info,
+                }
+                for step in self.steps
+            ],
+            "closing": self.closing,
+            "outcome": {"reward": self.reward, "success": self.success, "termination": self.termination},
+            "tags": self.tags,
+            "info": self.info,
+        }
+
+    def content_hash(self) -> bytes:
+        """SHA-256 of everything the record says, whatever the order of its keys: two equal records are one trajectory.
+
+        The policy, the external id and the timings count, so repeated trials that happen to say the same stay apart.
+        """
+        return hashlib.sha256(jsontext.canonical(self.as_json())).digest()
