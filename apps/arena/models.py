@@ -7,6 +7,7 @@ from django.db.models import CheckConstraint, F, Index, Q
 
 from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 from apps.annotation.models import Queue
+from apps.arena.stopping import StoppingRule
 from apps.policies.models import Policy
 from apps.trajectories.models import RolloutBatch
 
@@ -30,7 +31,7 @@ class Experiment(WorkspaceModel):
     rollouts_a = models.ForeignKey(RolloutBatch, on_delete=models.PROTECT, null=True, related_name="+")
     rollouts_b = models.ForeignKey(RolloutBatch, on_delete=models.PROTECT, null=True, related_name="+")
     queue = models.OneToOneField(Queue, on_delete=models.PROTECT, null=True, related_name="experiment")
-    plan = models.JSONField(default=dict, help_text="Tasks, samples a task, seed, stopping rule.")
+    plan = models.JSONField(default=dict, help_text="tasks, samples, seed, overlap, rule: fixed at the start.")
     state = models.CharField(max_length=12, choices=State.choices, default=State.ROLLING_OUT)
     verdict = models.JSONField(default=dict, help_text="The figures at the moment it stopped.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -50,3 +51,8 @@ class Experiment(WorkspaceModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def rule(self) -> StoppingRule:
+        """The stopping rule that was written down when the experiment began."""
+        return StoppingRule(**self.plan.get("rule", {}))

@@ -1,0 +1,122 @@
+"""Where an experiment stands, read from its judgements and its rollouts."""
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, Max
+
+from apps.annotation.models import Annotator, Item, Preference
+from apps.arena import rating
+from apps.arena.models import Experiment
+from apps.arena.rating import Interval, SideBias, Tally
+from apps.arena.stopping import Outcome
+from apps.trajectories.models import RolloutBatch, Trajectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Success:
+    """How often the environment's own check found a policy's runs successful."""
+
+    runs: int
+    succeeded: int
+    rate: Interval
+    """Over tasks; n counts them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """All figures of an experiment at one moment."""
+
+    tally: Tally
+    win_rate: Interval
+    """Policy A's, over the tasks of which every pair has all its judgements."""
+    outcome: Outcome
+    tasks_planned: int
+    items: int
+    items_judged: int
+    side_bias: SideBias
+    judgements_by_kind: dict[str, int]
+    success_a: Success
+    success_b: Success
+    success_difference: Interval
+    """A − B in share of runs, paired by task."""
+
+    def as_evidence(self) -> dict[str, Any]:
+        """The figures as JSON, for a verdict or a promotion."""
+        return asdict(self)
+
+
+def standing(experiment: Experiment) -> Standing:
+    """Judgements and rollouts of `experiment`, in five queries whatever their number."""
+    rows = _judgements(experiment)
+    strengths: dict[UUID, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    kinds: dict[str, int] = defaultdict(int)
+    for row in rows:
+        strengths[row["item__task_id"]][row["item_id"]].append(row["strength"])
+        kinds[row["annotator__kind"]] += 1
+    complete, planned, items, judged = _completeness(experiment)
+    scores = rating.task_scores(
+        {str(task): {str(item): votes for item, votes in strengths[task].items()} for task in complete if task in strengths}
+    )
+    # A dict keeps the order of `complete`: that in which the tasks became known, which the interval needs.
+    win_rate = rating.confidence_sequence(list(scores.values()), alpha=experiment.rule.alpha)
+    by_task_a, success_a = _success(experiment.rollouts_a)
+    by_task_b, success_b = _success(experiment.rollouts_b)
+    return Standing(
+        tally=rating.tally((row["strength"], row["both_bad"]) for row in rows),
+        win_rate=win_rate,
+        outcome=experiment.rule.outcome(win_rate, tasks_planned=planned) if planned else Outcome.UNDECIDED,
+        tasks_planned=planned,
+        items=items,
+        items_judged=judged,
+        side_bias=rating.side_bias((row["strength"], row["a_was_left"]) for row in rows),
+        judgements_by_kind={str(Annotator.Kind(kind).label): count for kind, count in sorted(kinds.items())},
+        success_a=success_a,
+        success_b=success_b,
+        success_difference=rating.difference(by_task_a, by_task_b),
+    )
+
+
+def _judgements(experiment: Experiment) -> list[dict[str, Any]]:
+    if experiment.queue_id is None:
+        return []
+    fields = ("item_id", "item__task_id", "strength", "both_bad", "a_was_left", "annotator__kind")
+    return list(Preference.objects.standing().filter(item__queue=experiment.queue_id).order_by("id").values(*fields))
+
+
+def _completeness(experiment: Experiment) -> tuple[list[UUID], int, int, int]:
+    """(complete tasks in the order they became complete, all tasks, all items, judged items)."""
+    if experiment.queue_id is None:
+        return [], 0, 0, 0
+    items = Item.objects.filter(queue=experiment.queue_id)
+    unfinished = items.filter(judged__lt=F("overlap")).values_list("task_id", flat=True)
+    last = (
+        Preference.objects.standing()
+        .filter(item__queue=experiment.queue_id)
+        .exclude(item__task__in=unfinished)
+        .values("item__task_id")
+        .annotate(last=Max("id"))
+        .order_by("last")
+    )
+    complete = [row["item__task_id"] for row in last]
+    counts = items.values_list("task_id", "judged", "overlap")
+    rows = list(counts)
+    return complete, len({task for task, _, _ in rows}), len(rows), sum(judged >= overlap for _, judged, overlap in rows)
+
+
+def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:
+    """Per task the share of successful runs, and the total. Runs without a verdict do not count."""
+    by_task: dict[str, list[bool]] = defaultdict(list)
+    if batch is not None:
+        runs = Trajectory.objects.filter(rollout_batch=batch, success__isnull=False)
+        for task, success in runs.values_list("task_id", "success"):
+            by_task[str(task)].append(bool(success))
+    shares = {task: sum(results) / len(results) for task, results in by_task.items()}
+    runs_total = sum(map(len, by_task.values()))
+    succeeded = sum(map(sum, by_task.values()))
+    one_each = all(len(results) == 1 for results in by_task.values())
+    # Several runs of a task are not independent: then the task is the unit, as in the win rate.
+    rate = rating.wilson(succeeded, runs_total) if one_each else rating.confidence_sequence(list(shares.values()))
+    return shares, Success(runs=runs_total, succeeded=succeeded, rate=rate)

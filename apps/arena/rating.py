@@ -1,0 +1,157 @@
+"""What a set of blind judgements says about two policies. Pure: numbers in, numbers out.
+
+The unit of evidence is the task. Several pairs of one task, and several people on one pair, share whatever is easy or odd
+about that task, so they are averaged first and count once.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+GRID = 2000
+"""Candidate means between 0 and 1 that the confidence sequence tests; intervals are this fine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """An estimate with its bounds, all in the unit of the estimate; `n` says of how many tasks."""
+
+    estimate: float | None
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """How the judgements fell, from the side of policy A."""
+
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+    both_bad: int = 0
+
+    @property
+    def judgements(self) -> int:
+        return self.wins + self.ties + self.losses + self.both_bad
+
+
+def tally(judgements: Iterable[tuple[int, bool]]) -> Tally:
+    """Count (strength in favour of A, both bad) pairs. Both bad is a tie that is told apart."""
+    wins = ties = losses = both_bad = 0
+    for strength, is_both_bad in judgements:
+        if is_both_bad:
+            both_bad += 1
+        elif strength > 0:
+            wins += 1
+        elif strength < 0:
+            losses += 1
+        else:
+            ties += 1
+    return Tally(wins=wins, ties=ties, losses=losses, both_bad=both_bad)
+
+
+def score(strength: int) -> float:
+    """1 where A is preferred, 0 where B is, ½ for a tie. How strongly is left out: people use grades differently."""
+    return 0.5 if strength == 0 else float(strength > 0)
+
+
+def task_scores(pairs: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[str, float]:
+    """Each task's share of preference for A: the mean over its pairs of the mean over that pair's judgements.
+
+    pairs: task -> pair -> strengths in favour of A. Tasks without judgements are left out.
+    """
+    scores = {}
+    for task, judged in pairs.items():
+        means = [sum(map(score, strengths)) / len(strengths) for strengths in judged.values() if strengths]
+        if means:
+            scores[task] = sum(means) / len(means)
+    return scores
+
+
+def confidence_sequence(values: Sequence[float], *, alpha: float = 0.05) -> Interval:
+    """The mean of values in [0, 1] with bounds that hold at every moment at once, however often somebody looks.
+
+    The hedged-capital confidence sequence by betting (Waudby-Smith & Ramdas, 2024, JRSS-B 86(1), theorem 3) with predictable
+    plug-in bets (their eq. 26) truncated at ½ and running intersection. values: (n,), independent, in the order in
+    which they became known. With no values the interval is [0, 1].
+    """
+    if not values:
+        return Interval(estimate=None, low=0.0, high=1.0, n=0)
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.min() < 0 or sample.max() > 1:
+        raise ValueError(f"values run from {sample.min()} to {sample.max()}; expected them within 0 and 1.")
+    candidates: NDArray[np.float64] = np.linspace(0.0, 1.0, GRID + 1)
+    up = np.zeros_like(candidates)  # log capital of the bet that the mean is above the candidate
+    down = np.zeros_like(candidates)
+    low, high = 0.0, 1.0
+    total, spread = 0.5, 0.25  # the paper's prior guesses: mean ½, variance ¼
+    threshold = log(1 / alpha) + log(2)  # each side holds half of the capital
+    with np.errstate(divide="ignore"):
+        limit_up = 0.5 / candidates
+        limit_down = 0.5 / (1 - candidates)
+    for index, value in enumerate(sample):
+        t = index + 1
+        # eq. 26 divides by σ̂² t log(1 + t), and σ̂² of the values before this one is spread / t
+        bet = sqrt(2 * log(2 / alpha) / (spread * log(1 + t)))
+        up += np.log1p(np.minimum(bet, limit_up) * (value - candidates))
+        down += np.log1p(-np.minimum(bet, limit_down) * (value - candidates))
+        total += value
+        mean = total / (t + 1)
+        spread += (value - mean) ** 2
+        kept = candidates[np.maximum(up, down) < threshold]
+        if kept.size:  # an empty set would mean a one-in-1/alpha event; the bounds then stay where they were
+            low, high = max(low, float(kept[0])), min(high, float(kept[-1]))
+    estimate = float(sample.mean())
+    return Interval(estimate=estimate, low=min(low, estimate), high=max(high, estimate), n=len(sample))
+
+
+def difference(a: Mapping[str, float], b: Mapping[str, float], *, alpha: float = 0.05) -> Interval:
+    """Mean of a − b over the tasks that both have (paired, so that hard tasks cancel), with anytime-valid bounds in [−1, 1]."""
+    shared = [task for task in a if task in b]
+    half = confidence_sequence([(a[task] - b[task] + 1) / 2 for task in shared], alpha=alpha)
+    return Interval(
+        estimate=None if half.estimate is None else 2 * half.estimate - 1, low=2 * half.low - 1, high=2 * half.high - 1, n=half.n
+    )
+
+
+def wilson(successes: int, n: int, *, z: float = 1.959964) -> Interval:
+    """A proportion of n independent trials with its Wilson score interval (Wilson, 1927)."""
+    if n == 0:
+        return Interval(estimate=None, low=0.0, high=1.0, n=0)
+    share = successes / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return Interval(estimate=share, low=max(0.0, centre - half), high=min(1.0, centre + half), n=n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBias:
+    """How often the left side won, and how surprising that would be if sides did not matter."""
+
+    left: int
+    decided: int
+    p_value: float
+
+
+def side_bias(judgements: Iterable[tuple[int, bool]]) -> SideBias:
+    """From (strength in favour of A, A was left) pairs; ties say nothing about sides. Exact two-sided binomial test."""
+    left = decided = 0
+    for strength, a_was_left in judgements:
+        if strength:
+            decided += 1
+            left += (strength > 0) == a_was_left
+    p_value = float(binomtest(left, decided).pvalue) if decided else 1.0
+    return SideBias(left=left, decided=decided, p_value=p_value)
+
+
+def tasks_needed(*, effect: float, alpha: float = 0.05) -> float:
+    """Roughly how many tasks until a true win rate of ½ + effect shows, for the form's hint: log(2/α) / (2 effect²), doubled.
+
+    Hoeffding's bound gives the order of magnitude; the factor of two is what looking all the time costs here.
+    """
+    return inf if effect <= 0 else 2 * log(2 / alpha) / (2 * effect * effect)

@@ -1,0 +1,105 @@
+"""The statistics of an A/B comparison, against published values and against simulation."""
+
+import numpy as np
+import pytest
+
+from apps.arena.rating import Interval, confidence_sequence, difference, side_bias, tally, task_scores, wilson
+from apps.arena.stopping import Outcome, StoppingRule
+
+
+def test_both_bad_is_counted_apart_from_a_tie():
+    counted = tally([(3, False), (1, False), (0, False), (0, True), (-2, False)])
+    assert (counted.wins, counted.ties, counted.losses, counted.both_bad) == (2, 1, 1, 1)
+    assert counted.judgements == 5
+
+
+def test_a_task_counts_once_however_many_people_judged_it():
+    scores = task_scores(
+        {
+            "booked twice": {"p1": [3, 2, 1], "p2": [-1]},  # pair means 1 and 0
+            "one tie": {"p3": [0]},
+            "nobody yet": {"p4": []},
+        }
+    )
+    assert scores == {"booked twice": 0.5, "one tie": 0.5}
+
+
+def test_wilson_matches_the_published_example():
+    # Newcombe (1998), Statistics in Medicine 17: 81 of 263 gives 0.2553 to 0.3662; 0 of 20 gives 0 to 0.1611.
+    interval = wilson(81, 263)
+    assert (round(interval.low, 4), round(interval.high, 4)) == (0.2553, 0.3662)
+    interval = wilson(0, 20)
+    assert (interval.low, round(interval.high, 4)) == (0.0, 0.1611)
+
+
+def test_nothing_known_is_the_whole_range():
+    assert confidence_sequence([]) == Interval(estimate=None, low=0.0, high=1.0, n=0)
+    assert wilson(0, 0) == Interval(estimate=None, low=0.0, high=1.0, n=0)
+
+
+def test_swapping_the_sides_mirrors_the_interval():
+    values = [1.0, 1.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.5, 1.0, 1.0]
+    straight = confidence_sequence(values)
+    mirrored = confidence_sequence([1 - value for value in values])
+    assert straight.low == pytest.approx(1 - mirrored.high)
+    assert straight.high == pytest.approx(1 - mirrored.low)
+
+
+def test_the_interval_never_widens():
+    values = (np.random.default_rng(3).random(60) < 0.7).astype(float).tolist()
+    bounds = [confidence_sequence(values[:n]) for n in range(1, 61)]
+    for earlier, later in zip(bounds, bounds[1:], strict=False):
+        # The estimate itself is always inside, so only then may a bound move outwards.
+        assert later.low >= earlier.low or later.low == later.estimate
+        assert later.high <= earlier.high or later.high == later.estimate
+
+
+def test_looking_after_every_judgement_errs_less_than_one_time_in_twenty():
+    """Two equal policies, 120 tasks, a look after each from the tenth on: how often is a winner declared?"""
+    generator = np.random.default_rng(7)
+    trials = 200
+    wrong = {"confidence sequence": 0, "Wilson at each look": 0}
+    for _ in range(trials):
+        values = (generator.random(120) < 0.5).astype(float)
+        interval = confidence_sequence(values.tolist())  # its running intersection has looked after each of the 120
+        wrong["confidence sequence"] += interval.low > 0.5 or interval.high < 0.5
+        looks = [wilson(int(values[:n].sum()), n) for n in range(10, 121)]
+        wrong["Wilson at each look"] += any(look.low > 0.5 or look.high < 0.5 for look in looks)
+    assert wrong["confidence sequence"] / trials <= 0.05
+    assert wrong["Wilson at each look"] / trials > 0.3  # why the usual interval will not do here
+
+
+def test_a_clear_winner_is_found():
+    interval = confidence_sequence([1.0] * 12)
+    assert interval.low > 0.5
+    assert StoppingRule().outcome(interval, tasks_planned=50) is Outcome.A_BETTER
+    assert StoppingRule().outcome(confidence_sequence([0.0] * 12), tasks_planned=50) is Outcome.B_BETTER
+
+
+def test_a_few_tasks_never_end_an_experiment():
+    lucky = Interval(estimate=1.0, low=0.6, high=1.0, n=9)
+    assert StoppingRule(min_tasks=10).outcome(lucky, tasks_planned=50) is Outcome.UNDECIDED
+
+
+def test_an_experiment_without_a_winner_ends_when_its_tasks_do():
+    even = Interval(estimate=0.5, low=0.35, high=0.65, n=50)
+    assert StoppingRule().outcome(even, tasks_planned=50) is Outcome.NO_DIFFERENCE_SHOWN
+    assert StoppingRule().outcome(even, tasks_planned=51) is Outcome.UNDECIDED
+
+
+def test_success_rates_are_compared_on_shared_tasks_only():
+    compared = difference({"t1": 1.0, "t2": 1.0, "only a": 0.0}, {"t1": 0.0, "t2": 1.0})
+    assert compared.estimate == 0.5
+    assert compared.n == 2
+
+
+def test_side_bias_is_an_exact_test():
+    # Nine left wins of ten: two-sided p = 2 * (10 + 1) / 2**10.
+    bias = side_bias([(1, True)] * 9 + [(1, False)] + [(0, True)])
+    assert (bias.left, bias.decided) == (9, 10)
+    assert bias.p_value == pytest.approx(22 / 1024)
+
+
+def test_values_outside_the_unit_range_are_refused():
+    with pytest.raises(ValueError, match=r"expected them within 0 and 1"):
+        confidence_sequence([0.5, 1.5])
