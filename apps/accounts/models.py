@@ -86,7 +86,7 @@ class WorkspaceQuerySet(models.QuerySet[M]):
 
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
         """What this member may see; nothing at all below the model's `visible_from` role (or `at_least`)."""
-        needed: Role = at_least or getattr(self.model, "visible_from", Role.RESEARCHER)
+        needed = at_least if at_least is not None else Role(getattr(self.model, "visible_from", Role.RESEARCHER))
         if member.role < needed:
             return self.none()
         return self.filter(workspace=member.workspace_id)
@@ -100,8 +100,6 @@ class WorkspaceModel(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
-
-    objects: ClassVar[models.Manager[Any]]
 
     class Meta:
         abstract = True

@@ -58,7 +58,11 @@ def standing(experiment: Experiment) -> Standing:
         kinds[row["annotator__kind"]] += 1
     complete, planned, items, judged = _completeness(experiment)
     scores = rating.task_scores(
-        {str(task): {str(item): votes for item, votes in strengths[task].items()} for task in complete if task in strengths}
+        {
+            str(task): {str(item): votes for item, votes in strengths[task].items()}
+            for task in complete
+            if task in strengths
+        }
     )
     # A dict keeps the order of `complete`: that in which the tasks became known, which the interval needs.
     win_rate = rating.confidence_sequence(list(scores.values()), alpha=experiment.rule.alpha)
@@ -103,7 +107,12 @@ def _completeness(experiment: Experiment) -> tuple[list[UUID], int, int, int]:
     complete = [row["item__task_id"] for row in last]
     counts = items.values_list("task_id", "judged", "overlap")
     rows = list(counts)
-    return complete, len({task for task, _, _ in rows}), len(rows), sum(judged >= overlap for _, judged, overlap in rows)
+    return (
+        complete,
+        len({task for task, _, _ in rows}),
+        len(rows),
+        sum(judged >= overlap for _, judged, overlap in rows),
+    )
 
 
 def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:

@@ -115,7 +115,10 @@ def difference(a: Mapping[str, float], b: Mapping[str, float], *, alpha: float =
     shared = [task for task in a if task in b]
     half = confidence_sequence([(a[task] - b[task] + 1) / 2 for task in shared], alpha=alpha)
     return Interval(
-        estimate=None if half.estimate is None else 2 * half.estimate - 1, low=2 * half.low - 1, high=2 * half.high - 1, n=half.n
+        estimate=None if half.estimate is None else 2 * half.estimate - 1,
+        low=2 * half.low - 1,
+        high=2 * half.high - 1,
+        n=half.n,
     )
 
 

@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 class HtmxRequest(HttpRequest):
     """A signed-in person's request: who they are in the current workspace, and whether htmx sent it."""
 
-    user: User  # type: ignore[assignment]  # the middleware refuses anonymous requests before a view sees them
+    user: User  # the middleware refuses anonymous requests before a view sees them
     htmx: HtmxDetails
     member: Membership

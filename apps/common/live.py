@@ -22,7 +22,7 @@ def send(group: str, html: str) -> None:
     async_to_sync(layer.group_send)(group, {"type": "partial", "html": html})
 
 
-class LiveConsumer(AsyncWebsocketConsumer):
+class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     """Joins one group, if the visitor may see its subject. Subclasses say which group that is."""
 
     group: str | None = None

@@ -23,7 +23,9 @@ def champion(*, workspace: Workspace, environment: str) -> Policy | None:
 
 
 @transaction.atomic
-def promote(*, policy: Policy, environment: str, by: User, reason: str, evidence: dict[str, Any] | None = None) -> Promotion:
+def promote(
+    *, policy: Policy, environment: str, by: User, reason: str, evidence: dict[str, Any] | None = None
+) -> Promotion:
     """Make `policy` the champion. Raises AlreadyChampion where it is that."""
     _lock(policy.workspace)
     current = champion(workspace=policy.workspace, environment=environment)

@@ -1,5 +1,7 @@
 """The statistics of an A/B comparison, against published values and against simulation."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,7 @@ def test_swapping_the_sides_mirrors_the_interval():
 def test_the_interval_never_widens():
     values = (np.random.default_rng(3).random(60) < 0.7).astype(float).tolist()
     bounds = [confidence_sequence(values[:n]) for n in range(1, 61)]
-    for earlier, later in zip(bounds, bounds[1:], strict=False):
+    for earlier, later in pairwise(bounds):
         # The estimate itself is always inside, so only then may a bound move outwards.
         assert later.low >= earlier.low or later.low == later.estimate
         assert later.high <= earlier.high or later.high == later.estimate
