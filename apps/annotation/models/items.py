@@ -1,0 +1,149 @@
+"""The items of a queue, and who is judging which of them right now."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+from django.db.models.functions import Now
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership, WorkspaceModel
+from apps.annotation.models.queues import Annotator, Queue
+from apps.trajectories.models import Task, Trajectory
+
+
+class Item(models.Model):
+    """A pair of runs of one task, `a` and `b`; which one is shown on the left is drawn for each assignment.
+
+    `taken` counts the assignments that hold a place (being worked on or judged), `judged` those that were judged. They move
+    in the same transaction as the assignments, under the item's row lock; the constraint makes a judgement too many
+    impossible.
+    """
+
+    queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="items", db_index=False)
+    position = models.BigIntegerField(help_text="Place in the queue; only its order means something.")
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
+    a = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+", db_index=False)
+    b = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+", db_index=False)
+    overlap = models.PositiveSmallIntegerField(help_text="The queue's, when the item was made.")
+    taken = models.PositiveSmallIntegerField(default=0)
+    judged = models.PositiveSmallIntegerField(default=0)
+    returned_at = models.DateTimeField(
+        null=True, help_text="When a place last came back: unfinished, skipped or expired."
+    )
+    disputed = models.BooleanField(default=False, help_text="One standing judgement prefers a, another b.")
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["queue", "position"], name="one_item_per_position"),
+            UniqueConstraint(fields=["queue", "a", "b"], name="one_item_per_pair"),
+            CheckConstraint(condition=~Q(a=F("b")), name="a_pair_is_two_runs"),
+            CheckConstraint(
+                condition=Q(taken__lte=F("overlap")),
+                name="never_more_places_than_overlap",
+            ),
+            CheckConstraint(condition=Q(judged__lte=F("taken")), name="judged_items_were_taken"),
+        ]
+        indexes = [
+            Index(
+                fields=["queue", "position"],
+                condition=Q(taken__lt=F("overlap")),
+                name="item_with_a_free_place",
+            ),
+            Index(
+                fields=["queue", "returned_at"],
+                condition=Q(taken__lt=F("overlap"), returned_at__isnull=False),
+                name="item_with_a_returned_place",
+            ),
+            Index(fields=["queue", "position"], condition=Q(disputed=True), name="item_disputed"),
+            Index(fields=["a"], name="item_by_a"),
+            Index(fields=["b"], name="item_by_b"),
+        ]
+
+
+class Desk(models.Model):
+    """One annotator's place at one queue: how far they are, and what they have done there.
+
+    Everything before `position`, and every place that came back before `returns_seen`, has been offered to them or was full
+    then; so finding their next item costs the same after 50,000 as at the start. Its row lock keeps two tabs of one
+    person from taking two items at once.
+    """
+
+    queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="desks", db_index=False)
+    annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="desks")
+    position = models.BigIntegerField(default=0)
+    returns_seen = models.DateTimeField(db_default=Now())
+    swept_at = models.DateTimeField(null=True, help_text="When the whole queue was last looked through from its start.")
+    judged = models.PositiveIntegerField(default=0, help_text="Standing judgements.")
+    skipped = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0, help_text="Time at work on the standing judgements.")
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["queue", "annotator"], name="one_desk_per_annotator")]
+
+
+class AssignmentQuerySet(models.QuerySet["Assignment"]):
+    def open(self) -> Self:
+        """Being worked on and not expired."""
+        return self.filter(state=Assignment.State.OPEN, leased_until__gt=now())
+
+    def of(self, member: Membership) -> Self:
+        """Those of this very person, in this workspace. Nobody else sees them, whatever their role."""
+        return self.filter(workspace=member.workspace_id, annotator__user=member.user_id)
+
+    def open_to(self, member: Membership) -> Self:
+        """The open assignments of this very person, in this workspace."""
+        return self.open().of(member)
+
+
+class Assignment(WorkspaceModel):
+    """An annotator's hold on an item: open until judged, skipped, or expired; an expired one may be opened again."""
+
+    class State(models.TextChoices):
+        OPEN = "open", "Open"
+        JUDGED = "judged", "Judged"
+        SKIPPED = "skipped", "Skipped"
+        EXPIRED = "expired", "Expired"
+        UNDONE = "undone", "Taken back"
+
+    queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="assignments", db_index=False)
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="assignments")
+    annotator = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="assignments")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
+    a_is_left = models.BooleanField(help_text="Drawn by chance, so that a habit of one side cannot favour a run.")
+    replaces = models.OneToOneField(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="replaced_by",
+        help_text="The one that was taken back.",
+    )
+    leased_until = models.DateTimeField()
+    opened_at = models.DateTimeField(null=True, help_text="First shown; a preloaded item is assigned before that.")
+    closed_at = models.DateTimeField(null=True)
+    draft = models.JSONField(default=dict, help_text="Answers not yet submitted.")
+    skip_reason = models.CharField(max_length=300, blank=True)
+    flagged = models.BooleanField(default=False)
+    flag_reason = models.CharField(max_length=300, blank=True)
+
+    objects = AssignmentQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["item", "annotator"],
+                condition=Q(state__in=["open", "judged"]),
+                name="one_place_per_annotator",
+            ),
+        ]
+        indexes = [
+            Index(fields=["queue", "annotator"], condition=Q(state="open"), name="assignment_in_hand"),
+            Index(fields=["queue", "annotator", "-closed_at"], name="assignment_latest"),
+            Index(
+                fields=["leased_until"],
+                condition=Q(state="open"),
+                name="assignment_leases",
+            ),
+        ]

@@ -1,0 +1,129 @@
+"""Who judges, and the queues of items that wait for them."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
+from apps.policies.models import Policy
+
+
+class Annotator(WorkspaceModel):
+    """Whoever judges: a person, a model (LLM judge, reward model) or a rule. Always shown as what it is."""
+
+    class Kind(models.TextChoices):
+        PERSON = "person", "Person"
+        MODEL = "model", "Model"
+        RULE = "rule", "Rule"
+
+    visible_from = Role.REVIEWER
+
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    name = models.CharField(max_length=200)
+    # The person, not their membership: who leaves and comes back is still the same pair of eyes.
+    user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, null=True, related_name="+")
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["workspace", "kind", "name"],
+                condition=~Q(kind="person"),
+                name="one_machine_annotator_per_name",
+            ),
+            UniqueConstraint(fields=["workspace", "user"], name="one_annotator_per_person"),
+            CheckConstraint(condition=Q(kind="person") | Q(user=None), name="only_people_are_users"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class QueueQuerySet(WorkspaceQuerySet["Queue"]):
+    def open(self) -> Self:
+        return self.filter(state=Queue.State.OPEN)
+
+    def for_desk(self) -> Self:
+        """Those that somebody who labels has a use for: filled, whatever their state."""
+        return self.exclude(state__in=[Queue.State.FILLING, Queue.State.FAILED])
+
+
+class Queue(WorkspaceModel):
+    """Items of one kind with one set of guidelines, each to be judged by `overlap` different annotators."""
+
+    class Kind(models.TextChoices):
+        PAIRWISE = "pairwise", "Compare two runs"
+
+    class State(models.TextChoices):
+        FILLING = "filling", "Being filled"
+        FAILED = "failed", "Could not be filled"
+        OPEN = "open", "Open"
+        PAUSED = "paused", "Paused"
+        CLOSED = "closed", "Closed"
+
+    class Order(models.TextChoices):
+        FIFO = "fifo", "Task by task"
+        RANDOM = "random", "Shuffled"
+
+    visible_from = Role.ANNOTATOR
+
+    name = models.CharField(max_length=200)
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.PAIRWISE)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
+    order = models.CharField(max_length=10, choices=Order.choices, default=Order.FIFO)
+    overlap = models.PositiveSmallIntegerField(default=1)
+    lease_seconds = models.PositiveIntegerField(default=1200)
+    skipped_come_back = models.BooleanField(
+        default=False, help_text="Whether a skipped item may return to its skipper."
+    )
+    selection = models.JSONField(default=dict, help_text="How the items were drawn: filters, pairing, seed.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    item_count = models.PositiveIntegerField(default=0, help_text="Grows while the queue is filled.")
+    items_expected = models.PositiveIntegerField(default=0, help_text="Counted before filling, for its progress.")
+    filled_to = models.UUIDField(
+        null=True, help_text="The last task whose pairs are in; a killed filling goes on from here."
+    )
+    filling_at = models.DateTimeField(null=True, help_text="When filling last moved.")
+    error = models.TextField(blank=True)
+
+    objects = QueueQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            CheckConstraint(condition=Q(overlap__gte=1), name="overlap_is_positive"),
+            CheckConstraint(
+                condition=Q(lease_seconds__gte=30),
+                name="lease_is_half_a_minute_or_more",
+            ),
+        ]
+        indexes = [
+            Index(fields=["workspace", "-id"], name="queue_newest"),
+            Index(fields=["filling_at"], condition=Q(state="filling"), name="queue_being_filled"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def places(self) -> int:
+        """Judgements that the queue asks for."""
+        return self.item_count * self.overlap
+
+
+class Guideline(models.Model):
+    """One version of a queue's instructions. Versions are added, never changed: a judgement knows which one its author saw."""
+
+    queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="guidelines")
+    version = models.PositiveIntegerField()
+    text = models.TextField(help_text="Markdown.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["queue", "version"], name="one_guideline_per_version")]
