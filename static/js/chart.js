@@ -1,0 +1,67 @@
+// <figure class="chart" data-chart="line|forest|bars"> around a table: the table is the data, and is what "Table" shows.
+//
+// Head cells say what a column is: the first is x (or the label), then data-series="name", and for an interval around that series
+// data-low="name" and data-high="name"; data-unit adds a unit. A cell's number is its data-value, else its text; an empty
+// cell is a gap. Rows that arrive later (a live page) are drawn when they arrive.
+// On the figure: data-format="percent|number", data-min and data-max fix the scale of values, data-scale="log",
+// data-reference="0.5" draws a line at a value, data-diagonal draws y = x.
+import { attach } from "./attach.js";
+import { drawBars } from "./chart_bars.js";
+import { drawForest } from "./chart_forest.js";
+import { drawLine } from "./chart_line.js";
+
+const DRAW = { line: drawLine, forest: drawForest, bars: drawBars };
+
+/** Reads the table: {x: {name, unit}, labels: [...], xs: [...], series: [{name, unit, ys, lows, highs}]}. */
+export function readTable(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
+  const column = (index) => rows.map((row) => numberIn(row.cells[index]));
+  const find = (attribute, name) => heads.findIndex((head) => head.dataset[attribute] === name);
+  const series = heads.flatMap((head, index) => {
+    const name = head.dataset.series;
+    if (name === undefined) return [];
+    const [low, high] = [find("low", name), find("high", name)];
+    return [{ name, unit: head.dataset.unit ?? "", ys: column(index), lows: low < 0 ? null : column(low), highs: high < 0 ? null : column(high) }];
+  });
+  return {
+    x: { name: heads[0].textContent.trim(), unit: heads[0].dataset.unit ?? "" },
+    labels: rows.map((row) => row.cells[0].textContent.trim()),
+    xs: column(0),
+    series,
+  };
+}
+
+function numberIn(cell) {
+  const text = cell?.dataset.value ?? cell?.textContent.replace(/[\s,%]/g, "") ?? "";
+  return text === "" ? NaN : Number(text);
+}
+
+attach("figure[data-chart]", (figure, signal) => {
+  const table = figure.querySelector("table");
+  const draw = DRAW[figure.dataset.chart];
+  if (!table || !draw) return;
+  const canvas = figure.querySelector(".chart-canvas") ?? figure.insertBefore(document.createElement("div"), table.closest(".table-wrap") ?? table);
+  canvas.className = "chart-canvas";
+  let frame = 0;
+  const redraw = () => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => canvas.clientWidth && draw(canvas, readTable(table), figure.dataset));
+  };
+  const sizes = new ResizeObserver(redraw);
+  sizes.observe(canvas);
+  const rows = new MutationObserver(redraw);
+  rows.observe(table, { childList: true, subtree: true, characterData: true });
+  signal.addEventListener("abort", () => {
+    sizes.disconnect();
+    rows.disconnect();
+    cancelAnimationFrame(frame);
+  });
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-chart-table]");
+  if (!button) return;
+  const shown = button.closest("figure").classList.toggle("as-table");
+  button.setAttribute("aria-pressed", String(shown));
+});

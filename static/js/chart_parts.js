@@ -1,0 +1,81 @@
+// What the charts share: SVG elements, scales, round ticks, numbers as people write them.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(name, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+/** An SVG that fills `canvas`, in pixels, in place of what was there. */
+export function surface(canvas, height, label) {
+  const width = canvas.clientWidth;
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  canvas.replaceChildren(root);
+  return { root, width };
+}
+
+/** Finite values only. */
+export function finite(...lists) {
+  return lists.flat().filter(Number.isFinite);
+}
+
+/** Maps [from, to] to [start, end], by value or by its logarithm. */
+export function scale([from, to], [start, end], { log = false } = {}) {
+  const f = log ? Math.log10 : (value) => value;
+  const span = f(to) - f(from) || 1;
+  const at = (value) => start + ((f(value) - f(from)) / span) * (end - start);
+  at.invert = (pixel) => {
+    const value = f(from) + ((pixel - start) / (end - start)) * span;
+    return log ? 10 ** value : value;
+  };
+  return at;
+}
+
+/** Round values in [from, to], about `count` of them: steps of 1, 2 or 5 times a power of ten. */
+export function ticks([from, to], count) {
+  const raw = (to - from) / Math.max(1, count);
+  if (!(raw > 0)) return [from];
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw);
+  const first = Math.ceil(from / step - 1e-9);
+  const last = Math.floor(to / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
+}
+
+/** Powers of ten in [from, to], both above zero. */
+export function logTicks([from, to]) {
+  const [first, last] = [Math.ceil(Math.log10(from)), Math.floor(Math.log10(to))];
+  if (last - first < 1) return ticks([from, to], 3);
+  return Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
+}
+
+/** The domain of `values`, with a little room, widened to the given minimum and maximum. */
+export function domain(values, { min, max, room = 0.06 } = {}) {
+  const found = finite(values);
+  let low = found.length ? Math.min(...found) : 0;
+  let high = found.length ? Math.max(...found) : 1;
+  if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
+  const extra = (high - low) * room;
+  return [numberOr(min, low - extra), numberOr(max, high + extra)];
+}
+
+function numberOr(text, otherwise) {
+  return text === undefined || text === "" ? otherwise : Number(text);
+}
+
+/** A number for an axis or a readout: 0.00031, 12.4, 1,200, 62 %. */
+export function written(value, { format = "number", digits = 3 } = {}) {
+  if (!Number.isFinite(value)) return "–";
+  if (format === "percent") return `${(value * 100).toLocaleString(undefined, { maximumFractionDigits: 1 })} %`;
+  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7)) return value.toExponential(1).replace("e+", "e");
+  return value.toLocaleString(undefined, { maximumSignificantDigits: Math.max(digits, Math.abs(value) >= 1 ? String(Math.trunc(value)).length : 1) });
+}
+
+export function text(words, attributes) {
+  const element = svg("text", attributes);
+  element.textContent = words;
+  return element;
+}

@@ -1,0 +1,35 @@
+// <button data-copy="text"> or <button data-copy-from="#id">: copies, and says so on the button itself.
+import { toast } from "./toast.js";
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy], [data-copy-from]");
+  if (!button) return;
+  const source = button.dataset.copyFrom && document.querySelector(button.dataset.copyFrom);
+  const text = source ? (source.value ?? source.textContent) : button.dataset.copy;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    if (!copyBySelection(text)) {
+      toast("The browser does not let this page copy. Select the text and copy it by hand.", { tone: "bad" });
+      return;
+    }
+  }
+  button.classList.add("copied");
+  button.querySelector("use")?.setAttribute("href", `${document.body.dataset.icons}#check`);
+  setTimeout(() => {
+    button.classList.remove("copied");
+    button.querySelector("use")?.setAttribute("href", `${document.body.dataset.icons}#copy`);
+  }, 1500);
+});
+
+// navigator.clipboard exists only on https and localhost; a server on a plain-http address needs the old way.
+function copyBySelection(text) {
+  const area = document.createElement("textarea");
+  area.className = "unseen";
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  return copied;
+}

@@ -1,0 +1,59 @@
+// Keeps the reader's place across swaps: focus and selection, scroll, and which folds are open, for elements with an id.
+// htmx keeps the focus of what it swaps itself; out-of-band and live swaps need this too.
+
+let kept = null;
+
+function remember() {
+  const focused = document.activeElement;
+  return {
+    focus: focused?.id ? { id: focused.id, start: selectionOf(focused, "selectionStart"), end: selectionOf(focused, "selectionEnd") } : null,
+    scrolls: [...document.querySelectorAll("[data-keep-scroll][id]")].map((element) => ({
+      id: element.id,
+      top: element.scrollTop,
+      left: element.scrollLeft,
+      atEnd: element.scrollHeight - element.scrollTop - element.clientHeight < 8,
+    })),
+    folds: [...document.querySelectorAll("details[id]")].map(({ id, open }) => ({ id, open })),
+  };
+}
+
+function restore({ focus, scrolls, folds }) {
+  for (const { id, open } of folds) {
+    const fold = document.getElementById(id);
+    if (fold) fold.open = open;
+  }
+  for (const { id, top, left, atEnd } of scrolls) {
+    const element = document.getElementById(id);
+    if (!element) continue;
+    // A log that was read at its end follows its end.
+    element.scrollTop = atEnd && element.dataset.keepScroll === "end" ? element.scrollHeight : top;
+    element.scrollLeft = left;
+  }
+  const element = focus && document.getElementById(focus.id);
+  if (!element || element === document.activeElement) return;
+  element.focus({ preventScroll: true });
+  if (focus.start !== null) element.setSelectionRange?.(focus.start, focus.end);
+}
+
+// Inputs of other types than text throw when asked for their selection.
+function selectionOf(element, property) {
+  try {
+    return element[property] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Runs `change`, which may replace any part of the page, and puts the reader back where they were. */
+export function keepingPlace(change) {
+  const place = remember();
+  change();
+  restore(place);
+}
+
+document.addEventListener("htmx:oobBeforeSwap", () => (kept ??= remember()));
+document.addEventListener("htmx:beforeSwap", () => (kept ??= remember()));
+document.addEventListener("htmx:afterSettle", () => {
+  if (kept) restore(kept);
+  kept = null;
+});

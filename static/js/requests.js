@@ -1,0 +1,42 @@
+// Requests to the server: the CSRF header for fetch, and what people see when an htmx request fails.
+import { toast } from "./toast.js";
+
+/** The CSRF header that base.html puts on the body for htmx. */
+export function csrfHeaders() {
+  return JSON.parse(document.body.getAttribute("hx-headers") ?? "{}");
+}
+
+/** fetch() of our own pages: the CSRF header, and an error that can be shown for every answer but 2xx. */
+export async function request(url, options = {}) {
+  const response = await fetch(url, {
+    credentials: "same-origin",
+    ...options,
+    headers: { ...csrfHeaders(), ...options.headers },
+  }).catch(() => {
+    throw new Error("The server did not answer. Check the connection and try again.");
+  });
+  if (!response.ok) throw new Error(explain(response.status));
+  return response;
+}
+
+function explain(status, retryAfter) {
+  if (status === 403) return "This page is out of date or not yours to change. Reload it and try again.";
+  if (status === 404) return "This is gone, or you have no access to it.";
+  if (status === 409) return "Somebody changed this meanwhile. Reload the page to see it as it is now.";
+  if (status === 413) return "This is larger than the server takes.";
+  if (status === 429) return `Too many requests. Try again ${retryAfter ? `in ${retryAfter} s` : "in a minute"}.`;
+  if (status >= 500) return "The server failed at this. Nothing was changed; try again, or tell whoever runs this server.";
+  return `The server refused this (${status}).`;
+}
+
+document.addEventListener("htmx:responseError", ({ detail: { xhr } }) => {
+  toast(explain(xhr.status, xhr.getResponseHeader("Retry-After")), { tone: "bad" });
+});
+
+document.addEventListener("htmx:sendError", () => {
+  toast("The server did not answer. Check the connection and try again.", { tone: "bad" });
+});
+
+document.addEventListener("htmx:timeout", () => {
+  toast("The server took too long to answer. Try again.", { tone: "bad" });
+});

@@ -1,0 +1,9 @@
+// The only classic, blocking script: it sets the chosen theme before the first paint, so that nothing flashes,
+// and says that scripts run, so that what they replace never shows.
+document.documentElement.classList.add("js");
+try {
+  const theme = localStorage.getItem("retrace:theme");
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+} catch {
+  // Storage is blocked: the system's theme it is.
+}

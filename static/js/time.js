@@ -1,0 +1,38 @@
+// <time datetime="…" data-relative>: "3 min ago", kept true while the page is open; the exact time is its title.
+import { attach } from "./attach.js";
+
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const dayAndYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+const shown = new Set();
+
+/** Short words for a time, as people say it: "now", "5 min ago", "in 2 h", "yesterday", "3 Mar", "3 Mar 2024". */
+export function relative(then, now = new Date()) {
+  const seconds = (now - then) / 1000;
+  const size = Math.abs(seconds);
+  if (size < 45) return "now";
+  if (size < 45 * 60) return around(seconds, Math.max(1, Math.round(size / 60)), "min");
+  if (size < 22 * 3600) return around(seconds, Math.max(1, Math.round(size / 3600)), "h");
+  if (size < 6.5 * 86400) return around(seconds, Math.max(1, Math.round(size / 86400)), "d");
+  return (then.getFullYear() === now.getFullYear() ? day : dayAndYear).format(then);
+}
+
+function around(seconds, amount, unit) {
+  return seconds > 0 ? `${amount} ${unit} ago` : `in ${amount} ${unit}`;
+}
+
+function show(element) {
+  const then = new Date(element.dateTime);
+  if (Number.isNaN(then.valueOf())) return;
+  const words = relative(then);
+  if (element.textContent !== words) element.textContent = words;
+  element.title = exact.format(then);
+}
+
+attach("time[data-relative]", (element, signal) => {
+  show(element);
+  shown.add(element);
+  signal.addEventListener("abort", () => shown.delete(element));
+});
+
+setInterval(() => shown.forEach(show), 20_000);
