@@ -106,6 +106,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "django.forms",
     "channels",
     "django_htmx",
     "drf_spectacular",
@@ -151,6 +152,10 @@ TEMPLATES = [
         },
     }
 ]
+# templates/django/forms holds the project's markup of forms; widgets stay Django's own.
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
+# The tones of toasts: static/css/feedback.css.
+MESSAGE_TAGS = {10: "plain", 20: "plain", 25: "good", 30: "attention", 40: "bad"}
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -192,7 +197,7 @@ if os.environ.get("S3_BUCKET"):
 STORAGES = {
     "default": _files,
     "staticfiles": {
-        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        "BACKEND": "apps.common.static_files.ModuleStorage"
         if PRODUCTION
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },

@@ -1,5 +1,6 @@
 """Every address. Pages by app; the API under /api/v1/."""
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
@@ -33,3 +34,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="api_docs",
     ),
 ]
+
+if settings.DEBUG:
+    from apps.gallery import gallery
+
+    urlpatterns.append(path("gallery/", gallery, name="gallery"))

@@ -34,12 +34,12 @@ export function scale([from, to], [start, end], { log = false } = {}) {
   return at;
 }
 
-/** Round values in [from, to], about `count` of them: steps of 1, 2 or 5 times a power of ten. */
+/** Round values in [from, to], about `count` of them: steps of 1, 2, 5 or 10 times a power of ten. */
 export function ticks([from, to], count) {
   const raw = (to - from) / Math.max(1, count);
   if (!(raw > 0)) return [from];
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw);
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw * 0.75);
   const first = Math.ceil(from / step - 1e-9);
   const last = Math.floor(to / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));

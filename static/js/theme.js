@@ -8,11 +8,11 @@ import { read, write } from "./store.js";
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 function current() {
-  return read("theme") ?? "system";
+  return read("theme") ?? document.documentElement.dataset.theme ?? "system";
 }
 
 function choose(theme) {
-  write("theme", theme === "system" ? null : theme);
+  write("theme", theme);
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   document.querySelectorAll("[data-theme-set]").forEach(show);

@@ -4,6 +4,7 @@ document.documentElement.classList.add("js");
 try {
   const theme = localStorage.getItem("retrace:theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+  else if (theme === "system") delete document.documentElement.dataset.theme;
 } catch {
-  // Storage is blocked: the system's theme it is.
+  // Storage is blocked: the theme that the server knows, else the system's.
 }

@@ -1,0 +1,61 @@
+"""The places of the navigation: who sees which, and the keys that lead there."""
+
+from dataclasses import dataclass
+
+from django.urls import NoReverseMatch, ResolverMatch, reverse
+
+from apps.accounts.models import Membership, Role
+
+
+@dataclass(frozen=True)
+class Place:
+    """A link of the navigation. A page of the app `app` is inside this place."""
+
+    name: str
+    view: str
+    icon: str
+    keys: str
+    visible_from: Role = Role.RESEARCHER
+    app: str = ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A place as one visitor sees it."""
+
+    place: Place
+    url: str
+    is_current: bool
+
+
+PLACES = (
+    Place("Home", "home", "home", "g h", Role.ANNOTATOR),
+    Place("Queues", "annotation:queues", "queue", "g q", Role.ANNOTATOR, "annotation"),
+    Place("Trajectories", "trajectories:list", "trajectory", "g t", Role.REVIEWER, "trajectories"),
+    Place("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
+    Place("Runs", "training:list", "run", "g r", Role.RESEARCHER, "training"),
+    Place("Policies", "policies:list", "policy", "g p", Role.RESEARCHER, "policies"),
+    Place("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
+    Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts"),
+)
+
+
+def links_for(member: Membership | None, match: ResolverMatch | None) -> list[Link]:
+    """The places that `member` may see, in order; the one that `match` lies in is marked."""
+    if member is None:
+        return []
+    visible = (place for place in PLACES if member.role >= place.visible_from)
+    return [Link(place, url, _holds(place, match)) for place in visible if (url := _url(place))]
+
+
+def _holds(place: Place, match: ResolverMatch | None) -> bool:
+    if match is None:
+        return False
+    return place.app in match.app_names if place.app else match.view_name == place.view
+
+
+def _url(place: Place) -> str:
+    try:
+        return reverse(place.view)
+    except NoReverseMatch:  # an installation may leave an app's pages out
+        return ""

@@ -1,0 +1,97 @@
+"""What templates write over and over: icons, times, numbers with units, small drawings."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django import template
+from django.templatetags.static import static
+from django.utils.dateformat import format as format_date
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime, now
+
+from apps.common import quantities
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, label: str = "") -> SafeString:
+    """An icon of the sprite, hidden from screen readers unless it has a label."""
+    href = f"{static('icons.svg')}#{name}"
+    if not label:
+        return format_html('<svg class="icon" aria-hidden="true"><use href="{}"/></svg>', href)
+    return format_html(
+        '<svg class="icon" role="img" aria-label="{}"><title>{}</title><use href="{}"/></svg>', label, label, href
+    )
+
+
+@register.simple_tag
+def ago(moment: datetime | None, missing: str = "–") -> SafeString | str:
+    """A time in relative words, exact on hover. The words are right without scripts too, as of now."""
+    if moment is None:
+        return missing
+    exact = format_date(localtime(moment), "j M Y, H:i:s e")
+    words = quantities.relative(moment, now())
+    return format_html(
+        '<time datetime="{}" title="{}" data-relative>{}</time>', moment.isoformat(timespec="seconds"), exact, words
+    )
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    return quantities.duration(seconds)
+
+
+@register.filter
+def size(count: float | None) -> str:
+    """Bytes in words: 512 B, 1.4 kB, 3.2 GB."""
+    return quantities.size(count)
+
+
+@register.filter
+def count(number: float | None) -> str:
+    """1,234 below 100,000; 123 k and 4.5 M above."""
+    return quantities.count(number)
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    """0.618 as 62 %; small and nearly whole shares keep a decimal."""
+    return quantities.percent(share)
+
+
+@register.filter
+def figure(number: float | None) -> str:
+    """A measured number with three significant digits."""
+    return quantities.figure(number)
+
+
+@register.simple_tag
+def sparkline(values: Sequence[float], label: str = "") -> SafeString:
+    """A curve the size of a word."""
+    points = quantities.polyline(values, width=80, height=20)
+    return format_html(
+        '<svg class="spark" viewBox="0 0 80 20" preserveAspectRatio="none" role="img" aria-label="{}"><polyline points="{}"/></svg>',
+        label or f"{len(values)} values",
+        points,
+    )
+
+
+@register.simple_tag
+def interval(value: float, low: float, high: float, middle: float = 0.5) -> SafeString:
+    """An estimate in [0, 1] with its interval, as a bar; the words belong beside it."""
+    return format_html(
+        '<svg class="interval" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<rect class="track" y="4" width="100" height="4" rx="1"/>'
+        '<rect class="span" x="{}" y="3" width="{}" height="6" rx="1"/>'
+        '<line class="mid" x1="{}" x2="{}" y1="0" y2="12"/>'
+        '<rect class="point" x="{}" y="1" width="2" height="10"/></svg>',
+        f"{quantities.percent(value)}, between {quantities.percent(low)} and {quantities.percent(high)}",
+        f"{low * 100:.1f}",
+        f"{max(high - low, 0.01) * 100:.1f}",
+        f"{middle * 100:.1f}",
+        f"{middle * 100:.1f}",
+        f"{value * 100 - 1:.1f}",
+    )
