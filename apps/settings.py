@@ -182,6 +182,8 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 IMPORT_MAX_BYTES = int(os.environ.get("IMPORT_MAX_BYTES", str(4 * 1024**3)))
+IMPORT_MAX_UNPACKED_BYTES = 25 * IMPORT_MAX_BYTES
+IMPORT_MAX_RECORD_BYTES = int(os.environ.get("IMPORT_MAX_RECORD_BYTES", str(128 * 1024**2)))
 
 # Files -------------------------------------------------------------------------------------------------------------------
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
@@ -208,6 +210,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not PRODUCTION
 # Run folders hold checkpoints; GPU workers on several machines share them (a mounted disk).
 RUNS_DIR = Path(os.environ.get("RUNS_DIR", str(VAR / "runs")))
+# A worker that says nothing for so long has its run taken away, and another one resumes it.
+WORKER_LEASE_SECONDS = int(os.environ.get("WORKER_LEASE_SECONDS", "60"))
 
 # API ---------------------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

@@ -105,7 +105,7 @@ def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
             "step_count": len(record.steps),
             "error_count": sum(line.is_error for line in outlines),
             "token_count": sum(written) if written else None,
-            "seconds": sum(spent) if spent else float(stated) if type(stated) in (int, float) else None,
+            "seconds": sum(spent) if spent else float(stated) if isinstance(stated, int | float) else None,
             "tags": [clip(tag, 100) for tag in record.tags],
             "tools": jsontext.dumps(record.tools).decode(),
             "closing": jsontext.dumps(record.closing).decode(),
@@ -271,4 +271,3 @@ def _policy_ids(workspace_id: UUID, names: set[str]) -> dict[str, UUID]:
         )
         found |= dict(Policy.objects.filter(workspace_id=workspace_id, name__in=missing).values_list("name", "id"))
     return found
-

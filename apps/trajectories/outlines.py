@@ -134,7 +134,7 @@ def _outline(
     calls = message.get("tool_calls")
     # Agents that write their commands as text: what their parser made of it travels in `info.action`.
     action = step.info.get("action") if step.info else None
-    acts = not calls and type(action) is str and not action.isspace() and action != ""
+    acts = type(action) is str and not calls and not action.isspace() and action != ""
     failure = step.error or failure_of(after, from_users=acts)
     if calls:
         kind, tool, headline = (
@@ -144,7 +144,7 @@ def _outline(
         )
     elif acts:
         kind = "tool"
-        tool, _, rest = one_line(action).partition(" ")
+        tool, _, rest = one_line(str(action)).partition(" ")
         headline = rest.strip()
     else:
         said = text_of(message.get("content"), first=LINE * 40)
