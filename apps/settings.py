@@ -5,6 +5,8 @@ SECRET_KEY, ALLOWED_HOSTS and real services.
 """
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -182,8 +184,6 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 IMPORT_MAX_BYTES = int(os.environ.get("IMPORT_MAX_BYTES", str(4 * 1024**3)))
-IMPORT_MAX_UNPACKED_BYTES = 25 * IMPORT_MAX_BYTES
-IMPORT_MAX_RECORD_BYTES = int(os.environ.get("IMPORT_MAX_RECORD_BYTES", str(128 * 1024**2)))
 
 # Files -------------------------------------------------------------------------------------------------------------------
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
@@ -210,6 +210,12 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not PRODUCTION
 # Run folders hold checkpoints; GPU workers on several machines share them (a mounted disk).
 RUNS_DIR = Path(os.environ.get("RUNS_DIR", str(VAR / "runs")))
+
+# Training ----------------------------------------------------------------------------------------------------------------
+# How the worker starts a run's child process, such as "accelerate launch --num_processes 4 -m trainer".
+TRAINER_COMMAND = shlex.split(os.environ.get("TRAINER_COMMAND", "")) or [sys.executable, "-m", "trainer"]
+# A limit on the child's address space, so that it fails by itself before the machine does; 0 is none.
+TRAINER_MEMORY_MB = int(os.environ.get("TRAINER_MEMORY_MB", "0"))
 # A worker that says nothing for so long has its run taken away, and another one resumes it.
 WORKER_LEASE_SECONDS = int(os.environ.get("WORKER_LEASE_SECONDS", "60"))
 

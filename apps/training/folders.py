@@ -1,0 +1,93 @@
+"""Where a run keeps its files: a folder under RUNS_DIR that the workers and the web share."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+LOG_TAIL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of one run (or batch of rollouts). The layout is the trainer's: see `python -m trainer --help`."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """What the child printed, over all attempts."""
+        return self.path / "log.txt"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the child for as long as it lives, so that no second one can write here."""
+        return self.path / "lock"
+
+    def free_bytes(self) -> int:
+        """Space left on the disk that holds the folder (which may not exist yet)."""
+        place = self.path
+        while not place.exists():
+            place = place.parent
+        stat = os.statvfs(place)
+        return stat.f_bavail * stat.f_frsize
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """A piece of the log, and the byte offset after it: ask for what follows with it."""
+
+    text: str
+    end: int
+    skipped: int
+    """Bytes before this piece that were left out."""
+
+
+def folder_of(run_id: UUID) -> RunFolder:
+    """The folder of the run or rollout batch with this id."""
+    return RunFolder(Path(settings.RUNS_DIR) / str(run_id))
+
+
+def read_log(folder: RunFolder, *, after: int | None = None, limit: int = LOG_TAIL_BYTES) -> LogPart:
+    """The log from byte `after` on (from its tail when None), at most its last `limit` bytes. An absent log is empty.
+
+    The piece ends with a whole line unless the child is gone for good and its last line has no end.
+    """
+    try:
+        with folder.log.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            begin = 0 if after is None else min(after, size)
+            start = max(begin, size - limit)
+            log.seek(start)
+            data = log.read(limit)
+    except FileNotFoundError:
+        return LogPart("", 0, 0)
+    if start > begin and b"\n" in data:  # begin with a whole line too
+        cut = data.index(b"\n") + 1
+        start, data = start + cut, data[cut:]
+    return LogPart(_plain(data.decode("utf-8", "replace")), start + len(data), start - begin)
+
+
+def last_lines(folder: RunFolder, count: int = 30) -> list[str]:
+    """The end of the log, for a failure's card."""
+    return read_log(folder, limit=16 * 1024).text.splitlines()[-count:]
+
+
+def _plain(text: str) -> str:
+    """What a terminal would leave standing: of a line that rewrites itself (progress bars), the last state."""
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.replace("\0", "␀").split("\n"))
+    return "\n".join(lines)

@@ -1,0 +1,146 @@
+"""What a worker writes about the run it holds: news while it goes on, and how it ended. All of it may be told twice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import Case, F, Value, When
+from django.utils.timezone import now
+
+from apps.common.leases import Superseded, lease
+from apps.training.models import Metric, Run, RunEvent
+from apps.training.publishing import publish
+
+
+class Happening(NamedTuple):
+    """Something to put on the run's timeline."""
+
+    at: datetime
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The child has loaded everything and its first step begins."""
+
+    at: datetime
+    step: int
+    total_steps: int
+    device: str
+
+
+@dataclass(frozen=True)
+class News:
+    """What some consecutive events of the trainer come to. `seq` and `offset` are those of the last one."""
+
+    seq: int
+    offset: int
+    began: Beginning | None = None
+    step: int | None = None
+    total_steps: int | None = None
+    checkpoint_step: int | None = None
+    memory_mb: float | None = None
+    metrics: dict[int, dict[str, float | None]] = field(default_factory=dict)
+    happenings: list[Happening] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run stopped: what happened, what to do now, the end of the log and the command to run it by hand."""
+
+    category: str
+    message: str
+    advice: str = ""
+    details: str = ""
+    log: list[str] = field(default_factory=list)
+    command: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "category": self.category,
+            "message": self.message,
+            "advice": self.advice,
+            "details": self.details,
+            "log": self.log,
+            "command": self.command,
+        }
+
+
+@transaction.atomic
+def apply(*, run: Run, news: News) -> bool:
+    """Store `news`, all or nothing; False when it is stored already.
+
+    Raises Superseded when the run is no longer this attempt's.
+    """
+    changes: dict[str, Any] = {
+        "events_seq": news.seq,
+        "events_offset": news.offset,
+        "leased_until": now() + lease(),
+    }
+    if news.began:
+        changes |= {
+            "state": Case(When(state=Run.State.STARTING, then=Value(Run.State.RUNNING)), default=F("state")),
+            "running_since": news.began.at,
+            "running_from": news.began.step,
+            "device": news.began.device[:100],
+        }
+    for name in ("step", "total_steps", "checkpoint_step", "memory_mb"):
+        if (value := getattr(news, name)) is not None:
+            changes[name] = value
+    held = Run.objects.held(run.attempt).filter(pk=run.pk)
+    if not held.filter(events_seq__lt=news.seq).update(**changes):
+        if held.exists():
+            return False
+        raise Superseded(run)
+    _store_metrics(run, news.metrics)
+    RunEvent.objects.bulk_create(
+        RunEvent(run=run, at=each.at, kind=each.kind[:30], text=each.text) for each in news.happenings
+    )
+    return True
+
+
+def _store_metrics(run: Run, metrics: dict[int, dict[str, float | None]]) -> None:
+    """Add to the values of each step. An evaluation may report on a step that has training metrics already."""
+    if not metrics:
+        return
+    table = Metric._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f'INSERT INTO {table} (run_id, step, "values") VALUES (%s, %s, %s) '  # a constant of ours
+            f'ON CONFLICT (run_id, step) DO UPDATE SET "values" = {table}."values" || excluded."values"',
+            [(run.pk, step, json.dumps(values)) for step, values in sorted(metrics.items())],
+        )
+
+
+@transaction.atomic
+def finish(*, run: Run, report: dict[str, Any]) -> None:
+    """The run is done: what it made becomes a policy. Raises Superseded."""
+    _end(run, state=Run.State.FINISHED, report=report, failure={})
+    run.refresh_from_db()
+    policy = publish(run)
+    RunEvent.objects.create(run=run, kind="finished", text=f"Finished. It made {policy.name}.")
+
+
+@transaction.atomic
+def stop(*, run: Run, text: str) -> None:
+    """The run stopped because somebody cancelled it. Raises Superseded."""
+    _end(run, state=Run.State.CANCELLED)
+    RunEvent.objects.create(run=run, kind="cancelled", text=text)
+
+
+@transaction.atomic
+def fail(*, run: Run, failure: Failure) -> None:
+    """The run cannot go on. Raises Superseded."""
+    _end(run, state=Run.State.FAILED, failure=failure.as_json())
+    RunEvent.objects.create(run=run, kind="failed", text=failure.message)
+
+
+def _end(run: Run, **changes: Any) -> None:
+    ended = Run.objects.held(run.attempt).filter(pk=run.pk)
+    if not ended.update(finished_at=now(), leased_until=None, process_id=None, **changes):
+        raise Superseded(run)

@@ -1,0 +1,28 @@
+"""Turns what a finished run made into a policy that others can use, with its descent."""
+
+from apps.policies.models import Policy
+from apps.policies.publishing import free_name
+from apps.training.models import Run
+
+KIND_MADE_BY = {
+    Run.Algorithm.SFT: Policy.Kind.MODEL,
+    Run.Algorithm.DPO: Policy.Kind.MODEL,
+    Run.Algorithm.REWARD_MODEL: Policy.Kind.REWARD_MODEL,
+}
+
+
+def publish(run: Run) -> Policy:
+    """The policy that `run` made; the same one when asked twice. Call it inside the transaction that ends the run."""
+    if run.result is not None:
+        return run.result
+    policy = Policy.objects.create(
+        workspace=run.workspace,
+        name=free_name(workspace_id=run.workspace_id, wanted=run.name),
+        kind=KIND_MADE_BY[Run.Algorithm(run.algorithm)],
+        base=run.base,
+        location=f"{run.pk}/model",
+        report=run.report,
+    )
+    run.result = policy
+    run.save(update_fields=["result"])
+    return policy

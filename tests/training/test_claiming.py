@@ -1,0 +1,134 @@
+"""One worker at a time, and none that was believed dead."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils.timezone import now
+
+from apps.common.leases import Superseded
+from apps.training import claiming, progress
+from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
+from apps.training.models import Run
+from apps.training.recovering import MAX_LOSSES, recover_runs
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def expire(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(leased_until=now() - timedelta(seconds=1))
+
+
+def claimed(**fields: object) -> Run:
+    run = claiming.claim(factories.run(**fields).pk, worker="here:1")
+    assert run is not None
+    return run
+
+
+def test_a_second_delivery_finds_nothing_to_take():
+    run = factories.run()
+    assert claiming.claim(run.pk, worker="one:1") is not None
+    assert claiming.claim(run.pk, worker="two:2") is None
+    run.refresh_from_db()
+    assert (run.state, run.attempt, run.worker) == ("starting", 1, "one:1")
+
+
+def test_a_cancelled_run_is_not_taken():
+    run = factories.run()
+    cancel_run(run=run, by=factories.member(of=run.workspace).user)
+    assert claiming.claim(run.pk, worker="one:1") is None
+
+
+def test_the_worker_learns_of_a_cancellation_when_it_renews():
+    run = claimed()
+    assert claiming.renew(run) == Run.State.STARTING
+    cancel_run(run=run, by=factories.member(of=run.workspace).user)
+    assert claiming.renew(run) == Run.State.CANCELLING
+
+
+def test_an_expired_run_is_queued_for_another_worker_and_the_first_can_write_nothing_more():
+    first = claimed(checkpoint_step=40)
+    expire(first)
+    assert [run.pk for run in recover_runs()] == [first.pk]
+    second = claiming.claim(first.pk, worker="there:2")
+    assert second is not None
+    assert second.attempt == 2
+    with pytest.raises(Superseded):
+        claiming.renew(first)
+    with pytest.raises(Superseded):
+        progress.apply(run=first, news=progress.News(seq=5, offset=500, step=41))
+    with pytest.raises(Superseded):
+        progress.stop(run=first, text="Too late.")
+    second.refresh_from_db()
+    assert (second.state, second.step) == ("starting", 0)
+    assert "goes on from step 40" in second.events.get(kind="lost").text
+
+
+def test_a_renewed_lease_is_not_taken_away():
+    run = claimed()
+    expire(run)
+    claiming.renew(run)
+    assert recover_runs() == []
+
+
+def test_after_three_lost_workers_the_run_fails_and_says_so():
+    run = factories.run()
+    for _ in range(MAX_LOSSES):
+        taken = claiming.claim(run.pk, worker="here:1")
+        assert taken is not None
+        expire(taken)
+        recover_runs()
+    run.refresh_from_db()
+    assert run.state == Run.State.FAILED
+    assert run.failure["category"] == "lost"
+    assert run.failure["message"].startswith("3 workers in a row stopped answering")
+
+
+def test_a_lost_worker_of_a_run_being_cancelled_cancels_it():
+    run = claimed()
+    cancel_run(run=run, by=factories.member(of=run.workspace).user)
+    expire(run)
+    recover_runs()
+    run.refresh_from_db()
+    assert run.state == Run.State.CANCELLED
+
+
+def test_workers_are_reminded_of_a_run_that_waits_too_long(django_capture_on_commit_callbacks):
+    run = factories.run(leased_until=now() - timedelta(minutes=1))
+    with django_capture_on_commit_callbacks() as sent:
+        recover_runs()
+    assert len(sent) == 1
+    run.refresh_from_db()
+    assert run.leased_until > now() + timedelta(minutes=9)
+
+
+def test_resuming_forgets_the_failure_and_the_losses():
+    run = factories.run(state=Run.State.FAILED, failure={"category": "killed"}, losses=2, checkpoint_step=30)
+    resume_run(run=run, by=factories.member(of=run.workspace).user)
+    assert (run.state, run.failure, run.losses) == ("queued", {}, 0)
+    assert "from step 30" in run.events.get(kind="resumed").text
+
+
+def test_a_finished_run_can_be_neither_cancelled_nor_resumed():
+    run = factories.run(state=Run.State.FINISHED, finished_at=now())
+    person = factories.member(of=run.workspace).user
+    with pytest.raises(NotActive, match="This run is finished"):
+        cancel_run(run=run, by=person)
+    with pytest.raises(NotResumable, match="This run is finished"):
+        resume_run(run=run, by=person)
+
+
+def test_cancelling_twice_is_refused_the_second_time():
+    run = claimed()
+    person = factories.member(of=run.workspace).user
+    cancel_run(run=run, by=person)
+    with pytest.raises(NotActive, match="cancelling"):
+        cancel_run(run=run, by=person)
+    assert run.events.filter(kind="cancelling").count() == 1
+
+
+def test_a_worker_that_shuts_down_gives_its_run_back_without_counting_a_loss():
+    run = claimed()
+    claiming.release(run, reason="Its worker is shutting down.")
+    run.refresh_from_db()
+    assert (run.state, run.losses, run.worker) == ("queued", 0, "")

@@ -1,0 +1,153 @@
+"""How a child ended, from its exit status, its last event, its log and what the kernel counted. Pure but for `oom_kills`."""
+
+import errno
+import re
+import signal
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from trainer.events import Event, Failed, Finished, RunCancelled
+from trainer.failures import ExitCode
+
+NO_SPACE = re.compile(rf"No space left on device|\[Errno {errno.ENOSPC}\]|Disk quota exceeded")
+NO_MEMORY = re.compile(
+    r"MemoryError|std::bad_alloc|Cannot allocate memory|can't allocate memory|[Oo]ut of memory|OutOfMemoryError"
+)
+LESS_MEMORY = (
+    "Halve the batch size and double the accumulation, shorten the longest row, turn on gradient checkpointing, or use "
+    "LoRA; then launch it again."
+)
+CATEGORY_OF_EXIT: dict[int, str] = {ExitCode.CONFIG: "config", ExitCode.DATA: "data"}
+
+
+@dataclass(frozen=True)
+class ChildEnd:
+    """Everything known about a child that is gone."""
+
+    status: int
+    """Exit status; the negative number of the signal that ended it."""
+    last_event: Event | None
+    """The last of the events that end a run (finished, cancelled, failed) in this attempt."""
+    log: list[str] = field(default_factory=list)
+    """Its last lines."""
+    oom_kills: int = 0
+    """How many processes the kernel ended for lack of memory while it ran."""
+    ended_by: Literal["", "impatience", "silence"] = ""
+    """Why we killed it: it did not stop in time after it was asked to, or had said nothing for too long."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an attempt."""
+
+    kind: Literal["finished", "cancelled", "failed", "silent"]
+    category: str = ""
+    """Of a failure: data, config, out_of_memory, disk_full, killed or crash."""
+    message: str = ""
+    advice: str = ""
+    details: str = ""
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+def outcome_of(end: ChildEnd) -> Outcome:
+    """What became of the attempt whose child ended so."""
+    match end.last_event:
+        case Finished(report=report):
+            return Outcome("finished", report=report)
+        case RunCancelled():
+            return Outcome("cancelled", message="It stopped when asked to.")
+        case Failed() as failed:
+            return _told(failed)
+    match end.ended_by:
+        case "impatience":
+            return Outcome("cancelled", message="It did not stop in time and was killed.")
+        case "silence":
+            return Outcome("silent", message="The training process gave no sign of life and was killed.")
+    return _signalled(end) if end.status < 0 else _exited(end)
+
+
+def disk_full(message: str) -> Outcome:
+    """The failure of a disk without space, whoever met it first."""
+    return Outcome(
+        "failed",
+        "disk_full",
+        f"The disk that holds the run's files is full: {message}",
+        "Free some space (old runs' checkpoints are the largest files), then resume this run.",
+    )
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has ended for lack of memory: in this control group, and on the machine."""
+    total = 0
+    for counter in (*_memory_events(), Path("/proc/vmstat")):
+        with suppress(OSError):
+            for line in counter.read_text().splitlines():
+                name, _, value = line.partition(" ")
+                if name == "oom_kill":
+                    total += int(value)
+    return total
+
+
+def _memory_events() -> list[Path]:
+    """The memory counters of the control group (version 2) that this process is in."""
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::"):
+                return [Path("/sys/fs/cgroup") / line[3:].lstrip("/") / "memory.events"]
+    return []
+
+
+def _told(failed: Failed) -> Outcome:
+    """The trainer itself said what went wrong."""
+    said = f"{failed.message}\n{failed.details}"
+    if failed.category == "crash" and NO_SPACE.search(said):
+        return disk_full(failed.message)
+    if failed.category == "crash" and NO_MEMORY.search(said):
+        return _out_of_memory(failed.message, failed.details)
+    advice = failed.advice or ("The traceback below says where." if failed.category == "crash" else "")
+    return Outcome("failed", failed.category, failed.message, advice, failed.details)
+
+
+def _signalled(end: ChildEnd) -> Outcome:
+    number = -end.status
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    text = "\n".join(end.log)
+    if number == signal.SIGKILL and end.oom_kills:
+        return _out_of_memory("The kernel killed the training process because the machine had no memory left.")
+    if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        return Outcome(
+            "failed",
+            "killed",
+            f"The training process was killed from outside ({name}): by a person, a scheduler or a container's limit.",
+            "Resume the run; it goes on from its last checkpoint. If it happens again, look for who sends the signal.",
+        )
+    if NO_MEMORY.search(text):
+        return _out_of_memory(f"The training process ran out of memory and died ({name}).")
+    return Outcome(
+        "failed",
+        "crash",
+        f"The training process crashed ({name}): {signal.strsignal(number) or name}.",
+        "A native library failed. The last lines of the log may say which; run the command below by hand to see more.",
+    )
+
+
+def _exited(end: ChildEnd) -> Outcome:
+    """It exited without a last word: it died before its event log was open, or could not write to it."""
+    text = "\n".join(end.log)
+    last = next((line.strip() for line in reversed(end.log) if line.strip()), "it printed nothing")
+    if NO_SPACE.search(text):
+        return disk_full(last)
+    if NO_MEMORY.search(text) or end.status == ExitCode.OUT_OF_MEMORY:
+        return _out_of_memory(f"The training process ran out of memory: {last}")
+    return Outcome(
+        "failed",
+        CATEGORY_OF_EXIT.get(end.status, "crash"),
+        f"The training process ended with status {end.status} without saying why. Its last line: {last}",
+        "Run the command below by hand to see what happens.",
+    )
+
+
+def _out_of_memory(message: str, details: str = "") -> Outcome:
+    return Outcome("failed", "out_of_memory", message, LESS_MEMORY, details)

@@ -1,0 +1,143 @@
+"""The child process that does a run: how it is started, ended, and held by the folder it works in."""
+
+import fcntl
+import os
+import resource
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+from django.conf import settings
+
+from apps.training.folders import RunFolder
+from workers.lifetime import die_with_parent
+
+OOM_SCORE = 600
+"""Added to the child's badness: when the machine runs out of memory the kernel should end this one, not the database."""
+SECRETS = (
+    "SECRET_KEY",
+    "DATABASE_URL",
+    "VALKEY_URL",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+)
+"""What the child has no business with: it may run code that came with a model."""
+
+
+class FolderBusy(Exception):
+    """A child of an earlier attempt still works in the folder."""
+
+
+@contextmanager
+def locked(folder: RunFolder, *, patience: float) -> Iterator[int]:
+    """Hold the folder; gives the descriptor that the child inherits, so the lock lasts until both are gone.
+
+    Raises FolderBusy when someone else still has it after `patience` seconds.
+    """
+    folder.path.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    deadline = time.monotonic() + patience
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise FolderBusy(folder.path) from None
+                time.sleep(0.2)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def command_for(config: Path) -> list[str]:
+    """What starts a run."""
+    return [*settings.TRAINER_COMMAND, str(config)]
+
+
+def command_line(config: Path) -> str:
+    """The same, to be typed in a shell: it does exactly what the worker does."""
+    return f"cd {shlex.quote(str(settings.BASE_DIR))} && {shlex.join(command_for(config))}"
+
+
+class TrainerProcess:
+    """A running child. Leaving the `with` block ends it and everything that it started, however the block is left.
+
+    The child leads a session of its own, so that Ctrl-C at the worker does not reach it, and the kernel kills it when
+    the worker dies.
+    """
+
+    def __init__(self, folder: RunFolder, *, lock: int) -> None:
+        self.folder = folder
+        self.command = command_line(folder.config)
+        with folder.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                command_for(folder.config),
+                cwd=settings.BASE_DIR,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=[lock],
+                preexec_fn=_before_exec(),
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit status (negative: a signal), or None when it still runs after `seconds`."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._child.wait(seconds)
+        return None
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM: the trainer saves a checkpoint and exits."""
+        self._child.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and its own children at once."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()  # also when it has ended: what it started may not have
+        self._child.wait()
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    # Nothing that a run prints may wait in a buffer: the log is watched live.
+    return kept | {"PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def _before_exec() -> Callable[[], None]:
+    parent = os.getpid()
+    limit = settings.TRAINER_MEMORY_MB * 1024 * 1024
+
+    def prepare() -> None:
+        die_with_parent(signal.SIGKILL, parent=parent)
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
+        if limit:
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    return prepare
+
+
+def worker_name() -> str:
+    """This worker, as runs remember it: the machine and the process that holds the child."""
+    return f"{socket.gethostname()}:{os.getpid()}"

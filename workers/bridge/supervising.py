@@ -1,0 +1,203 @@
+"""The worker's part of a run: prepare the folder, start the child, relay what it says, end it when asked, say how it ended.
+
+Runs and rollouts differ in what they prepare and store; that is their `Job`. Everything else is here, once.
+"""
+
+import errno
+import logging
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Literal, Protocol
+
+from django.conf import settings
+from django.db import IntegrityError, InterfaceError, OperationalError, close_old_connections
+
+from apps.common.leases import Superseded
+from apps.training.folders import RunFolder, last_lines
+from trainer.events import LAST_KINDS, Event, EventReader, Finished, StampedEvent, Started
+from trainer.failures import RunFailure
+from workers.bridge import shutdown
+from workers.bridge.outcomes import ChildEnd, Outcome, disk_full, oom_kills, outcome_of
+from workers.bridge.process import FolderBusy, TrainerProcess, locked
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.25
+PULSE_SECONDS = 1.0
+"""Between two looks at whether somebody wants the run cancelled; each also renews the lease."""
+CHECKPOINT_PATIENCE = 120.0
+"""Seconds that a child gets to save a checkpoint after it was asked to stop."""
+SILENCE_SECONDS = 180.0
+"""Without any event, heartbeats (every 10 s) included, for so long a child hangs."""
+
+
+class Job(Protocol):
+    """What the supervisor needs to know about a piece of work."""
+
+    folder: RunFolder
+    events_offset: int
+
+    def prepare(self) -> None:
+        """Fill the folder. Raises RunFailure when the work cannot be done, OSError when the disk refuses."""
+
+    def started(self, process_id: int, command: str) -> None:
+        """Note which child does it."""
+
+    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
+        """Store what the child said. Raises Superseded."""
+
+    def pulse(self) -> bool:
+        """Renew the lease; True when somebody wants it to stop. Raises Superseded."""
+
+    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
+        """Store how it ended; `handed_back` when it stopped only because this worker is going away. Raises Superseded."""
+
+
+def supervise(job: Job) -> None:
+    """Do the job from its claim to its end, and tell the database."""
+    try:
+        with locked(job.folder, patience=settings.WORKER_LEASE_SECONDS) as lock:
+            outcome, handed_back = _attempt(job, lock)
+            _conclude(job, outcome, handed_back=handed_back)
+    except FolderBusy:
+        _conclude(job, Outcome("silent", message="A process of an earlier attempt still works in the run's folder"))
+    except Superseded:
+        logger.warning(
+            "%s: somebody else has it now; the child is stopped and nothing more is written", job.folder.path
+        )
+
+
+def _attempt(job: Job, lock: int) -> tuple[Outcome, bool]:
+    watch = _Watch(job)
+    try:
+        if report := watch.catch_up():
+            return Outcome("finished", report=report), False
+        job.prepare()
+        with TrainerProcess(job.folder, lock=lock) as process:
+            job.started(process.pid, process.command)
+            return watch.until_the_end(process)
+    except RunFailure as failure:
+        return Outcome("failed", failure.category, failure.message, failure.advice), False
+    except Superseded:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return disk_full(str(error)), False
+        logger.exception("%s: the worker failed", job.folder.path)
+        advice = "This is a fault of the worker, not of your settings. Resume the run; if it fails again, report the traceback."
+        return Outcome("failed", "crash", f"The worker failed: {error}", advice, traceback.format_exc()), False
+
+
+def _conclude(job: Job, outcome: Outcome, *, handed_back: bool = False) -> None:
+    """Write the end down, however long the database needs within the lease. A taken name is tried again with the next one."""
+    deadline = time.monotonic() + settings.WORKER_LEASE_SECONDS
+    while True:
+        try:
+            return job.conclude(outcome, handed_back=handed_back)
+        except (OperationalError, InterfaceError, IntegrityError):
+            if time.monotonic() > deadline:
+                raise
+            close_old_connections()
+            time.sleep(TICK_SECONDS)
+
+
+class _Watch:
+    """The loop around one child."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.reader = EventReader(job.folder.events, offset=job.events_offset)
+        self.last_event: Event | None = None
+        self.heard_at = self.held_since = time.monotonic()
+        self.next_pulse = 0.0
+        self.asked_at: float | None = None
+        self.handed_back = False
+        self.ended_by: Literal["", "impatience", "silence"] = ""
+
+    def catch_up(self) -> dict[str, Any] | None:
+        """Store what an earlier attempt said after its worker had gone; the report if that attempt had even finished."""
+        while not self._relay():
+            time.sleep(TICK_SECONDS)
+        last, self.last_event = self.last_event, None
+        return last.report if isinstance(last, Finished) else None
+
+    def until_the_end(self, process: TrainerProcess) -> tuple[Outcome, bool]:
+        """Relay, renew and listen until the child is gone; what became of it, and whether it stopped only for this worker."""
+        kills_before = oom_kills()
+        self.heard_at = time.monotonic()
+        while (status := process.wait(TICK_SECONDS)) is None:
+            self._relay()
+            self._pulse(process)
+            self._lose_patience(process)
+        while not self._relay():
+            time.sleep(TICK_SECONDS)
+        end = ChildEnd(
+            status=status,
+            last_event=self.last_event,
+            log=last_lines(self.job.folder),
+            oom_kills=oom_kills() - kills_before,
+            ended_by=self.ended_by,
+        )
+        return outcome_of(end), self.handed_back
+
+    def _relay(self) -> bool:
+        """Pass on what is new; False while the database is away: the same bytes are read again later."""
+        offset = self.reader.offset
+        events = self._new_events()
+        if not events:
+            return True
+        self.heard_at = time.monotonic()
+        try:
+            self.job.absorb(events, self.reader.offset)
+        except (OperationalError, InterfaceError) as error:
+            self.reader.offset = offset
+            self._database_is_away(error)
+            return False
+        self.held_since = time.monotonic()
+        for stamped in events:
+            if stamped.event.kind in LAST_KINDS or stamped.event.kind == Started.kind:
+                self.last_event = None if stamped.event.kind == Started.kind else stamped.event
+        return True
+
+    def _new_events(self) -> list[StampedEvent]:
+        events = []
+        try:
+            for stamped in self.reader.new_events():
+                events.append(stamped)  # one by one: what was read before a bad line must not be lost
+        except ValueError as error:
+            logger.warning("%s: left out a line that is no event: %s", self.job.folder.events, error)
+        return events
+
+    def _pulse(self, process: TrainerProcess) -> None:
+        if time.monotonic() < self.next_pulse:
+            return
+        self.next_pulse = time.monotonic() + min(PULSE_SECONDS, settings.WORKER_LEASE_SECONDS / 5)
+        try:
+            wanted = self.job.pulse()
+        except (OperationalError, InterfaceError) as error:
+            return self._database_is_away(error)
+        self.held_since = time.monotonic()
+        if self.asked_at is None and (wanted or shutdown.is_under_way()):
+            self.handed_back = not wanted
+            self.asked_at = time.monotonic()
+            process.ask_to_stop()
+
+    def _lose_patience(self, process: TrainerProcess) -> None:
+        now = time.monotonic()
+        if self.asked_at is not None and now - self.asked_at > CHECKPOINT_PATIENCE:
+            self.ended_by = "impatience"
+        elif now - self.heard_at > SILENCE_SECONDS:
+            self.ended_by = "silence"
+        else:
+            return
+        process.kill()
+
+    def _database_is_away(self, error: Exception) -> None:
+        """Go on while the lease lasts; after that another worker may have the run, so this one must let go."""
+        logger.warning("%s: the database does not answer: %s", self.job.folder.path, error)
+        with suppress(Exception):
+            close_old_connections()
+        if time.monotonic() - self.held_since > settings.WORKER_LEASE_SECONDS:
+            raise Superseded from error
