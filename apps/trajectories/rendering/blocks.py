@@ -1,0 +1,139 @@
+"""A piece of content, shown as what it is: the form is chosen by looking at the content, never by trusting its name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from apps.trajectories.rendering import diffs, images, markdown, pages, shapes, terminal
+from apps.trajectories.rendering.decoding import Unreadable, decode
+from apps.trajectories.rendering.forms import Place, chunk
+from apps.trajectories.rendering.kinds import RUN, Kind
+from apps.trajectories.rendering.text import legible, one_line, size_in_words
+
+MAX_PARTS = 40
+
+_JSON = re.compile(r"\s*[\[{]")
+
+
+@dataclass(frozen=True)
+class Block:
+    """What `_block.html` shows: markup that is already safe, a line above it, and the way to see it otherwise."""
+
+    form: str
+    html: SafeString
+    more: SafeString
+    label: str = ""
+    note: str = ""
+    is_bad: bool = False
+    source: str = ""
+    """The escaped address that shows the content as it was written, where `html` shows it as something else."""
+
+
+def blocks_of(content: Any, url: str, at: str, *, tool: Kind | None = None, spoken: bool = False) -> list[Block]:
+    """A message's content: text, null, or a list of typed parts. `spoken`: words of a person or model, not a tool's result."""
+    if content is None or content == "":
+        return []
+    if not isinstance(content, list):
+        return [text_block(content, Place(url, at), tool=tool, spoken=spoken)]
+    shown = [
+        _part(part, Place(url, f"{at}.{i}"), tool=tool, spoken=spoken) for i, part in enumerate(content[:MAX_PARTS])
+    ]
+    if len(content) > MAX_PARTS:
+        shown.append(note(f"{len(content) - MAX_PARTS:,} more parts; download the original to see them."))
+    return shown
+
+
+def text_block(value: Any, place: Place, *, tool: Kind | None = None, spoken: bool = False) -> Block:
+    """Text (or a JSON value) in the form that suits it."""
+    if not isinstance(value, str):
+        return as_form(value, place, form_of_json(value))
+    form, json_value = choose(value, tool=tool, spoken=spoken)
+    return as_form(value if json_value is None else json_value, place, form, text=value)
+
+
+def as_form(value: Any, place: Place, form: str, *, text: str = "", label: str = "") -> Block:
+    """`value` in a given form."""
+    html, more = chunk(value, place, form)
+    code = terminal.unwrap(text)[1] if form == "terminal" else None
+    return Block(
+        form=form,
+        html=html
+        if form != "terminal" or code is None or _has_words(html)
+        else mark_safe('<p class="quiet">No output</p>'),
+        more=more,
+        label=label or (f"Exit code {code}" if code else ""),
+        is_bad=bool(code),
+        source=place.link("text") if form in {"page", "tree", "table", "results", "mail", "markdown"} and text else "",
+    )
+
+
+def choose(text: str, *, tool: Kind | None = None, spoken: bool = False) -> tuple[str, Any]:
+    """The form for a text, and its value where that form shows JSON. Looks at the beginning; only JSON is read whole."""
+    if _JSON.match(text):
+        try:
+            value = decode(text)
+        except Unreadable:
+            pass
+        else:
+            if isinstance(value, dict | list) and value:
+                return form_of_json(value), value
+    if diffs.looks_like_patch(text) and not spoken:
+        return "patch", None
+    if pages.looks_like_page(text):
+        # Words of a person may quote markup; what a tool brings back is a page.
+        return ("text" if spoken or not pages.is_readable(text) else "page"), None
+    if spoken:
+        return ("markdown" if markdown.looks_like_markdown(text) else "prose"), None
+    if tool == RUN or "\x1b[" in text[:4000] or terminal.unwrap(text)[1] is not None:
+        return "terminal", None
+    return "text", None
+
+
+def form_of_json(value: Any) -> str:
+    """Rows read as a table, hits as a list, mail as mail; anything else as a tree."""
+    if shapes.is_results(value):
+        return "results"
+    if shapes.is_table(value):
+        return "table"
+    return "mail" if shapes.is_mail(value) else "tree"
+
+
+def note(words: str) -> Block:
+    """A line of ours where content cannot be shown."""
+    return Block("note", mark_safe(f'<p class="quiet">{escape(words)}</p>'), mark_safe(""))
+
+
+def _part(part: Any, place: Place, *, tool: Kind | None, spoken: bool) -> Block:
+    if isinstance(part, str):
+        return text_block(part, place, tool=tool, spoken=spoken)
+    if not isinstance(part, dict):
+        return text_block(part, place)
+    kind = part.get("type")
+    if isinstance(part.get("text"), str) and kind in {None, "text", "input_text", "output_text"}:
+        return text_block(part["text"], place, tool=tool, spoken=spoken)
+    if kind in {"image_url", "image", "input_image"}:
+        return _image(part, place)
+    return as_form(part, place, "tree", label=one_line(str(kind), 60) if isinstance(kind, str) else "")
+
+
+def _image(part: dict[str, Any], place: Place) -> Block:
+    found = images.picture_of(part)
+    if isinstance(found, str):
+        address = images.address_of(part)
+        shown = shapes.web_link(address, one_line(address, 120)) if address else ""
+        return Block("note", mark_safe(f'<p class="quiet">{escape(found)} {shown}</p>'), mark_safe(""))
+    size = size_in_words(len(found.body)).replace("character", "byte")
+    html = (
+        f'<img src="{place.link("image")}" width="{found.width}" height="{found.height}" loading="lazy" decoding="async"'
+        f' alt="{escape(legible(str(part.get("alt") or "Picture from the run"))[:200])}">'
+    )
+    return Block("picture", mark_safe(html), mark_safe(""), label=f"{found.width} × {found.height}, {size}")
+
+
+def _has_words(html: SafeString) -> bool:
+    return not html.endswith('"></pre>')

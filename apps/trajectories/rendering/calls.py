@@ -1,0 +1,162 @@
+"""Tool calls with arguments that read like what they are: a command, an edit of a file, code, or names and values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from apps.trajectories.rendering import diffs
+from apps.trajectories.rendering.blocks import Block, as_form, text_block
+from apps.trajectories.rendering.decoding import Arguments, arguments_of
+from apps.trajectories.rendering.forms import Place
+from apps.trajectories.rendering.kinds import RUN, Kind, kind_of
+from apps.trajectories.rendering.text import one_line
+from apps.trajectories.rendering.trees import json_scalar
+
+COMMANDS = ("command", "cmd", "script", "keystrokes", "code", "python", "sql", "query", "input")
+PATCHES = ("patch", "diff", "input")
+EDITS = (
+    ("old_str", "new_str"),
+    ("old_string", "new_string"),
+    ("search", "replace"),
+    ("old_text", "new_text"),
+    ("old", "new"),
+)
+PATHS = ("path", "file_path", "filepath", "file_name", "filename", "file")
+FACT_CHARS = 200
+MAX_FACTS = 40
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A short argument, on a line of its own."""
+
+    name: str
+    value: str
+    is_text: bool
+
+
+@dataclass(frozen=True)
+class CallView:
+    """One call and what came back for it."""
+
+    id: str
+    tool: str
+    kind: Kind
+    blocks: list[Block]
+    facts: list[Fact]
+    problem: str
+    encoded_twice: bool
+    results: list[Block] = field(default_factory=list)
+    failed: bool = False
+
+
+def call_view(call: Any, url: str, number: int) -> CallView:
+    """A call as it is shown; `number` is its place in the message."""
+    name, given, identifier = name_and_arguments(call)
+    arguments = arguments_of(given)
+    kind = kind_of("tool", name)
+    place = Place(url, f"call.{number}")
+    blocks, facts = (
+        _shown(arguments, place, kind) if isinstance(arguments.value, dict) else ([_raw(arguments, place)], [])
+    )
+    return CallView(
+        id=identifier,
+        tool=one_line(name, 100) or "(no name)",
+        kind=kind,
+        blocks=blocks,
+        facts=facts,
+        problem=one_line(arguments.problem, 200),
+        encoded_twice=arguments.encoded > 1,
+    )
+
+
+def name_and_arguments(call: Any) -> tuple[str, Any, str]:
+    """The tool's name, its arguments as stored, and the call's id."""
+    call = call if isinstance(call, dict) else {"function": {"name": "", "arguments": call}}
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    return str(function.get("name") or ""), function.get("arguments"), str(call.get("id") or "")
+
+
+def part_of_call(call: Any, name: str) -> Any:
+    """The content behind `call.N` ("" asks for all arguments), `call.N.edit`, or `call.N.K`, the K-th argument. Raises LookupError."""
+    value = arguments_of(name_and_arguments(call)[1]).value
+    if not name:
+        return value
+    if not isinstance(value, dict):
+        raise LookupError(name)
+    if name == "edit":
+        edit = _edit_of(value)
+        if edit is None:
+            raise LookupError(name)
+        return diffs.patch_between(*edit)
+    return list(value.values())[int(name)]
+
+
+def _shown(arguments: Arguments, place: Place, kind: Kind) -> tuple[list[Block], list[Fact]]:
+    value: dict[str, Any] = arguments.value
+    names = list(value)
+    blocks: list[Block] = []
+    used: set[str] = set()
+    edit = _edit_of(value)
+    if edit is not None:
+        path = next((str(value[name]) for name in PATHS if isinstance(value.get(name), str)), "")
+        blocks.append(
+            as_form(
+                diffs.patch_between(*edit), place._replace(at=f"{place.at}.edit"), "edit", label=one_line(path, 200)
+            )
+        )
+        used |= {name for pair in EDITS for name in pair} | set(PATHS)
+    facts: list[Fact] = []
+    for i, name in enumerate(names[:MAX_FACTS]):
+        argument = value[name]
+        if name in used:
+            continue
+        at = place._replace(at=f"{place.at}.{i}")
+        if isinstance(argument, str) and argument and name in PATCHES and diffs.looks_like_patch(argument):
+            blocks.append(as_form(argument, at, "patch", label=one_line(name, 60)))
+        elif isinstance(argument, str) and argument and _is_command(name, names, kind):
+            blocks.insert(0, as_form(argument, at, "command"))
+        elif _is_short(argument):
+            facts.append(_fact(name, argument))
+        elif isinstance(argument, str):
+            blocks.append(_long(argument, at, name))
+        else:
+            blocks.append(as_form(argument, at, "tree", label=one_line(str(name), 60)))
+    if len(names) > MAX_FACTS:
+        blocks.append(as_form(value, place, "tree", label=f"All {len(names):,} arguments"))
+    return blocks, facts
+
+
+def _is_command(name: str, names: list[str], kind: Kind) -> bool:
+    """Whether an argument is what gets run: by its name, where the tool runs things or has no other argument of weight."""
+    return name in COMMANDS and (kind == RUN or (name in ("command", "cmd", "code") and len(names) <= 3))
+
+
+def _edit_of(value: dict[str, Any]) -> tuple[str, str] | None:
+    for old, new in EDITS:
+        if isinstance(value.get(old), str) and isinstance(value.get(new), str) and (value[old] or value[new]):
+            return value[old], value[new]
+    return None
+
+
+def _is_short(argument: Any) -> bool:
+    if isinstance(argument, str):
+        return len(argument) <= FACT_CHARS and "\n" not in argument
+    return not isinstance(argument, dict | list) or not argument
+
+
+def _fact(name: str, argument: Any) -> Fact:
+    if isinstance(argument, str):
+        return Fact(one_line(str(name), 60), one_line(argument, FACT_CHARS), is_text=True)
+    return Fact(one_line(str(name), 60), one_line(json_scalar(argument), FACT_CHARS), is_text=False)
+
+
+def _long(argument: str, place: Place, name: str) -> Block:
+    block = text_block(argument, place)
+    return Block(**{**block.__dict__, "label": one_line(str(name), 60)})
+
+
+def _raw(arguments: Arguments, place: Place) -> Block:
+    return as_form(arguments.value, place, "text" if isinstance(arguments.value, str) else "tree")

@@ -1,0 +1,133 @@
+"""Changes to files: patches as they were written, and old and new text as the patch between them."""
+
+from __future__ import annotations
+
+import re
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from apps.trajectories.diffing import Span, matching_blocks, words
+from apps.trajectories.rendering.text import legible
+
+CONTEXT_LINES = 3
+MAX_LINES = 4_000
+MAX_WORD_LINE = 400
+
+_PATCH = re.compile(
+    r"^(?:diff --git |Index: .+\n=+|--- \S.*\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\*\*\* (?:Begin Patch|Update File|Add File))",
+    re.M,
+)
+_HEAD = (
+    "diff --git",
+    "index ",
+    "+++ ",
+    "--- ",
+    "new file",
+    "deleted file",
+    "similarity",
+    "rename ",
+    "old mode",
+    "new mode",
+    "*** ",
+)
+
+
+def looks_like_patch(text: str) -> bool:
+    """Whether the beginning of a text is a unified diff."""
+    return bool(_PATCH.search(text[:3000]))
+
+
+def render_patch(text: str) -> SafeString:
+    """A patch, a class to each line: add, remove, hunk, head."""
+    return mark_safe("".join(_line(_class_of(line), line) for line in legible(text).removesuffix("\n").split("\n")))
+
+
+def patch_between(old: str, new: str) -> str:
+    """The unified diff, without file names, that makes `new` of `old`; bounded, so a huge change reads as all removed, all added."""
+    a, b = old.splitlines(), new.splitlines()
+    if len(a) > MAX_LINES or len(b) > MAX_LINES:
+        return "\n".join([*("-" + line for line in a), *("+" + line for line in b)])
+    out: list[str] = []
+    i = j = 0
+    blocks = [*matching_blocks(a, b), (len(a), len(b), 0)]
+    for start_a, start_b, size in blocks:
+        out += ["-" + line for line in a[i:start_a]] + ["+" + line for line in b[j:start_b]]
+        is_last = start_a + size == len(a)
+        out += _context(a[start_a : start_a + size], start_a + 1, first=start_a == 0 == start_b, last=is_last)
+        i, j = start_a + size, start_b + size
+    return "\n".join(out)
+
+
+def render_edit(patch: str) -> SafeString:
+    """Like `render_patch`; where lines are replaced by as many others, the words that differ are marked."""
+    lines = legible(patch).split("\n")
+    parts: list[str] = []
+    position = 0
+    while position < len(lines):
+        removed = _run(lines, position, "-")
+        added = _run(lines, position + removed, "+")
+        if removed and removed == added:
+            parts += _replaced(
+                lines[position : position + removed], lines[position + removed : position + removed + added]
+            )
+            position += removed + added
+        else:
+            parts.append(_line(_class_of(lines[position], bare=True), lines[position]))
+            position += 1
+    return mark_safe("".join(parts))
+
+
+def _context(lines: list[str], number: int, *, first: bool, last: bool) -> list[str]:
+    """Unchanged lines; of many only those beside a change, and how many were left out."""
+    before, after = (0 if first else CONTEXT_LINES), (0 if last else CONTEXT_LINES)
+    if len(lines) <= before + after + 2:
+        return [" " + line for line in lines]
+    kept = lines[len(lines) - after :] if after else []
+    skipped = len(lines) - before - after
+    return [
+        *(" " + line for line in lines[:before]),
+        f"@@ {skipped} unchanged lines @@",
+        *(" " + line for line in kept),
+    ]
+
+
+def _run(lines: list[str], start: int, sign: str) -> int:
+    count = 0
+    while start + count < len(lines) and lines[start + count].startswith(sign):
+        count += 1
+    return count
+
+
+def _replaced(old: list[str], new: list[str]) -> list[str]:
+    removed: list[str] = []
+    added: list[str] = []
+    for before, after in zip(old, new, strict=True):
+        if len(before) > MAX_WORD_LINE or len(after) > MAX_WORD_LINE:
+            ours, theirs = [Span(before[1:], False)], [Span(after[1:], False)]
+        else:
+            ours, theirs = words(before[1:], after[1:])
+        removed.append(_marked("remove", "-", ours))
+        added.append(_marked("add", "+", theirs))
+    return removed + added
+
+
+def _marked(name: str, sign: str, spans: list[Span]) -> str:
+    # A line with nothing in common is all mark; that says no more than its colour does.
+    worth = any(not span.differs and span.text.strip() for span in spans)
+    inner = "".join(
+        f"<mark>{escape(span.text)}</mark>" if span.differs and worth else escape(span.text) for span in spans
+    )
+    return f'<span class="{name}">{sign}{inner}\n</span>'
+
+
+def _line(name: str, line: str) -> str:
+    return f'<span class="{name}">{escape(line)}\n</span>' if name else f"{escape(line)}\n"
+
+
+def _class_of(line: str, *, bare: bool = False) -> str:
+    if line.startswith("@@"):
+        return "hunk"
+    if not bare and line.startswith(_HEAD):
+        return "head"
+    return {"+": "add", "-": "remove"}.get(line[:1], "")

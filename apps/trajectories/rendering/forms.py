@@ -1,0 +1,161 @@
+"""The forms that content is shown in, and their continuation: any stretch of any content, as markup of bounded size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from apps.trajectories.rendering import diffs, markdown, pages, shapes, terminal, trees
+from apps.trajectories.rendering.decoding import Unreadable, child, decode
+from apps.trajectories.rendering.text import Excerpt, excerpt, legible, size_in_words
+
+MARKDOWN_CHARS = 16_000
+"""Markdown is rendered in pieces of at most this size: its grammar has corners that take quadratic time."""
+
+DOWNLOAD_CHARS = 100_000
+"""Above this, reading on in the page is not what people want: a download is offered too."""
+
+
+class Place(NamedTuple):
+    """Where a piece of content is: the address of its step's parts, and its name within the step."""
+
+    url: str
+    at: str
+
+    def link(self, form: str, start: int = 0, path: str = "") -> str:
+        """The address that answers the content in `form` from `start` on; safe inside an attribute."""
+        asked = f"{self.url}?at={quote(self.at)}&as={form}&from={start}"
+        return str(escape(f"{asked}&path={quote(path)}" if path else asked))
+
+    @property
+    def download(self) -> str:
+        return str(escape(f"{self.url}?at={quote(self.at)}&raw=1"))
+
+
+class Chunk(NamedTuple):
+    """Markup, and the link to what follows it ("" at the end)."""
+
+    html: SafeString
+    more: SafeString
+
+
+class _Linear(NamedTuple):
+    """A form that reads from top to bottom, and so can be cut anywhere and continued."""
+
+    render: Callable[[str], SafeString]
+    prepare: Callable[[str], str] = str
+    tag: str = "pre"
+    paragraphs: bool = False
+
+
+def _plain(text: str) -> SafeString:
+    return escape(legible(text))
+
+
+LINEAR = {
+    "text": _Linear(_plain),
+    "prose": _Linear(_plain, tag="div", paragraphs=True),
+    "markdown": _Linear(markdown.render, tag="div", paragraphs=True),
+    "terminal": _Linear(terminal.render, prepare=lambda text: terminal.unwrap(text)[0]),
+    "patch": _Linear(diffs.render_patch),
+    "edit": _Linear(diffs.render_edit),
+    "page": _Linear(_plain, prepare=pages.text_of),
+    "command": _Linear(_plain),
+}
+FORMS = frozenset({*LINEAR, "tree", "table", "results", "mail"})
+
+
+def chunk(value: Any, place: Place, form: str, *, start: int = 0, path: str = "") -> Chunk:
+    """The screenful of `value` at the start, or what follows it. Falls back to text where the form does not fit. Raises LookupError."""
+    if form in LINEAR:
+        return _linear(_text_of(value), place, form, start)
+    try:
+        value = child(decode(value) if isinstance(value, str) else value, path)
+    except Unreadable:
+        return _linear(_text_of(value), place, "text", start)
+    if form == "tree":
+        return _tree(value, place, start, path)
+    if form == "table" and isinstance(value, list):
+        return _rows(shapes.render_table(value, start), value, place, form, start)
+    if form == "results" and isinstance(value, list):
+        return _rows(shapes.render_results(value, start), value, place, form, start)
+    if form == "mail" and shapes.is_mail(value):
+        return _mail(value, place, start)
+    return _tree(value, place, start, path)
+
+
+def _linear(text: str, place: Place, form: str, start: int) -> Chunk:
+    shape = LINEAR[form]
+    body = shape.prepare(text)
+    cut = excerpt(body, start, paragraphs=shape.paragraphs)
+    if form == "markdown":
+        cut = _markdown_piece(body, cut)
+    html = f'<{shape.tag} class="{form}">{shape.render(cut.text)}</{shape.tag}>'
+    return Chunk(mark_safe(html), _more(body, cut, place, form))
+
+
+def _markdown_piece(body: str, cut: Excerpt) -> Excerpt:
+    length = min(len(cut.text), MARKDOWN_CHARS)
+    if cut.start + length < cut.total:
+        length = markdown.safe_end(cut.text, length)
+    end = cut.start + length
+    return Excerpt(body[cut.start : end], cut.start, end, cut.total)
+
+
+def _more(body: str, cut: Excerpt, place: Place, form: str) -> SafeString:
+    if not cut.is_cut:
+        return mark_safe("")
+    left = size_in_words(cut.total - cut.end, body.count("\n", cut.end) + 1)
+    return _link(place, form, cut.end, left, downloads=cut.total > DOWNLOAD_CHARS)
+
+
+def _link(place: Place, form: str, start: int, left: str, *, downloads: bool = False, path: str = "") -> SafeString:
+    link = f'<a class="more" data-more href="{place.link(form, start, path)}">Show more <span class="left">{left} left</span></a>'
+    if downloads:
+        link += f'<a class="more raw" href="{place.download}" download>Download</a>'
+    return mark_safe(f'<div class="more-row">{link}</div>')
+
+
+def _tree(value: Any, place: Place, start: int, path: str) -> Chunk:
+    if isinstance(value, str):
+        return _string_rest(value, place, start, path)
+    html = trees.render(value, lambda at, begin: place.link("tree", begin, at), path=path, start=start)
+    return Chunk(html, mark_safe(""))
+
+
+def _string_rest(value: str, place: Place, start: int, path: str) -> Chunk:
+    """A long string of a tree, from `start` on."""
+    cut = excerpt(value, start)
+    html = mark_safe(f'<pre class="text string">{escape(legible(cut.text))}</pre>')
+    more = _link(place, "tree", cut.end, size_in_words(cut.total - cut.end), path=path) if cut.is_cut else mark_safe("")
+    return Chunk(html, more)
+
+
+def _rows(html: SafeString, value: list[Any], place: Place, form: str, start: int) -> Chunk:
+    end = start + shapes.ROWS
+    left = len(value) - end
+    return Chunk(
+        html, _link(place, form, end, f"{left:,} row{'' if left == 1 else 's'}") if left > 0 else mark_safe("")
+    )
+
+
+def _mail(mail: dict[str, Any], place: Place, start: int) -> Chunk:
+    cut = excerpt(mail["body"], start, paragraphs=True)
+    body = mark_safe(f'<div class="prose">{escape(legible(cut.text))}</div>')
+    html = body if start else mark_safe(shapes.render_mail_head(mail) + body)
+    return Chunk(html, _more(mail["body"], cut, place, "mail"))
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return "(nested too deeply to be written out)"

@@ -1,0 +1,54 @@
+"""Markdown as models write it: rendered on the server, then sanitised as if the renderer could not be trusted."""
+
+from __future__ import annotations
+
+import nh3
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+
+from apps.trajectories.rendering.text import legible
+
+_parser = (
+    MarkdownIt("commonmark", {"html": False, "breaks": True, "linkify": False, "maxNesting": 12})
+    .enable(["table", "strikethrough"])
+    .disable(["image", "reference"])
+)
+_TAGS = {
+    *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code"),
+    *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td"),
+}
+_SIGNS = ("```", "**", "\n# ", "\n## ", "\n### ", "\n- ", "\n* ", "\n1. ", "](http", "`", "\n|", "\n> ")
+
+
+def render(text: str) -> SafeString:
+    """Safe markup: no raw HTML, no images, links only to http, https and mailto."""
+    return sanitise(_parser.render(legible(text)))
+
+
+def sanitise(html: str) -> SafeString:
+    """Only structure survives: no scripts, styles, classes, ids or event handlers."""
+    return mark_safe(
+        nh3.clean(
+            html,
+            tags=_TAGS,
+            attributes={"a": {"href", "title"}, "ol": {"start"}},
+            url_schemes={"http", "https", "mailto"},
+            link_rel="noopener nofollow noreferrer",
+            set_tag_attribute_values={"a": {"target": "_blank"}},
+        )
+    )
+
+
+def looks_like_markdown(text: str) -> bool:
+    """Whether the beginning of a text has any of Markdown's signs."""
+    head = "\n" + text[:4000]
+    return any(sign in head for sign in _SIGNS)
+
+
+def safe_end(text: str, end: int) -> int:
+    """`end` moved back so that a cut there leaves no code fence open, where that is possible."""
+    if text.count("```", 0, end) % 2 == 0:
+        return end
+    opening = text.rfind("```", 0, end)
+    line = text.rfind("\n", 0, opening) + 1
+    return line if line > end // 4 else end

@@ -1,0 +1,263 @@
+"""A step as people see it: what the agent saw, thought, said and called, and what came back. The one view-model of every page with steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from apps.trajectories.models import Step
+from apps.trajectories.rendering.blocks import Block, blocks_of, text_block
+from apps.trajectories.rendering.calls import CallView, call_view, part_of_call
+from apps.trajectories.rendering.forms import Place
+from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
+from apps.trajectories.rendering.text import one_line, size_in_words
+
+MAX_CALLS = 40
+MAX_MESSAGES = 60
+
+Messages = Sequence[Any]
+ROLES = {
+    "system": "System prompt",
+    "developer": "Developer",
+    "user": "User",
+    "tool": "Result",
+    "assistant": "Assistant",
+}
+
+
+@dataclass(frozen=True)
+class MessageView:
+    """A message to the agent."""
+
+    role: str
+    title: str
+    size: str
+    blocks: list[Block]
+    is_bad: bool = False
+
+    @property
+    def is_folded(self) -> bool:
+        """System prompts are the same in every run of a task: closed until asked for."""
+        return self.role in {"system", "developer"}
+
+
+@dataclass(frozen=True)
+class StepHead:
+    """A step in a line, from its light columns."""
+
+    index: int
+    number: int
+    kind: Kind
+    tool: str
+    headline: str
+    result: str
+    is_error: bool
+    reward: float | None
+    seconds: float | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A step, opened. With `blind`, nothing in it tells how well the run did."""
+
+    head: StepHead
+    heard: list[MessageView]
+    reasoning: Block | None
+    said: list[Block]
+    calls: list[CallView]
+    came_back: list[MessageView]
+    """Results that belong to no call."""
+    closing: list[MessageView]
+    """After the last step: what the run ended with."""
+    error: str
+    blind: bool
+    more_calls: int = field(default=0)
+
+
+def head_of(step: Step, *, blind: bool = False) -> StepHead:
+    """The step's line. Reads light columns only."""
+    return StepHead(
+        index=step.index,
+        number=step.index + 1,
+        kind=kind_of(step.kind, step.tool),
+        tool=step.tool,
+        headline=step.headline,
+        result=step.result,
+        is_error=step.is_error,
+        reward=None if blind else step.reward,
+        seconds=step.seconds,
+        prompt_tokens=step.prompt_tokens,
+        completion_tokens=step.completion_tokens,
+    )
+
+
+def step_view(
+    step: Step,
+    *,
+    following: Messages,
+    part_url: str,
+    previous_kind: str = "",
+    is_last: bool = False,
+    blind: bool = False,
+) -> StepView:
+    """One step, opened.
+
+    `following`: the next step's context, or the trajectory's closing messages after the last one. `previous_kind`: the stored kind
+    of the step before (it decides whose result a user's message is). `part_url`: where the rest of long content is fetched.
+    """
+    message = step.message if isinstance(step.message, dict) else {"content": step.message}
+    calls = _list(message.get("tool_calls"))
+    views = [call_view(call, part_url, i) for i, call in enumerate(calls[:MAX_CALLS])]
+    results, rest = _results(step, following)
+    views, unmatched = _with_results(views, results, part_url)
+    reasoning = message.get("reasoning_content")
+    return StepView(
+        head=head_of(step, blind=blind),
+        heard=_messages(_heard(step, previous_kind), "before", part_url),
+        reasoning=text_block(reasoning, Place(part_url, "reasoning"), spoken=True) if reasoning else None,
+        said=blocks_of(message.get("content"), part_url, "said", spoken=True),
+        calls=views,
+        came_back=_messages(unmatched, "after", part_url),
+        closing=_messages(rest, "after", part_url) if is_last else [],
+        error=one_line(_error_of(step), 400),
+        blind=blind,
+        more_calls=max(0, len(calls) - MAX_CALLS),
+    )
+
+
+def step_views(
+    steps: Sequence[Step],
+    *,
+    wanted: Iterable[int],
+    closing: Messages,
+    last_index: int,
+    part_url: Callable[[int], str],
+    blind: bool = False,
+) -> list[StepView]:
+    """The wanted steps of a run, opened. `steps` holds them and, where the run has them, the one before and the one after each."""
+    known = {step.index: step for step in steps}
+    return [
+        step_view(
+            known[index],
+            following=closing if index == last_index else known[index + 1].context,
+            part_url=part_url(index),
+            previous_kind=known[index - 1].kind if index else "",
+            is_last=index == last_index,
+            blind=blind,
+        )
+        for index in wanted
+    ]
+
+
+def part_of(step: Step, following: Messages, at: str) -> Any:
+    """The content that `at` names inside a step, as stored: what "show more" and downloads read. Raises LookupError."""
+    name, *rest = at.split(".")
+    message = step.message if isinstance(step.message, dict) else {"content": step.message}
+    try:
+        if name == "reasoning":
+            return message["reasoning_content"]
+        if name == "said":
+            return _inside(message.get("content"), rest)
+        if name == "call":
+            return part_of_call(message["tool_calls"][int(rest[0])], rest[1] if len(rest) > 1 else "")
+        if name in {"before", "after"}:
+            given = (step.context if name == "before" else following)[int(rest[0])]
+            return _inside(given.get("content") if isinstance(given, dict) else given, rest[1:])
+    except (ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
+        raise LookupError(at) from error
+    raise LookupError(at)
+
+
+def _inside(content: Any, path: list[str]) -> Any:
+    if not path:
+        return content
+    part = content[int(path[0])]
+    return part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else part
+
+
+def _heard(step: Step, previous_kind: str) -> list[tuple[int, Any]]:
+    """The context's messages that are shown with this step and not, as results, with the one before."""
+    context = list(enumerate(_list(step.context)))
+    if not step.index:
+        return context
+    if previous_kind == "tool" and not any(_role(message) == "tool" for _, message in context):
+        return [pair for pair in context if _role(pair[1]) != "user"]
+    return [pair for pair in context if _role(pair[1]) != "tool"]
+
+
+def _results(step: Step, following: Messages) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
+    """What came back for this step, and what else follows it. Agents that write commands as text hear results as a user's words."""
+    messages = list(enumerate(_list(following)))
+    role = "tool" if any(_role(message) == "tool" for _, message in messages) or step.kind != "tool" else "user"
+    return [pair for pair in messages if _role(pair[1]) == role], [pair for pair in messages if _role(pair[1]) != role]
+
+
+def _with_results(
+    calls: list[CallView], results: list[tuple[int, Any]], url: str
+) -> tuple[list[CallView], list[tuple[int, Any]]]:
+    """Each result with its call, by id; results without a known id go to calls without one, in order."""
+    waiting = dict(results)
+    matched: dict[int, list[tuple[int, Any]]] = {}
+    for place, call in enumerate(calls):
+        mine = [
+            pair
+            for pair in waiting.items()
+            if call.id and isinstance(pair[1], dict) and pair[1].get("tool_call_id") == call.id
+        ]
+        matched[place] = mine
+        for index, _ in mine:
+            del waiting[index]
+    for place in range(len(calls)):
+        if not matched[place] and waiting:
+            index = next(iter(waiting))
+            matched[place] = [(index, waiting.pop(index))]
+    answered = [
+        replace(
+            call,
+            results=[
+                block for i, message in matched[place] for block in _blocks(message, f"after.{i}", url, call.kind)
+            ],
+            failed=any(isinstance(message, dict) and bool(message.get("is_error")) for _, message in matched[place]),
+        )
+        for place, call in enumerate(calls)
+    ]
+    return answered, list(waiting.items())
+
+
+def _messages(pairs: list[tuple[int, Any]], name: str, url: str) -> list[MessageView]:
+    return [_message(message, f"{name}.{i}", url) for i, message in pairs[:MAX_MESSAGES]]
+
+
+def _message(message: Any, at: str, url: str) -> MessageView:
+    role = _role(message)
+    content = message.get("content") if isinstance(message, dict) else message
+    name = message.get("name") if isinstance(message, dict) else None
+    return MessageView(
+        role=role,
+        title=one_line(f"{ROLES.get(role, role)} {name}" if isinstance(name, str) else ROLES.get(role, role), 80),
+        size=size_in_words(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
+        blocks=_blocks(message, at, url, OTHER if role == "tool" else None),
+        is_bad=isinstance(message, dict) and bool(message.get("is_error")),
+    )
+
+
+def _blocks(message: Any, at: str, url: str, tool: Kind | None) -> list[Block]:
+    content = message.get("content") if isinstance(message, dict) else message
+    return blocks_of(content, url, at, tool=tool, spoken=tool is None)
+
+
+def _role(message: Any) -> str:
+    role = message.get("role") if isinstance(message, dict) else None
+    return role if isinstance(role, str) else "user"
+
+
+def _error_of(step: Step) -> str:
+    error = step.info.get("error") if isinstance(step.info, dict) else None
+    return error if isinstance(error, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,104 @@
+"""Text that can be shown: hidden characters made visible, and long text cut where a reader would cut it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+SCREEN_LINES = 24
+SCREEN_CHARS = 4_000
+CHUNK_LINES = 1_000
+CHUNK_CHARS = 48_000
+REMNANT_LINES = 6
+"""A rest this short is shown at once: a button would take as much room."""
+
+_LINE_WIDTH = 120
+"""Characters of a long line that fill about one line of the page."""
+
+# C0 and C1 controls but tab and newline, lone surrogates, and the marks that reorder or hide text (Trojan Source).
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def legible(text: str) -> str:
+    r"""Text in which nothing is hidden: NUL as ␀, escape as ␛, lone surrogates and bidirectional marks as their \u escapes."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    return _HIDDEN.sub(_shown, text)
+
+
+def _shown(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"\\u{code:04x}"
+
+
+def one_line(text: str, limit: int) -> str:
+    """The beginning of a text on one line, cut at `limit` characters."""
+    line = " ".join(legible(text[: limit * 2]).split())
+    return line if len(line) <= limit and len(text) <= limit * 2 else line[: limit - 1].rstrip() + "…"
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A stretch of a longer text: characters `start` to `end` of `total`."""
+
+    text: str
+    start: int
+    end: int
+    total: int
+
+    @property
+    def is_cut(self) -> bool:
+        return self.end < self.total
+
+
+def excerpt(text: str, start: int = 0, *, paragraphs: bool = False) -> Excerpt:
+    """The screenful at the start of a text, or the larger chunk at `start`, cut at the end of a line where there is one near.
+
+    `paragraphs` cuts at a blank line instead, for text whose lines belong together.
+    """
+    start = max(0, min(start, len(text)))
+    lines, chars = (SCREEN_LINES, SCREEN_CHARS) if start == 0 else (CHUNK_LINES, CHUNK_CHARS)
+    end = _end_of_lines(text, start, start + chars, lines)
+    if end < len(text):
+        end = _nicer_end(text, start, end, "\n\n" if paragraphs else "\n")
+        if _is_remnant(text, end):
+            end = len(text)
+    return Excerpt(text[start:end], start, end, len(text))
+
+
+def _end_of_lines(text: str, start: int, limit: int, lines: int) -> int:
+    """Where `lines` lines end, or `limit` is reached; a very long line counts as the lines that it wraps to."""
+    position, budget = start, lines
+    while position < limit and budget > 0:
+        newline = text.find("\n", position, limit)
+        if newline < 0:
+            return min(limit, len(text), position + budget * _LINE_WIDTH)
+        budget -= 1 + (newline - position) // _LINE_WIDTH
+        position = newline + 1
+    return min(position, len(text))
+
+
+def _nicer_end(text: str, start: int, end: int, mark: str) -> int:
+    if text[end - 1] == "\n" and mark == "\n":
+        return end
+    found = text.rfind(mark, start + (end - start) // 2, end)
+    if found >= 0:
+        return found + len(mark)
+    return _nicer_end(text, start, end, "\n") if mark != "\n" else end
+
+
+def _is_remnant(text: str, end: int) -> bool:
+    return len(text) - end <= REMNANT_LINES * _LINE_WIDTH and text.count("\n", end) <= REMNANT_LINES
+
+
+def size_in_words(chars: int, lines: int = 0) -> str:
+    """How long a text is: "214 lines", or "1.2 million characters" where it has few lines for its length."""
+    if lines > 1 and chars < lines * 400:
+        return f"{lines:,} lines"
+    if chars >= 1_000_000:
+        return f"{chars / 1_000_000:.1f} million characters"
+    return f"{chars:,} character{'' if chars == 1 else 's'}"
