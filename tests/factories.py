@@ -1,14 +1,19 @@
 """Rows for tests: each function makes one valid thing and whatever it needs."""
 
+from collections.abc import Sequence
+from datetime import timedelta
+from hashlib import sha256
 from itertools import count
 from typing import Any
 
 from django.utils.timezone import now
 
-from apps.accounts.models import Membership, Role, User, Workspace
+from apps.accounts.models import ApiToken, Membership, Role, User, Workspace
+from apps.annotation.models import Annotator, Assignment, Item, Preference, Queue
 from apps.datasets.models import Dataset, Version
 from apps.policies.models import Policy
 from apps.training.models import Run
+from apps.trajectories.models import Step, StepKind, Task, Trajectory
 
 _number = count(1)
 
@@ -71,6 +76,104 @@ def run(*, of: Workspace | None = None, **fields: Any) -> Run:
             "algorithm": Run.Algorithm.DPO,
             "version": fields.pop("version", None) or dataset_version(of=home),
             "base": fields.pop("base", None) or policy(of=home, kind=Policy.Kind.MODEL, location="example/base"),
+            **fields,
+        }
+    )
+
+
+def token(member: Membership, secret: str = "", **fields: Any) -> str:
+    """The secret of a new API token of `member`."""
+    secret = secret or f"rt_{next(_number)}"
+    ApiToken.objects.create(
+        membership=member, name="test", prefix=secret[:8], digest=sha256(secret.encode()).hexdigest(), **fields
+    )
+    return secret
+
+
+def task(*, of: Workspace | None = None, **fields: Any) -> Task:
+    n = next(_number)
+    return Task.objects.create(
+        **{"workspace": of or workspace(), "key": f"task-{n}", "instruction": f"Do thing {n}.", **fields}
+    )
+
+
+def said(content: str, **fields: Any) -> dict[str, Any]:
+    """An assistant message."""
+    return {"role": "assistant", "content": content, **fields}
+
+
+def trajectory(
+    *, of: Task | None = None, steps: Sequence[tuple[list[dict[str, Any]], dict[str, Any]]] | None = None, **fields: Any
+) -> Trajectory:
+    """A run of task `of` with `steps`, each (context, message); by default the user asks and the agent answers."""
+    n = next(_number)
+    of = of or task()
+    if steps is None:
+        steps = [([{"role": "user", "content": of.instruction}], said(f"Answer {n}."))]
+    made = Trajectory.objects.create(
+        **{
+            "workspace": of.workspace,
+            "task": of,
+            "source": "test",
+            "step_count": len(steps),
+            "content_hash": n.to_bytes(32, "big"),
+            **fields,
+        }
+    )
+    Step.objects.bulk_create(
+        Step(trajectory=made, index=index, kind=StepKind.MESSAGE, context=context, message=message)
+        for index, (context, message) in enumerate(steps)
+    )
+    return made
+
+
+def queue(*, of: Workspace | None = None, **fields: Any) -> Queue:
+    n = next(_number)
+    return Queue.objects.create(**{"workspace": of or workspace(), "name": f"queue-{n}", **fields})
+
+
+def item(*, of: Queue | None = None, a: Trajectory | None = None, b: Trajectory | None = None, **fields: Any) -> Item:
+    """A pair of runs of one task in queue `of`."""
+    of = of or queue()
+    a = a or trajectory(of=b.task if b else task(of=of.workspace))
+    b = b or trajectory(of=a.task)
+    return Item.objects.create(
+        **{"queue": of, "position": next(_number), "task": a.task, "a": a, "b": b, "overlap": of.overlap, **fields}
+    )
+
+
+def annotator(*, of: Workspace | None = None, **fields: Any) -> Annotator:
+    """A person; `kind` makes it a model or a rule."""
+    n = next(_number)
+    return Annotator.objects.create(
+        **{"workspace": of or workspace(), "kind": Annotator.Kind.PERSON, "name": f"annotator-{n}", **fields}
+    )
+
+
+def preference(strength: int = 2, *, on: Item | None = None, by: Annotator | None = None, **fields: Any) -> Preference:
+    """A judgement in favour of run a (positive) or b (negative) of item `on`, with its closed assignment."""
+    on = on or item()
+    by = by or annotator(of=on.queue.workspace)
+    a_was_left = fields.pop("a_was_left", True)
+    held = Assignment.objects.create(
+        workspace=on.queue.workspace,
+        queue=on.queue,
+        item=on,
+        annotator=by,
+        state=Assignment.State.JUDGED,
+        a_is_left=a_was_left,
+        leased_until=now() + timedelta(minutes=1),
+    )
+    return Preference.objects.create(
+        **{
+            "workspace": on.queue.workspace,
+            "queue": on.queue,
+            "item": on,
+            "annotator": by,
+            "assignment": held,
+            "strength": strength,
+            "a_was_left": a_was_left,
+            "seconds": 1.0,
             **fields,
         }
     )

@@ -7,6 +7,7 @@ from typing import Self
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
+from django.utils.timezone import now
 
 from apps.accounts.models import User, Workspace, WorkspaceModel, WorkspaceQuerySet
 from apps.annotation.models import Preference
@@ -20,7 +21,10 @@ class Split(models.TextChoices):
 
 
 class TaskSplit(models.Model):
-    """The split a task is in. Written once, for ever: a model must never have trained on what it is tested on."""
+    """The split a task is in. Written once, for ever: a model must never have trained on what it is tested on.
+
+    The database refuses every later change, and `train` for a task that is held out (triggers, see the migrations).
+    """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="split")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
@@ -36,6 +40,7 @@ class Dataset(WorkspaceModel):
 
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
+    licence = models.CharField(max_length=200, blank=True, help_text="Under which terms the rows may be used.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = WorkspaceQuerySet.as_manager()
@@ -51,9 +56,13 @@ class VersionQuerySet(WorkspaceQuerySet["Version"]):
     def frozen(self) -> Self:
         return self.filter(state=Version.State.FROZEN)
 
+    def abandoned(self) -> Self:
+        """Being frozen by nobody: never taken, or taken by a worker that stopped renewing its lease."""
+        return self.filter(state=Version.State.FREEZING).filter(Q(leased_until=None) | Q(leased_until__lt=now()))
+
 
 class Version(WorkspaceModel):
-    """Judgements frozen into rows. Once frozen nothing about it changes, and `content_hash` proves it."""
+    """Judgements frozen into rows. Once frozen nothing about it changes (a trigger sees to it), and `content_hash` proves it."""
 
     class State(models.TextChoices):
         FREEZING = "freezing", "Freezing"
@@ -75,11 +84,12 @@ class Version(WorkspaceModel):
     content_hash = models.CharField(
         max_length=64,
         blank=True,
-        help_text="SHA-256 over the rows, in order, of all splits.",
+        help_text="SHA-256 of what `sha256sum train.jsonl validation.jsonl test.jsonl` prints.",
     )
-    files = models.JSONField(default=dict, help_text="Per split: storage name, bytes, sha256.")
+    files = models.JSONField(default=dict, help_text="Per format and split: storage name, bytes, sha256.")
     card = models.JSONField(default=dict, help_text="What is in it, from whom, how much they agree.")
     error = models.TextField(blank=True)
+    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
     leased_until = models.DateTimeField(null=True)
     frozen_at = models.DateTimeField(null=True)
 
@@ -92,20 +102,30 @@ class Version(WorkspaceModel):
                 condition=~Q(state="frozen") | (Q(frozen_at__isnull=False) & ~Q(content_hash="")),
                 name="frozen_version_has_its_hash",
             ),
+            CheckConstraint(condition=Q(state__in=["freezing", "frozen", "failed"]), name="version_state_is_known"),
         ]
-        indexes = [Index(fields=["workspace", "-id"], name="version_newest")]
+        indexes = [
+            Index(fields=["workspace", "-id"], name="version_newest"),
+            Index(fields=["leased_until"], condition=Q(state="freezing"), name="version_leases"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.dataset} v{self.number}"
 
 
 class VersionPreference(models.Model):
-    """Which judgement went into which row of which version: the arrow back from a policy to a person."""
+    """Which judgement went into which row of which version: the arrow back from a policy to a person.
 
-    version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="sources")
+    A foreign key of two columns, (task, split) to TaskSplit, makes a task in two splits impossible, in one version and across
+    all of them (see the migration: Django has no field for such a key).
+    """
+
+    version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="sources", db_index=False)
     preference = models.ForeignKey(Preference, on_delete=models.PROTECT, related_name="used_in")
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+")
     split = models.CharField(max_length=10, choices=Split.choices)
     row = models.PositiveIntegerField(help_text="Row number within the split, from 0.")
 
     class Meta:
         constraints = [UniqueConstraint(fields=["version", "preference"], name="one_use_per_version")]
+        indexes = [Index(fields=["version", "split", "row"], name="source_of_row")]

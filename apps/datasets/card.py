@@ -1,0 +1,181 @@
+"""The dataset card: what is in a version, from whom, and how much they agree. As JSON and as Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apps.annotation.models import Annotator, Queue
+from apps.datasets.figures import STRENGTHS, Figures, share
+from apps.datasets.models import Split, Version
+from apps.datasets.people import label
+from apps.datasets.verdicts import REASONS, Drop
+
+NO_LICENCE = "Not stated. The rows quote the trajectories they were made from, and the terms of those apply."
+
+
+def make_card(version: Version, figures: Figures) -> dict[str, Any]:
+    """The card as stored with the version. People appear by pseudonym; models and rules as what they are."""
+    queues = Queue.objects.filter(pk__in=version.recipe["queues"]).order_by("name", "pk")
+    annotators = Annotator.objects.in_bulk(figures.judgements)
+    judged = sum(figures.judgements.values())
+    return {
+        "licence": version.dataset.licence or NO_LICENCE,
+        "queues": [{"id": str(queue.pk), "name": queue.name} for queue in queues],
+        "pairs": figures.pairs,
+        "judgements": judged,
+        "rows": {split.value: figures.rows[split.value] for split in Split},
+        "tasks": {split.value: len(figures.tasks.get(split.value, ())) for split in Split},
+        "dropped": {reason.value: figures.dropped[reason] for reason in Drop if figures.dropped[reason]},
+        "environments": _sorted(figures.environments),
+        "annotators": _annotators(annotators, figures),
+        "policies": _policies(figures),
+        "strengths": {name: figures.strengths[name] for name in (*STRENGTHS.values(), "tie", "both_bad")},
+        "position": share(figures.left, figures.decided),
+        "lengths": {"chosen": figures.chosen.to_json(), "rejected": figures.rejected.to_json()},
+        "longer_chosen": share(figures.longer_chosen, sum(figures.rows.values()) - figures.same_length),
+        "agreement": figures.agreement.to_json(),
+    }
+
+
+def _annotators(known: dict[UUID, Annotator], figures: Figures) -> list[dict[str, Any]]:
+    entries = [
+        {"id": str(who), "kind": known[who].kind, "label": label(known[who]), "judgements": count}
+        for who, count in figures.judgements.items()
+    ]
+    return sorted(entries, key=lambda entry: (-entry["judgements"], entry["label"]))
+
+
+def _policies(figures: Figures) -> list[dict[str, Any]]:
+    names = sorted(figures.chosen_policies.keys() | figures.rejected_policies.keys())
+    return [
+        {"name": name, "chosen": figures.chosen_policies[name], "rejected": figures.rejected_policies[name]}
+        for name in names
+    ]
+
+
+def _sorted(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
+def public_card(version: Version) -> dict[str, Any]:
+    """The card with everything that identifies the version, as REST hands it out: no ids of annotators."""
+    card = {
+        **version.card,
+        "annotators": [{k: v for k, v in who.items() if k != "id"} for who in version.card.get("annotators", [])],
+    }
+    return {
+        "dataset": version.dataset.name,
+        "description": version.dataset.description,
+        "version": version.number,
+        "row_type": version.row_type,
+        "content_hash": version.content_hash,
+        "frozen_at": version.frozen_at.isoformat() if version.frozen_at else None,
+        "files": {
+            format: {split: {key: facts[key] for key in ("rows", "bytes", "sha256")} for split, facts in splits.items()}
+            for format, splits in version.files.items()
+        },
+        "recipe": version.recipe,
+        **card,
+    }
+
+
+def markdown(version: Version) -> str:
+    """The card as a README for people, with the YAML head that dataset hubs read."""
+    card = version.card
+    rows = sum(version.row_counts.values())
+    people = [who for who in card["annotators"] if who["kind"] == Annotator.Kind.PERSON]
+    lines = [
+        "---",
+        "task_categories: [text-generation]",
+        "tags: [preference, dpo, reward-modelling, agent-trajectories]",
+        "configs:",
+        "- config_name: default",
+        "  data_files:",
+        *(
+            f"  - {{split: {split.value}, path: {split.value}.parquet}}"
+            for split in Split
+            if version.row_counts[split.value]
+        ),
+        "---",
+        "",
+        f"# {_plain(version.dataset.name)}, version {version.number}",
+        "",
+        *([_plain(version.dataset.description), ""] if version.dataset.description else []),
+        f"{rows} preference rows from {card['judgements']} judgements on {card['pairs']} pairs of agent runs, "
+        f"by {len(people)} people and {len(card['annotators']) - len(people)} machines.",
+        "",
+        f"Content hash (SHA-256): `{version.content_hash}`",
+        "",
+        f"Licence: {_plain(card['licence'])}",
+        "",
+        *_table(
+            ("Split", "Rows", "Tasks", "SHA-256 of the JSON Lines file"),
+            [
+                (
+                    s.value,
+                    card["rows"][s.value],
+                    card["tasks"][s.value],
+                    f"`{version.files['jsonl'][s.value]['sha256']}`",
+                )
+                for s in Split
+            ],
+        ),
+        "## Who judged",
+        "",
+        *_table(
+            ("Annotator", "Kind", "Judgements"),
+            [(_plain(who["label"]), who["kind"], who["judgements"]) for who in card["annotators"]],
+        ),
+        "## How much they agree",
+        "",
+        _agreement_words(card["agreement"]),
+        "",
+        f"Left side preferred: {_share_words(card['position'])}. Longer run preferred: {_share_words(card['longer_chosen'])}.",
+        "",
+        *_table(("Judgement", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
+        "## Which policies",
+        "",
+        *_table(
+            ("Policy", "Chosen", "Rejected"),
+            [
+                (_plain(policy["name"]) or "unknown", policy["chosen"], policy["rejected"])
+                for policy in card["policies"]
+            ],
+        ),
+        "## What was left out",
+        "",
+        *_table(("Reason", "Count"), [(REASONS[Drop(reason)], count) for reason, count in card["dropped"].items()]),
+        "## Recipe",
+        "",
+        *_table(("Rule", "Value"), [(name, f"`{value}`") for name, value in version.recipe.items()]),
+    ]
+    return "\n".join(lines)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
+    if not rows:
+        return ["Nothing.", ""]
+    lines = [head, ("---",) * len(head), *rows]
+    return [*("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines), ""]
+
+
+def _share_words(share: dict[str, Any]) -> str:
+    if share["share"] is None:
+        return "no judgement to tell from"
+    return f"{share['share']:.0%} ({share['count']} of {share['of']}; 95 % interval {share['low']:.0%} to {share['high']:.0%})"
+
+
+def _agreement_words(agreement: dict[str, Any]) -> str:
+    if not agreement["pairs"]:
+        return "No pair was judged twice, so agreement is not known."
+    alpha = agreement["alpha"]
+    known = (
+        f"Krippendorff's alpha {alpha:.2f}" if alpha is not None else "Krippendorff's alpha is undefined (no variation)"
+    )
+    return f"On {agreement['pairs']} pairs judged more than once, two judgements agree {agreement['observed']:.0%} of the time. {known}."
+
+
+def _plain(text: str) -> str:
+    """Text that cannot break a Markdown line or table: names come from files and people."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")

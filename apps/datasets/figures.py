@@ -1,0 +1,122 @@
+"""The figures of a dataset card, gathered row by row while a version is built."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+from uuid import UUID
+
+from apps.datasets.agreeing import Agreement
+from apps.datasets.rows.preference import Sides
+from apps.datasets.verdicts import Drop, Verdict, Vote
+
+STRENGTHS = {1: "slightly", 2: "clearly", 3: "much"}
+
+
+@dataclass
+class Side:
+    """Lengths of all chosen, or all rejected, sides: messages and bytes of JSON."""
+
+    messages: array[int] = field(default_factory=lambda: array("L"))
+    sizes: array[int] = field(default_factory=lambda: array("Q"))
+
+    def add(self, messages: list[bytes]) -> None:
+        self.messages.append(len(messages))
+        self.sizes.append(sum(map(len, messages)))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"messages": spread(self.messages), "bytes": spread(self.sizes)}
+
+
+@dataclass
+class Figures:
+    """Counts over judgements, pairs and rows. A few numbers a row stay in memory, never its text."""
+
+    pairs: int = 0
+    judgements: Counter[UUID] = field(default_factory=Counter)
+    """By annotator."""
+    strengths: Counter[str] = field(default_factory=Counter)
+    left: int = 0
+    decided: int = 0
+    dropped: Counter[Drop] = field(default_factory=Counter)
+    rows: Counter[str] = field(default_factory=Counter)
+    """By split."""
+    tasks: dict[str, set[UUID]] = field(default_factory=dict)
+    chosen_policies: Counter[str] = field(default_factory=Counter)
+    rejected_policies: Counter[str] = field(default_factory=Counter)
+    environments: Counter[str] = field(default_factory=Counter)
+    chosen: Side = field(default_factory=Side)
+    rejected: Side = field(default_factory=Side)
+    longer_chosen: int = 0
+    same_length: int = 0
+    agreement: Agreement = field(default_factory=Agreement)
+
+    def count_votes(self, votes: list[Vote]) -> None:
+        """Add the counted votes on one pair."""
+        self.pairs += bool(votes)
+        for vote in votes:
+            self.judgements[vote.annotator] += 1
+            if vote.is_tie:
+                self.strengths["both_bad" if vote.both_bad else "tie"] += 1
+                continue
+            self.strengths[STRENGTHS[abs(vote.strength)]] += 1
+            self.decided += 1
+            self.left += (vote.strength > 0) == vote.first_was_left
+        self.agreement.add([_sign(vote.strength) for vote in votes])
+
+    def count_row(self, sides: Sides, *, split: str, task: UUID, environment: str, policies: tuple[str, str]) -> None:
+        """Add one row."""
+        self.rows[split] += 1
+        self.tasks.setdefault(split, set()).add(task)
+        self.environments[environment] += 1
+        self.chosen_policies[policies[0]] += 1
+        self.rejected_policies[policies[1]] += 1
+        self.chosen.add(sides.chosen)
+        self.rejected.add(sides.rejected)
+        longer = self.chosen.sizes[-1] - self.rejected.sizes[-1]
+        self.longer_chosen += longer > 0
+        self.same_length += longer == 0
+
+
+def votes_of(verdict: Verdict) -> tuple[int, int, int]:
+    """Votes for the winner, against it, and for neither."""
+    for_first = sum(vote.strength > 0 for vote in verdict.votes)
+    for_second = sum(vote.strength < 0 for vote in verdict.votes)
+    neither = len(verdict.votes) - for_first - for_second
+    return (for_first, for_second, neither) if verdict.first_won else (for_second, for_first, neither)
+
+
+def spread(values: array[int]) -> dict[str, int]:
+    """Smallest, median, 90th percentile (nearest rank) and largest; zeros where there are none."""
+    ordered = sorted(values) or [0]
+    last = len(ordered) - 1
+    return {
+        "min": ordered[0],
+        "median": ordered[last // 2],
+        "p90": ordered[round(last * 0.9)],
+        "max": ordered[-1],
+    }
+
+
+def share(successes: int, trials: int) -> dict[str, Any]:
+    """A share with its 95 % Wilson score interval (Wilson, 1927); nulls where there were no trials."""
+    if not trials:
+        return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
+    z = 1.959964
+    p = successes / trials
+    centre = (p + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z * sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
+    return {
+        "count": successes,
+        "of": trials,
+        "share": round(p, 4),
+        "low": round(max(0.0, centre - half), 4),
+        "high": round(min(1.0, centre + half), 4),
+    }
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)

@@ -1,0 +1,233 @@
+"""Asking for a version, building it in the background, and making it final."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from time import monotonic
+from uuid import UUID
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import F, Max
+from django.utils.timezone import now
+
+from apps.accounts.models import AuditEntry, Membership
+from apps.annotation.models import Queue
+from apps.datasets import announcing
+from apps.datasets.building import Builder, Built
+from apps.datasets.card import make_card
+from apps.datasets.models import Dataset, Split, Version
+from apps.datasets.recipe import BadRecipe, Recipe
+from apps.datasets.selecting import survey
+from apps.datasets.splitfiles import content_hash
+from workers.app import enqueue
+
+LEASE = timedelta(seconds=60)
+RENEW_AFTER_SECONDS = 1.0
+MOST_ATTEMPTS = 5
+
+
+class NothingToFreeze(ValueError):
+    """The recipe leaves no row."""
+
+
+class NameTaken(ValueError):
+    """The workspace has a dataset of that name."""
+
+
+class LeaseLost(Exception):
+    """Another worker has taken the version over, or it was deleted: this attempt must stop."""
+
+
+@transaction.atomic
+def create_dataset(*, name: str, description: str, licence: str, by: Membership) -> Dataset:
+    """A named, empty series of versions. Raises NameTaken."""
+    if Dataset.objects.filter(workspace=by.workspace, name=name).exists():
+        raise NameTaken(
+            f"There is a dataset called {name} already. Choose another name, or freeze a version of that one."
+        )
+    dataset = Dataset.objects.create(
+        workspace=by.workspace, name=name, description=description, licence=licence, created_by=by.user
+    )
+    AuditEntry.objects.create(
+        workspace=by.workspace, actor=by.user, action="dataset.create", subject=name[:200], subject_id=str(dataset.pk)
+    )
+    return dataset
+
+
+@transaction.atomic
+def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Version:
+    """Make the next version of a dataset and have a worker build it. Raises BadRecipe and NothingToFreeze.
+
+    The recipe gets its moment here: what is judged later is left to the next version, however long building takes.
+    """
+    recipe = replace(recipe, until=recipe.until or now())
+    known = Queue.objects.visible_to(by).filter(pk__in=recipe.queues).count()
+    if known != len(recipe.queues):
+        raise BadRecipe(
+            "queues", f"{len(recipe.queues) - known} of {len(recipe.queues)} are in no queue of this workspace."
+        )
+    if not survey(recipe, dataset.workspace).rows:
+        raise NothingToFreeze(
+            "These rules leave no row. Choose other queues, wait for judgements, or loosen the rules."
+        )
+    Dataset.objects.select_for_update().get(pk=dataset.pk)  # two requests at once get two numbers
+    latest = dataset.versions.aggregate(latest=Max("number"))["latest"] or 0
+    version = Version.objects.create(
+        workspace=dataset.workspace,
+        dataset=dataset,
+        number=latest + 1,
+        recipe=recipe.to_json(),
+        created_by=by.user,
+    )
+    AuditEntry.objects.create(
+        workspace=dataset.workspace,
+        actor=by.user,
+        action="dataset.freeze",
+        subject=f"{dataset.name} v{version.number}"[:200],
+        subject_id=str(version.pk),
+        detail=version.recipe,
+    )
+    enqueue("freezing.freeze", str(version.pk))
+    return version
+
+
+def freeze(version_id: UUID) -> bool:
+    """Build a version and make it final. False where there is nothing to do: it is final, failed, or in another worker's hands."""
+    version = _claim(version_id)
+    if version is None:
+        return False
+    folder = _fresh_folder(version)
+    try:
+        built = Builder(version, folder, progress=_Progress(version)).build()
+        _finish(version, built)
+    except LeaseLost:
+        return False
+    except (BadRecipe, NothingToFreeze, OSError) as error:
+        _fail(version, str(error))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    announcing.version_changed(version.pk)
+    return True
+
+
+def _claim(version_id: UUID) -> Version | None:
+    taken = Version.objects.abandoned().filter(pk=version_id)
+    if not taken.update(leased_until=now() + LEASE, attempt=F("attempt") + 1):
+        return None
+    version = Version.objects.select_related("dataset", "workspace").get(pk=version_id)
+    if version.attempt > MOST_ATTEMPTS:
+        _fail(
+            version,
+            f"Its worker stopped {MOST_ATTEMPTS} times while building it. Look at the worker's log, then freeze again.",
+        )
+        return None
+    return version
+
+
+def _mine(version: Version, **values: object) -> None:
+    """Update the version as the attempt that holds it. Raises LeaseLost."""
+    held = Version.objects.filter(pk=version.pk, state=Version.State.FREEZING, attempt=version.attempt)
+    if not held.update(**values):
+        raise LeaseLost(version)
+
+
+class _Progress:
+    """Renews the lease and tells the watchers, at most once a second."""
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+        self.told = 0.0
+
+    def __call__(self, done: int, expected: int) -> None:
+        if done and monotonic() - self.told < RENEW_AFTER_SECONDS:
+            return
+        self.told = monotonic()
+        _mine(self.version, rows_done=done, rows_expected=expected, leased_until=now() + LEASE)
+        announcing.version_changed(self.version.pk)
+
+
+def _fresh_folder(version: Version) -> Path:
+    """An empty folder for this attempt; those of killed attempts go."""
+    root = Path(settings.VAR) / "freezing"
+    root.mkdir(parents=True, exist_ok=True)
+    for old in root.glob(f"{version.pk}-*"):
+        shutil.rmtree(old, ignore_errors=True)
+    folder = root / f"{version.pk}-{version.attempt}"
+    folder.mkdir()
+    return folder
+
+
+def _finish(version: Version, built: Built) -> None:
+    if not built.figures.rows:
+        raise NothingToFreeze("Every pair was dropped when its steps were read: " + _reasons(built))
+    _mine(version, leased_until=now() + LEASE)
+    files = {format: _store(version, built, format) for format in ("jsonl", "parquet")}
+    sums = {split: built.files[split]["jsonl"].sha256 for split in Split}
+    rows = {split.value: built.figures.rows[split.value] for split in Split}
+    with transaction.atomic():
+        _mine(
+            version,
+            state=Version.State.FROZEN,
+            files=files,
+            row_counts=rows,
+            rows_done=sum(rows.values()),
+            rows_expected=sum(rows.values()),
+            content_hash=content_hash(sums),
+            card=make_card(version, built.figures),
+            leased_until=None,
+            error="",
+            frozen_at=now(),
+        )
+
+
+def _reasons(built: Built) -> str:
+    return ", ".join(f"{reason.value} {count}" for reason, count in built.figures.dropped.most_common()) + "."
+
+
+def _store(version: Version, built: Built, format: str) -> dict[str, dict[str, object]]:
+    """Move the files of one format to where they stay, each in one rename (local storage) or one upload."""
+    stored: dict[str, dict[str, object]] = {}
+    for split in Split:
+        facts = built.files[split][format]
+        name = f"datasets/{version.dataset_id}/v{version.number}/{split.value}.{format}"
+        default_storage.delete(name)  # a killed attempt may have come this far
+        with facts.path.open("rb") as file:
+            os.fsync(file.fileno())
+            name = default_storage.save(name, _Finished(file, facts.path))
+        _make_read_only(name)
+        stored[split.value] = {"name": name, "rows": facts.rows, "bytes": facts.bytes, "sha256": facts.sha256}
+    return stored
+
+
+class _Finished(File):  # type: ignore[type-arg]  # the stubs make it generic, Django does not
+    """A file that the storage may take by renaming it."""
+
+    def __init__(self, file: object, path: Path) -> None:
+        super().__init__(file, name=path.name)  # type: ignore[arg-type]  # any binary file
+        self._path = path
+
+    def temporary_file_path(self) -> str:
+        return str(self._path)
+
+
+def _make_read_only(name: str) -> None:
+    try:
+        path = Path(default_storage.path(name))
+    except NotImplementedError:  # a bucket; its own rules protect it
+        return
+    path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+
+
+def _fail(version: Version, error: str) -> None:
+    Version.objects.filter(pk=version.pk, state=Version.State.FREEZING, attempt=version.attempt).update(
+        state=Version.State.FAILED, error=error, leased_until=None
+    )
+    announcing.version_changed(version.pk)

@@ -1,0 +1,133 @@
+"""What to freeze and by which rules. The same recipe over the same judgements gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from apps.annotation.models import Annotator
+from apps.datasets.models import Split
+
+CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "judgements": ("majority", "each"),
+    "ties": ("count", "drop"),
+    "both_bad": ("count", "drop"),
+    "surrogates": ("replace", "keep"),
+}
+KINDS: Final = tuple(Annotator.Kind.values)
+DEFAULT_SHARES: Final = {Split.TRAIN.value: 80, Split.VALIDATION.value: 10, Split.TEST.value: 10}
+MAX_SEED: Final = 2**31 - 1
+
+
+class BadRecipe(ValueError):
+    """A recipe that cannot be followed: which field, and what it should be."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The rules of one version, stored with it."""
+
+    queues: tuple[str, ...]
+    """Ids of the queues whose judgements go in, sorted."""
+    judgements: str = "majority"
+    """majority: one row a pair, for the side that more annotators preferred. each: one row a judgement."""
+    minimum_margin: int = 1
+    """With majority: by how many votes the winner must lead."""
+    minimum_strength: int = 1
+    """1 slightly, 2 clearly, 3 much better; with majority, the mean over those who voted for the winner."""
+    ties: str = "count"
+    """A tie never makes a row. count: it is in the card's figures and lowers a row's weight. drop: as if never given."""
+    both_bad: str = "count"
+    """The same for "both bad"."""
+    annotator_kinds: tuple[str, ...] = KINDS
+    """Whose judgements count: people, models, rules. Rows and card say which is which."""
+    without_annotators: tuple[str, ...] = ()
+    """Ids of annotators whose judgements are left out."""
+    train: int = DEFAULT_SHARES["train"]
+    validation: int = DEFAULT_SHARES["validation"]
+    test: int = DEFAULT_SHARES["test"]
+    """Shares in per cent for tasks that have no split yet; they add up to 100."""
+    seed: int = 0
+    """Decides which tasks without a split go where."""
+    surrogates: str = "replace"
+    """Lone surrogates, which no tokenizer can read: replace them by U+FFFD, or keep their JSON escapes."""
+    until: datetime | None = None
+    """Only what was judged, and not yet taken back, by this moment. Set when the version is made."""
+
+    def __post_init__(self) -> None:
+        if not self.queues:
+            raise BadRecipe("queues", "Choose at least one queue.")
+        for name in ("queues", "without_annotators"):
+            object.__setattr__(self, name, tuple(sorted({_uuid(name, value) for value in getattr(self, name)})))
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise BadRecipe(name, f"{getattr(self, name)!r} is unknown; expected one of {', '.join(choices)}.")
+        if not self.annotator_kinds or not set(self.annotator_kinds) <= set(KINDS):
+            raise BadRecipe("annotator_kinds", f"Choose at least one of {', '.join(KINDS)}.")
+        object.__setattr__(self, "annotator_kinds", tuple(kind for kind in KINDS if kind in self.annotator_kinds))
+        _whole(self, "minimum_margin", 1, 1000)
+        _whole(self, "minimum_strength", 1, 3)
+        _whole(self, "seed", 0, MAX_SEED)
+        for split in Split.values:
+            _whole(self, split, 0, 100)
+        if sum(self.shares.values()) != 100:
+            raise BadRecipe("train", f"The shares add up to {sum(self.shares.values())} %; expected 100 %.")
+        if self.until is not None and self.until.tzinfo is None:
+            raise BadRecipe("until", "The moment has no time zone; write it like 2026-01-31T12:00:00Z.")
+
+    @property
+    def shares(self) -> dict[Split, int]:
+        """Per cent of the tasks in each split."""
+        return {split: getattr(self, split.value) for split in Split}
+
+    def to_json(self) -> dict[str, Any]:
+        values = asdict(self)
+        return {
+            **values,
+            "queues": list(self.queues),
+            "annotator_kinds": list(self.annotator_kinds),
+            "without_annotators": list(self.without_annotators),
+            "until": self.until.isoformat() if self.until else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Recipe:
+        """Raises BadRecipe."""
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(data) - known):
+            raise BadRecipe(unknown[0], f"There is no such rule; known are {', '.join(sorted(known))}.")
+        values = dict(data)
+        if isinstance(values.get("until"), str):
+            try:
+                values["until"] = datetime.fromisoformat(values["until"])
+            except ValueError:
+                raise BadRecipe(
+                    "until", f"{values['until']!r} is no moment; write it like 2026-01-31T12:00:00Z."
+                ) from None
+        for name in ("queues", "annotator_kinds", "without_annotators"):
+            if name in values:
+                if not isinstance(values[name], list | tuple):
+                    raise BadRecipe(name, f"{values[name]!r} is no list.")
+                values[name] = tuple(values[name])
+        return cls(**{"queues": (), **values})
+
+
+def _uuid(field: str, value: object) -> str:
+    try:
+        return str(UUID(str(value)))
+    except ValueError:
+        raise BadRecipe(field, f"{value!r} is no id.") from None
+
+
+def _whole(recipe: Recipe, name: str, low: int, high: int) -> None:
+    value = getattr(recipe, name)
+    if type(value) is not int or not low <= value <= high:
+        raise BadRecipe(name, f"{value!r} is not a whole number from {low} to {high}.")

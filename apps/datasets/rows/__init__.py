@@ -1,0 +1,1 @@
+"""How judged runs become rows: one file a row type."""

@@ -1,0 +1,208 @@
+r"""Preference rows as TRL reads them: `prompt`, `chosen` and `rejected` as chat messages, and `tools`.
+
+- **prompt** is what both runs truly share: every leading step that is the same in both, down to the byte, and the messages before
+  the first step that is not. Where the runs were opened differently, it is the messages that the openings have in common.
+- **chosen** and **rejected** hold the rest: assistant turns with the tool and user messages between them. Messages after the
+  last assistant turn are left out: nothing follows them that could be better or worse.
+- **tools** is one JSON string. As a column of structs Arrow would merge the schemas of different tools into one with nulls.
+- Tool-call arguments are objects, which chat templates expect; a string that holds a JSON object becomes that object. Where they are
+  no JSON object, or hold a whole number beyond 64 bits, they stay the string that the policy wrote.
+- Content is always text: typed parts are joined, and a part that is no text is named in brackets. `developer` messages are `system`
+  messages, which every chat template knows.
+- NUL characters stay. Lone surrogates, which no tokenizer can read, become U+FFFD unless the recipe keeps them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from apps.trajectories import jsontext
+
+Json = Any
+LONG_NUMBER = re.compile(r"\d{19,}")
+SURROGATE = re.compile("[\ud800-\udfff]")
+CARRIED = ("reasoning_content", "tool_call_id", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One assistant turn as encoded messages: what came before it, and what it said."""
+
+    context: list[bytes]
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A row's three message lists, each message encoded."""
+
+    prompt: list[bytes]
+    chosen: list[bytes]
+    rejected: list[bytes]
+
+
+class Unusable(Exception):
+    """The two runs make no row."""
+
+
+class SameRuns(Unusable):
+    """Both runs consist of the same messages."""
+
+
+class NoSharedStart(Unusable):
+    """There is no message that both runs begin with, so there is no prompt."""
+
+
+def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
+    """Cut two runs, each of one turn or more, into the shared prompt and what differs. Raises Unusable."""
+    if chosen == rejected:
+        raise SameRuns
+    # Each side keeps at least one turn of its own, even where one run is the beginning of the other.
+    most = min(len(chosen), len(rejected)) - 1
+    shared = 0
+    while shared < most and chosen[shared] == rejected[shared]:
+        shared += 1
+    opening = chosen[shared].context
+    common = _common(opening, rejected[shared].context)
+    if common == len(opening) == len(rejected[shared].context):
+        prompt = [message for turn in chosen[:shared] for message in (*turn.context, turn.message)] + opening
+        if not prompt:
+            raise NoSharedStart
+        return Sides(prompt, _after(chosen[shared:], common), _after(rejected[shared:], common))
+    if shared:
+        # The same action was answered differently: a prompt ends before an assistant turn, so that turn opens both sides.
+        shared -= 1
+        opening = chosen[shared].context
+        prompt = [message for turn in chosen[:shared] for message in (*turn.context, turn.message)] + opening
+        if not prompt:
+            raise NoSharedStart
+        return Sides(prompt, _after(chosen[shared:], len(opening)), _after(rejected[shared:], len(opening)))
+    if not common:
+        raise NoSharedStart
+    return Sides(opening[:common], _after(chosen, common), _after(rejected, common))
+
+
+def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _after(turns: Sequence[Turn], skipped: int) -> list[bytes]:
+    """The messages of `turns` without the first `skipped` ones, which are in the prompt."""
+    return [message for turn in turns for message in (*turn.context, turn.message)][skipped:]
+
+
+def read_turn(context: bytes, message: bytes, *, keep_surrogates: bool = False) -> Turn:
+    """A stored step as a turn of encoded messages."""
+    return Turn(
+        [encode_message(given, keep_surrogates=keep_surrogates) for given in jsontext.loads(context)],
+        encode_message(jsontext.loads(message), keep_surrogates=keep_surrogates),
+    )
+
+
+def encode_message(given: dict[str, Json], *, keep_surrogates: bool = False) -> bytes:
+    """One chat message in the spelling that chat templates expect, as JSON. Keys come in one order, so equal messages are equal bytes."""
+    role = given["role"]
+    message: dict[str, Json] = {
+        "role": "system" if role == "developer" else role,
+        "content": _text(given.get("content")),
+    }
+    for key in CARRIED:
+        if given.get(key):
+            message[key] = given[key]
+    if given.get("tool_calls"):
+        message["tool_calls"] = [_call(call) for call in given["tool_calls"]]
+    return encode(message, keep_surrogates=keep_surrogates)
+
+
+def encode(value: Json, *, keep_surrogates: bool = False) -> bytes:
+    """JSON in UTF-8. Lone surrogates are replaced by U+FFFD, or kept as their escapes."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        if keep_surrogates:
+            return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+        # Deep nesting is the other thing that orjson refuses; json writes it.
+        return json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def without_surrogates(value: Json) -> Json:
+    """The same value with U+FFFD for every lone surrogate."""
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    return value
+
+
+def encode_tools(chosen: Sequence[Json], rejected: Sequence[Json]) -> bytes:
+    """The tools that either run was offered, each once, as a JSON string holding a JSON list."""
+    tools = list(chosen)
+    tools += [tool for tool in rejected if tool not in tools]
+    return orjson.dumps(encode(tools).decode())
+
+
+def _text(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    if not content:
+        return ""
+    if isinstance(content, list):
+        return "\n".join(_part(part) for part in content)
+    return encode(content).decode()
+
+
+def _part(part: Json) -> str:
+    if isinstance(part, str):
+        return part
+    text = part.get("text") if isinstance(part, dict) else None
+    if isinstance(text, str):
+        return text
+    return f"[{part.get('type', 'part') if isinstance(part, dict) else 'part'}]"
+
+
+def _call(call: dict[str, Json]) -> dict[str, Json]:
+    function = call["function"]
+    return {
+        "id": call.get("id", ""),
+        "type": "function",
+        "function": {"name": function["name"], "arguments": _arguments(function.get("arguments"))},
+    }
+
+
+def _arguments(given: Json) -> Json:
+    if isinstance(given, dict):
+        return given
+    if given is None or given == "":
+        return {}
+    if not isinstance(given, str):
+        return encode(given).decode()
+    try:
+        value = _exactly(given) if LONG_NUMBER.search(given) else jsontext.loads(given.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return given
+    return value if isinstance(value, dict) else given
+
+
+def _exactly(text: str) -> Json:
+    """Raises ValueError for a whole number that would come back as another."""
+    return json.loads(text, parse_int=_int64)
+
+
+def _int64(digits: str) -> int:
+    number = int(digits)
+    if not -(2**63) <= number < 2**64:
+        raise ValueError(f"{digits} has more than 64 bits.")
+    return number

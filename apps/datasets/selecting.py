@@ -1,0 +1,152 @@
+"""The judgements that a recipe asks for, pair by pair, in an order that depends on nothing but the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from apps.accounts.models import Workspace
+from apps.annotation.models import Annotator
+from apps.datasets.models import Split
+from apps.datasets.recipe import Recipe
+from apps.datasets.splitting import SplitTask
+from apps.datasets.verdicts import Decision, Drop, Vote, counted, decide
+
+# A pair is unordered here: run `first` has the smaller id, and strengths are turned to favour it. Two queues may hold the
+# same two runs the other way round.
+JUDGEMENTS = """
+SELECT t.id, t.environment, t.key, t.held_out, ts.split,
+       x.id, y.id, x.step_count, y.step_count, x.policy_id, y.policy_id,
+       i.id, p.id, p.annotator_id,
+       CASE WHEN i.a_id = x.id THEN p.strength ELSE -p.strength END,
+       p.both_bad, (i.a_id = x.id) = p.a_was_left
+FROM annotation_preference p
+JOIN annotation_item i ON i.id = p.item_id
+JOIN trajectories_task t ON t.id = i.task_id
+JOIN trajectories_trajectory x ON x.id = LEAST(i.a_id, i.b_id)
+JOIN trajectories_trajectory y ON y.id = GREATEST(i.a_id, i.b_id)
+LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
+WHERE p.workspace_id = %(workspace)s AND p.queue_id = ANY(%(queues)s) AND p.annotator_id = ANY(%(annotators)s)
+  AND (%(until)s::timestamptz IS NULL
+       OR p.created_at <= %(until)s AND (p.retracted_at IS NULL OR p.retracted_at > %(until)s))
+  AND (%(until)s::timestamptz IS NOT NULL OR p.retracted_at IS NULL)
+ORDER BY t.environment COLLATE "C", t.key COLLATE "C", x.id, y.id, p.id
+"""
+
+
+class Pair(NamedTuple):
+    """Two runs of one task with all the votes on them."""
+
+    task: SplitTask
+    first: UUID
+    second: UUID
+    first_steps: int
+    second_steps: int
+    first_policy: UUID | None
+    second_policy: UUID | None
+    items: tuple[int, ...]
+    votes: tuple[Vote, ...]
+
+
+class JudgedPair(NamedTuple):
+    """A pair and what its counted votes come to."""
+
+    pair: Pair
+    counted: list[Vote]
+    decision: Decision
+
+
+def annotators_of(recipe: Recipe, workspace: Workspace) -> dict[UUID, Annotator]:
+    """Those whose judgements the recipe lets in."""
+    chosen = Annotator.objects.filter(workspace=workspace, kind__in=recipe.annotator_kinds)
+    return {annotator.pk: annotator for annotator in chosen.exclude(pk__in=recipe.without_annotators)}
+
+
+def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
+    """Every pair with a judgement that the recipe lets in, through a server-side cursor: memory does not grow with their number."""
+    for pair in _pairs(recipe, workspace):
+        votes = counted(pair.votes, recipe)
+        decision = decide(votes, recipe)
+        if decision.verdicts and (unfit := _unfit(pair)):
+            decision = Decision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
+        yield JudgedPair(pair, votes, decision)
+
+
+def _unfit(pair: Pair) -> Drop | None:
+    """Why no judgement could make this pair a row."""
+    if not (pair.first_steps and pair.second_steps):
+        return Drop.NO_STEPS
+    if pair.task.held_out and pair.task.split == Split.TRAIN:
+        return Drop.HELD_OUT
+    return None
+
+
+def _pairs(recipe: Recipe, workspace: Workspace) -> Iterator[Pair]:
+    with connection.chunked_cursor() as cursor:
+        cursor.cursor.itersize = 2000
+        cursor.execute(
+            JUDGEMENTS,
+            {
+                "workspace": workspace.pk,
+                "queues": [UUID(queue) for queue in recipe.queues],
+                "annotators": list(annotators_of(recipe, workspace)),
+                "until": recipe.until,
+            },
+        )
+        for _, rows in groupby(cursor, key=lambda row: row[5:7]):
+            yield _pair(list(rows))
+
+
+def _pair(rows: list[tuple[Any, ...]]) -> Pair:
+    first, second, first_steps, second_steps, first_policy, second_policy = rows[0][5:11]
+    return Pair(
+        task=SplitTask(*rows[0][:5]),
+        first=first,
+        second=second,
+        first_steps=first_steps,
+        second_steps=second_steps,
+        first_policy=first_policy,
+        second_policy=second_policy,
+        items=tuple(sorted({row[11] for row in rows})),
+        votes=tuple(Vote(*row[12:]) for row in rows),
+    )
+
+
+@dataclass
+class TaskRows:
+    """A task and how many rows its pairs make."""
+
+    task: SplitTask
+    rows: int = 0
+
+
+@dataclass
+class Survey:
+    """What a recipe comes to, before any step is read."""
+
+    judgements: int = 0
+    """Votes that were counted."""
+    pairs: int = 0
+    rows: int = 0
+    dropped: Counter[Drop] = field(default_factory=Counter)
+    tasks: dict[UUID, TaskRows] = field(default_factory=dict)
+    """Tasks with at least one row."""
+
+
+def survey(recipe: Recipe, workspace: Workspace) -> Survey:
+    """Count what the recipe would make. Two runs that say the same are found only when their steps are read."""
+    found = Survey()
+    for pair, votes, decision in judged_pairs(recipe, workspace):
+        found.judgements += len(votes)
+        found.pairs += bool(votes)
+        found.dropped.update(decision.dropped)
+        if decision.verdicts:
+            found.rows += len(decision.verdicts)
+            found.tasks.setdefault(pair.task.id, TaskRows(pair.task)).rows += len(decision.verdicts)
+    return found

@@ -1,0 +1,174 @@
+"""The files of a version: JSON Lines and Parquet for each split, written once, hashed while they are written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from apps.datasets.models import Split
+from apps.datasets.rows.preference import Sides
+
+MESSAGES: Final = ("prompt", "chosen", "rejected")
+TEXTS: Final = ("id", "task", "environment", "chosen_run", "rejected_run", "chosen_policy", "rejected_policy")
+NUMBERS: Final = ("strength", "weight")
+COUNTS: Final = ("votes_for", "votes_against", "votes_tied")
+LISTS: Final = ("annotators", "judgements", "items")
+# None of these may be `margin`, `label` or `messages`: TRL gives those a meaning of its own.
+
+ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
+
+
+class Row(NamedTuple):
+    """One preference row."""
+
+    sides: Sides
+    tools: bytes
+    """A JSON string that holds a JSON list."""
+    about: dict[str, Any]
+    """The columns TEXTS, NUMBERS, COUNTS and LISTS, in that order."""
+
+
+class FileFacts(NamedTuple):
+    """A finished file."""
+
+    path: Path
+    rows: int
+    bytes: int
+    sha256: str
+
+
+def _schema() -> pa.Schema:
+    message = pa.list_(pa.json_())
+    text, texts = pa.string(), pa.list_(pa.string())
+    return pa.schema(
+        [
+            *((name, message) for name in MESSAGES),
+            ("tools", text),
+            *((name, text) for name in TEXTS),
+            *((name, pa.float64()) for name in NUMBERS),
+            *((name, pa.int64()) for name in COUNTS),
+            *((name, texts) for name in LISTS),
+        ],
+        metadata={"huggingface": json.dumps({"info": {"features": _features()}})},
+    )
+
+
+def _features() -> dict[str, Any]:
+    """The columns in the words of `datasets`, so that messages come back as objects."""
+
+    def value(kind: str) -> dict[str, str]:
+        return {"dtype": kind, "_type": "Value"}
+
+    return {
+        **{name: {"feature": {"_type": "Json"}, "_type": "List"} for name in MESSAGES},
+        "tools": value("string"),
+        **{name: value("string") for name in TEXTS},
+        **{name: value("float64") for name in NUMBERS},
+        **{name: value("int64") for name in COUNTS},
+        **{name: {"feature": value("string"), "_type": "List"} for name in LISTS},
+    }
+
+
+SCHEMA: Final = _schema()
+
+
+class SplitFiles:
+    """Writes the rows of one split to `<split>.jsonl` and `<split>.parquet` in a folder of this attempt's own."""
+
+    def __init__(self, folder: Path, split: Split) -> None:
+        self.split = split
+        self.rows = 0
+        self._jsonl = folder / f"{split.value}.jsonl"
+        self._parquet = folder / f"{split.value}.parquet"
+        self._lines = self._jsonl.open("wb", buffering=1024 * 1024)
+        self._hash = hashlib.sha256()
+        self._bytes = 0
+        self._table = pq.ParquetWriter(self._parquet, SCHEMA, compression="zstd", compression_level=1)
+        self._waiting: list[Row] = []
+        self._waiting_bytes = 0
+
+    def add(self, row: Row) -> int:
+        """Write a row; answers its number."""
+        line = self._line(row)
+        self._lines.write(line)
+        self._hash.update(line)
+        self._bytes += len(line)
+        self._waiting.append(row)
+        self._waiting_bytes += len(line)
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
+            self._write_group()
+        self.rows += 1
+        return self.rows - 1
+
+    def close(self) -> None:
+        """Finish the files, or abandon them half written: the folder is thrown away then."""
+        self._lines.close()
+        self._table.close()
+
+    def finish(self) -> dict[str, FileFacts]:
+        """Close both files and answer what is in them, by format."""
+        if self._waiting:
+            self._write_group()
+        self.close()
+        return {
+            "jsonl": FileFacts(self._jsonl, self.rows, self._bytes, self._hash.hexdigest()),
+            "parquet": FileFacts(self._parquet, self.rows, self._parquet.stat().st_size, sha256_of(self._parquet)),
+        }
+
+    def _line(self, row: Row) -> bytes:
+        prompt, chosen, rejected = row.sides.prompt, row.sides.chosen, row.sides.rejected
+        if self.rows == 0:
+            # `datasets` takes the column types from the file's first rows: messages with different keys become its Json type,
+            # which keeps mixed tool calls apart. A file that begins with plain chats would get a rigid struct instead.
+            prompt, chosen, rejected = _marked(prompt), _marked(chosen), _marked(rejected)
+        return b"".join(
+            (
+                b'{"prompt":[', b",".join(prompt),
+                b'],"chosen":[', b",".join(chosen),
+                b'],"rejected":[', b",".join(rejected),
+                b'],"tools":', row.tools,
+                b",", orjson.dumps(row.about)[1:], b"\n",
+            )
+        )  # fmt: skip
+
+    def _write_group(self) -> None:
+        rows, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        columns: list[pa.Array] = [_messages([getattr(row.sides, name) for row in rows]) for name in MESSAGES]
+        columns.append(pa.array([orjson.loads(row.tools) for row in rows], pa.string()))
+        columns += [pa.array([row.about[f.name] for row in rows], f.type) for f in list(SCHEMA)[len(MESSAGES) + 1 :]]
+        self._table.write_table(pa.Table.from_arrays(columns, schema=SCHEMA))
+
+
+def _marked(messages: Sequence[bytes]) -> list[bytes]:
+    """The same messages; the first says that nobody is named in it, unless it names somebody."""
+    first = orjson.loads(messages[0])
+    return [orjson.dumps({**first, "name": first.get("name")}), *messages[1:]]
+
+
+def _messages(lists: Sequence[Sequence[bytes]]) -> pa.Array:
+    """Lists of encoded messages as an Arrow column, without decoding one."""
+    offsets = [0]
+    for messages in lists:
+        offsets.append(offsets[-1] + len(messages))
+    flat = pa.array([message for messages in lists for message in messages], pa.binary()).cast(pa.string())
+    items = pa.ExtensionArray.from_storage(pa.json_(), flat)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items)
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def content_hash(sums: dict[Split, str]) -> str:
+    """SHA-256 of what `sha256sum train.jsonl validation.jsonl test.jsonl` prints, so that anyone can check it with two commands."""
+    listing = "".join(f"{sums[split]}  {split.value}.jsonl\n" for split in Split)
+    return hashlib.sha256(listing.encode()).hexdigest()

@@ -1,0 +1,71 @@
+"""Which split a task goes to. Decided once for each task of a workspace, and never again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.accounts.models import Workspace
+from apps.datasets.models import Split, TaskSplit
+
+
+class SplitTask(NamedTuple):
+    """What the choice depends on."""
+
+    id: UUID
+    environment: str
+    key: str
+    held_out: bool
+    split: str | None
+    """The split it is in already, if any."""
+
+
+def assign(tasks: Iterable[SplitTask], *, shares: Mapping[Split, int], seed: int) -> dict[UUID, Split]:
+    """A split for each task: the one it has, else the one that is furthest below its share. Pure.
+
+    New tasks come in an order that the seed shuffles. Held-out tasks never go to train. Counting instead of drawing keeps small
+    datasets near their shares.
+    """
+    chosen = {task.id: Split(task.split) for task in tasks if task.split}
+    filled = dict.fromkeys(Split, 0)
+    for split in chosen.values():
+        filled[split] += 1
+    new = [task for task in tasks if not task.split]
+    for task in sorted(new, key=lambda task: _shuffled(task, seed)):
+        open_to = [split for split in Split if shares[split] and not (task.held_out and split is Split.TRAIN)]
+        total = sum(filled.values()) + 1
+        best = max(open_to, key=lambda s: shares[s] / 100 * total - filled[s]) if open_to else Split.TEST
+        chosen[task.id] = best
+        filled[best] += 1
+    return chosen
+
+
+def _shuffled(task: SplitTask, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}\0{task.environment}\0{task.key}".encode()).digest()
+
+
+@transaction.atomic
+def settle(
+    tasks: Sequence[SplitTask], *, workspace: Workspace, shares: Mapping[Split, int], seed: int
+) -> dict[UUID, Split]:
+    """Write the splits of those tasks that have none, and answer where each task is from now on.
+
+    The workspace's row is locked meanwhile, so two freezes cannot assign the same tasks differently or miscount each other's.
+    """
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+    ids = [task.id for task in tasks]
+    known = dict(TaskSplit.objects.filter(task__in=ids).values_list("task_id", "split"))
+    chosen = assign([task._replace(split=known.get(task.id)) for task in tasks], shares=shares, seed=seed)
+    TaskSplit.objects.bulk_create(
+        [
+            TaskSplit(task_id=task, workspace=workspace, split=split)
+            for task, split in chosen.items()
+            if task not in known
+        ],
+        batch_size=5000,
+    )
+    return chosen

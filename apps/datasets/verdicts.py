@@ -1,0 +1,118 @@
+"""From the votes on a pair to rows, or to the reason why there is none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+from uuid import UUID
+
+from apps.datasets.recipe import Recipe
+
+
+class Drop(StrEnum):
+    """Why something that was judged is not a row."""
+
+    TIE = "tie"
+    BOTH_BAD = "both_bad"
+    NO_MAJORITY = "no_majority"
+    WEAK = "weak"
+    NO_STEPS = "no_steps"
+    HELD_OUT = "held_out"
+    SAME = "same"
+    NO_SHARED_START = "no_shared_start"
+
+
+REASONS: dict[Drop, str] = {
+    Drop.TIE: "Judged a tie",
+    Drop.BOTH_BAD: "Both runs judged bad",
+    Drop.NO_MAJORITY: "Annotators disagree: the lead is smaller than asked for",
+    Drop.WEAK: "Weaker than the strength asked for",
+    Drop.NO_STEPS: "A run has no assistant step",
+    Drop.HELD_OUT: "The task is held out, but was in the training split before",
+    Drop.SAME: "Both runs say the same",
+    Drop.NO_SHARED_START: "The runs have no opening message in common",
+}
+
+
+class Vote(NamedTuple):
+    """One judgement of a pair (first, second)."""
+
+    preference: UUID
+    annotator: UUID
+    strength: int
+    """In favour of the first run: +3 … −3."""
+    both_bad: bool
+    first_was_left: bool
+
+    @property
+    def is_tie(self) -> bool:
+        return self.strength == 0
+
+
+class Verdict(NamedTuple):
+    """A row: which run won, by how much, and on whose word."""
+
+    first_won: bool
+    strength: float
+    """Mean strength of the votes for the winner, 1 … 3."""
+    weight: float
+    """With majority: lead divided by votes, 1 when unanimous. With each: 1 divided by the pair's rows."""
+    votes: tuple[Vote, ...]
+    """The votes that were counted, those against the winner too."""
+
+
+class Decision(NamedTuple):
+    """What the votes on one pair come to."""
+
+    verdicts: list[Verdict]
+    dropped: list[Drop]
+    """With majority at most one, for the pair; with each, one for each judgement that made no row."""
+
+
+def counted(votes: Sequence[Vote], recipe: Recipe) -> list[Vote]:
+    """The votes that take part: of an annotator's several on one pair (in different queues) the latest, and no tie that is dropped."""
+    latest = {vote.annotator: vote for vote in sorted(votes, key=lambda vote: vote.preference)}
+    return [
+        vote
+        for vote in sorted(latest.values(), key=lambda vote: vote.preference)
+        if not (vote.both_bad and recipe.both_bad == "drop")
+        and not (vote.is_tie and not vote.both_bad and recipe.ties == "drop")
+    ]
+
+
+def decide(votes: Sequence[Vote], recipe: Recipe) -> Decision:
+    """Apply the recipe to the counted votes on one pair."""
+    return _majority(votes, recipe) if recipe.judgements == "majority" else _each(votes, recipe)
+
+
+def _majority(votes: Sequence[Vote], recipe: Recipe) -> Decision:
+    if not votes:
+        return Decision([], [])
+    for_first = [vote.strength for vote in votes if vote.strength > 0]
+    for_second = [-vote.strength for vote in votes if vote.strength < 0]
+    if not for_first and not for_second:
+        bad = sum(vote.both_bad for vote in votes)
+        return Decision([], [Drop.BOTH_BAD if 2 * bad >= len(votes) else Drop.TIE])
+    lead = abs(len(for_first) - len(for_second))
+    if lead < recipe.minimum_margin:
+        return Decision([], [Drop.NO_MAJORITY])
+    first_won = len(for_first) > len(for_second)
+    winning = for_first if first_won else for_second
+    strength = sum(winning) / len(winning)
+    if strength < recipe.minimum_strength:
+        return Decision([], [Drop.WEAK])
+    return Decision([Verdict(first_won, strength, lead / len(votes), tuple(votes))], [])
+
+
+def _each(votes: Sequence[Vote], recipe: Recipe) -> Decision:
+    good = [vote for vote in votes if abs(vote.strength) >= recipe.minimum_strength]
+    dropped = [
+        Drop.BOTH_BAD if vote.both_bad else Drop.TIE if vote.is_tie else Drop.WEAK
+        for vote in votes
+        if abs(vote.strength) < recipe.minimum_strength
+    ]
+    return Decision(
+        [Verdict(vote.strength > 0, float(abs(vote.strength)), 1 / len(good), (vote,)) for vote in good],
+        dropped,
+    )

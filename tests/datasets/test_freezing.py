@@ -1,0 +1,309 @@
+"""Freezing a version: the rows, the splits, and that nothing about it can change afterwards."""
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from django.core.files.storage import default_storage
+from django.db import IntegrityError, transaction
+
+from apps.accounts.models import AuditEntry, Membership
+from apps.annotation.models import Annotator, Queue
+from apps.datasets import freezing
+from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
+from apps.datasets.recipe import BadRecipe, Recipe
+from apps.datasets.splitfiles import content_hash, sha256_of
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def member() -> Membership:
+    return factories.member()
+
+
+@pytest.fixture
+def queue(member: Membership) -> Queue:
+    return factories.queue(of=member.workspace)
+
+
+@pytest.fixture
+def dataset(member: Membership) -> Dataset:
+    return freezing.create_dataset(name="shop", description="", licence="", by=member)
+
+
+def freeze(dataset: Dataset, by: Membership, *queues: Queue, **rules: object) -> Version:
+    recipe = Recipe.from_json({"queues": [str(queue.pk) for queue in queues], **rules})
+    version = freezing.request_version(dataset=dataset, recipe=recipe, by=by)
+    assert freezing.freeze(version.pk)
+    version.refresh_from_db()
+    return version
+
+
+def rows_of(version: Version, split: str = "train") -> list[dict]:
+    with default_storage.open(version.files["jsonl"][split]["name"]) as file:
+        return [json.loads(line) for line in file]
+
+
+def test_a_judged_pair_becomes_a_row(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    task = factories.task(of=member.workspace, key="buy milk", environment="shop")
+    asked = [{"role": "user", "content": "Buy milk."}]
+    better = factories.trajectory(of=task, steps=[(asked, factories.said("Bought."))])
+    worse = factories.trajectory(of=task, steps=[(asked, factories.said("No."))])
+    judged = factories.preference(-3, on=factories.item(of=queue, a=worse, b=better))
+
+    version = freeze(dataset, member, queue, train=100, validation=0, test=0)
+
+    [row] = rows_of(version)
+    assert [m["content"] for m in row["prompt"]] == ["Buy milk."]
+    assert [m["content"] for m in row["chosen"]] == ["Bought."]
+    assert [m["content"] for m in row["rejected"]] == ["No."]
+    assert row["task"] == "buy milk"
+    assert row["environment"] == "shop"
+    assert row["strength"] == 3.0
+    assert row["chosen_run"] == str(better.pk)
+    assert row["judgements"] == [str(judged.pk)]
+    assert version.state == Version.State.FROZEN
+    assert version.row_counts == {"train": 1, "validation": 0, "test": 0}
+
+
+def test_every_row_knows_its_judgements(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    pair = factories.item(of=queue)
+    votes = {factories.preference(s, on=pair).pk for s in (2, 1, -1)}
+
+    version = freeze(dataset, member, queue)
+
+    assert set(version.sources.values_list("preference", flat=True)) == votes
+    assert set(version.sources.values_list("split", "row")) == {("train", 0)}
+    [row] = rows_of(version)
+    assert (row["votes_for"], row["votes_against"], row["votes_tied"]) == (2, 1, 0)
+    assert row["weight"] == pytest.approx(1 / 3)  # a lead of one in three votes
+
+
+def test_the_same_judgements_and_recipe_give_the_same_bytes(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    for strength in (3, -2, 1, -1, 2):
+        factories.preference(strength, on=factories.item(of=queue))
+    first = freeze(dataset, member, queue, seed=7)
+    second = freeze(dataset, member, queue, seed=7)
+
+    assert first.content_hash == second.content_hash
+    assert [f["sha256"] for f in first.files["parquet"].values()] == [
+        f["sha256"] for f in second.files["parquet"].values()
+    ]
+
+
+def test_an_earlier_moment_gives_the_earlier_version_again(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    pair = factories.item(of=queue)
+    early = factories.preference(2, on=pair)
+    first = freeze(dataset, member, queue)
+    factories.preference(-3, on=factories.item(of=queue))
+    early.retracted_at = Version.objects.get(pk=first.pk).frozen_at
+    early.save()
+
+    again = freeze(dataset, member, queue, until=first.recipe["until"])
+
+    assert again.content_hash == first.content_hash
+
+
+def test_the_hash_is_that_of_sha256sum(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    version = freeze(dataset, member, queue)
+    sums = {split: sha256_of(Path(default_storage.path(version.files["jsonl"][split]["name"]))) for split in Split}
+    assert version.content_hash == content_hash(sums)
+
+
+def test_a_frozen_version_cannot_be_changed_or_deleted(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    version = freeze(dataset, member, queue)
+
+    with pytest.raises(IntegrityError, match="frozen"), transaction.atomic():
+        Version.objects.filter(pk=version.pk).update(row_counts={})
+    with pytest.raises(IntegrityError, match="frozen"), transaction.atomic():
+        version.delete()
+    with pytest.raises(IntegrityError, match="frozen"), transaction.atomic():
+        VersionPreference.objects.filter(version=version).update(row=9)
+    with pytest.raises(IntegrityError, match="frozen"), transaction.atomic():
+        VersionPreference.objects.filter(version=version).delete()
+    mode = Path(default_storage.path(version.files["jsonl"]["train"]["name"])).stat().st_mode
+    assert mode & 0o222 == 0
+
+
+def test_someone_who_froze_a_version_may_leave(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    version = freeze(dataset, member, queue)
+    Version.objects.filter(pk=version.pk).update(created_by=None)
+    version.refresh_from_db()
+    assert version.created_by is None
+
+
+def test_a_task_stays_in_its_split(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    pair = factories.item(of=queue)
+    factories.preference(2, on=pair)
+    freeze(dataset, member, queue, train=0, validation=0, test=100)
+
+    later = freeze(dataset, member, queue, train=100, validation=0, test=0)
+
+    assert later.row_counts == {"train": 0, "validation": 0, "test": 1}
+    with pytest.raises(IntegrityError, match="for ever"), transaction.atomic():
+        TaskSplit.objects.filter(task=pair.task).update(split="train")
+
+
+def test_the_database_refuses_a_row_in_another_split_than_its_task(
+    dataset: Dataset, member: Membership, queue: Queue
+) -> None:
+    pair = factories.item(of=queue)
+    judged = factories.preference(2, on=pair)
+    freeze(dataset, member, queue, train=100, validation=0, test=0)
+    other = Version.objects.create(workspace=member.workspace, dataset=dataset, number=99)
+    with pytest.raises(IntegrityError, match="source_is_in_the_split_of_its_task"), transaction.atomic():
+        VersionPreference.objects.create(version=other, preference=judged, task=pair.task, split="test", row=0)
+
+
+def test_held_out_tasks_never_train(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    for held_out in (True, True, True, False):
+        task = factories.task(of=member.workspace, held_out=held_out)
+        factories.preference(2, on=factories.item(of=queue, a=factories.trajectory(of=task)))
+
+    version = freeze(dataset, member, queue, train=100, validation=0, test=0)
+
+    assert version.row_counts == {"train": 1, "validation": 0, "test": 3}
+    held_out = factories.task(of=member.workspace, held_out=True)
+    with pytest.raises(IntegrityError, match="held-out"), transaction.atomic():
+        TaskSplit.objects.create(task=held_out, workspace=member.workspace, split="train")
+
+
+def test_a_task_that_was_held_out_after_training_is_left_out(
+    dataset: Dataset, member: Membership, queue: Queue
+) -> None:
+    pair = factories.item(of=queue)
+    factories.preference(2, on=pair)
+    factories.preference(2, on=factories.item(of=queue))
+    freeze(dataset, member, queue, train=100, validation=0, test=0)
+    pair.task.held_out = True
+    pair.task.save()
+
+    version = freeze(dataset, member, queue)
+
+    assert version.row_counts["train"] == 1
+    assert version.card["dropped"] == {"held_out": 1}
+
+
+def test_ties_and_disagreements_are_counted_not_kept(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    factories.preference(0, on=factories.item(of=queue))
+    factories.preference(0, on=factories.item(of=queue), both_bad=True)
+    disputed = factories.item(of=queue)
+    factories.preference(1, on=disputed)
+    factories.preference(-1, on=disputed)
+
+    version = freeze(dataset, member, queue)
+
+    assert sum(version.row_counts.values()) == 1
+    assert version.card["dropped"] == {"tie": 1, "both_bad": 1, "no_majority": 1}
+    assert version.card["strengths"] == {"slightly": 2, "clearly": 1, "much": 0, "tie": 1, "both_bad": 1}
+
+
+def test_runs_without_steps_and_identical_runs_make_no_row(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    empty = factories.trajectory(steps=[], of=factories.task(of=member.workspace))
+    factories.preference(2, on=factories.item(of=queue, a=empty))
+    task = factories.task(of=member.workspace)
+    same = [([{"role": "user", "content": "x"}], factories.said("y"))]
+    twins = [factories.trajectory(of=task, steps=same) for _ in range(2)]
+    factories.preference(2, on=factories.item(of=queue, a=twins[0], b=twins[1]))
+
+    version = freeze(dataset, member, queue)
+
+    assert sum(version.row_counts.values()) == 1
+    assert version.card["dropped"] == {"no_steps": 1, "same": 1}
+
+
+def test_people_are_pseudonyms_and_machines_are_named(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    pair = factories.item(of=queue)
+    person = factories.annotator(of=member.workspace, name="Ada Lovelace")
+    rule = factories.annotator(of=member.workspace, kind=Annotator.Kind.RULE, name="shorter wins")
+    factories.preference(2, on=pair, by=person)
+    factories.preference(1, on=pair, by=rule)
+
+    version = freeze(dataset, member, queue)
+
+    [row] = rows_of(version)
+    assert "rule:shorter wins" in row["annotators"]
+    assert sum(name.startswith("person:") for name in row["annotators"]) == 1
+    assert "Lovelace" not in json.dumps([row, version.card])
+
+
+def test_machines_can_be_left_out(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    rule = factories.annotator(of=member.workspace, kind=Annotator.Kind.RULE)
+    factories.preference(1, on=factories.item(of=queue), by=rule)
+    version = freeze(dataset, member, queue, annotator_kinds=["person"])
+    assert sum(version.row_counts.values()) == 1
+
+
+def test_freezing_twice_is_the_same_as_once(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    version = freeze(dataset, member, queue)
+    assert not freezing.freeze(version.pk)
+
+
+def test_a_version_in_another_workers_hands_is_left_alone(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    recipe = Recipe(queues=(str(queue.pk),))
+    version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
+    assert freezing._claim(version.pk)
+    assert not freezing.freeze(version.pk)
+
+
+def test_a_killed_attempt_leaves_nothing_behind(
+    dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt dies after it recorded sources and stored files, just before the version became final."""
+    for _ in range(3):
+        factories.preference(2, on=factories.item(of=queue))
+    undisturbed = freeze(dataset, member, queue)
+    recipe = Recipe.from_json(undisturbed.recipe)
+    version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(freezing, "make_card", die)
+        with pytest.raises(Killed):
+            freezing.freeze(version.pk)
+    version.refresh_from_db()
+    assert version.state == Version.State.FREEZING
+    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # a minute later
+
+    assert freezing.freeze(version.pk)
+    version.refresh_from_db()
+    assert version.content_hash == undisturbed.content_hash
+    assert version.sources.count() == 3
+    assert version.attempt == 2
+
+
+def test_a_recipe_without_rows_is_refused(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(0, on=factories.item(of=queue))
+    with pytest.raises(freezing.NothingToFreeze):
+        freeze(dataset, member, queue)
+
+
+def test_another_workspaces_queue_is_refused(dataset: Dataset, member: Membership) -> None:
+    foreign = factories.queue()
+    factories.preference(2, on=factories.item(of=foreign))
+    with pytest.raises(BadRecipe, match="queues"):
+        freeze(dataset, member, foreign)
+
+
+def test_freezing_is_audited(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    factories.preference(2, on=factories.item(of=queue))
+    version = freeze(dataset, member, queue)
+    entry = AuditEntry.objects.get(action="dataset.freeze")
+    assert entry.actor == member.user
+    assert UUID(entry.subject_id) == version.pk

@@ -1,0 +1,20 @@
+"""Building dataset versions in the background."""
+
+from uuid import UUID
+
+from apps.datasets import freezing
+from apps.datasets.models import Version
+from workers.app import app, enqueue
+
+
+@app.task(name="freezing.freeze")
+def freeze(version_id: str) -> None:
+    """Build a version. A second delivery finds the first one's lease, or its finished work, and does nothing."""
+    freezing.freeze(UUID(version_id))
+
+
+@app.task(name="freezing.resume")
+def resume() -> None:
+    """Hand over the versions whose worker stopped: their leases ran out."""
+    for version in Version.objects.abandoned().filter(attempt__gt=0):
+        enqueue("freezing.freeze", str(version.pk))
