@@ -42,7 +42,7 @@ class Identity:
                 "PostgreSQL refuses to run as root, and there is no user 'nobody' to run it as. "
                 "Run this as an ordinary user, or create that user."
             ) from None
-        closed = not all(_open_to_others(path) for path in (data.parent, programs, programs / "postgres"))
+        closed = not all(_open_to_others(path) for path in (data.parent, programs))
         return cls(user.pw_uid, user.pw_gid, passes_closed_folders=closed)
 
     @property

@@ -1,0 +1,26 @@
+"""Looks at processes from outside: which of them still run."""
+
+import time
+from collections.abc import Iterable
+
+import psutil
+
+
+def alive(family: Iterable[psutil.Process]) -> list[str]:
+    """The command lines of those that still run. A zombie has ended, even where nobody collects it."""
+    found = []
+    for process in family:
+        try:
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()) or str(process.pid))
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def wait_until_gone(family: Iterable[psutil.Process], seconds: float) -> None:
+    """Fail when one of them still runs after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while left := alive(family):
+        assert time.monotonic() < deadline, f"still running after {seconds} s: {left}"
+        time.sleep(0.05)

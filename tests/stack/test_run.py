@@ -1,0 +1,178 @@
+"""`manage.py run` as the person at the terminal sees it, on folders and ports of its own."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from apps.common.stack import paths
+from tests.processes import alive, wait_until_gone
+
+pytestmark = pytest.mark.stack
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 90
+
+
+class RunningStack:
+    """A supervisor under test, and what it prints. `launcher` is a command to start it with, as make is."""
+
+    def __init__(self, var: Path, *arguments: str, output: Path, launcher: tuple[str, ...] = ()) -> None:
+        services = {"DATABASE_URL", "VALKEY_URL", "RETRACE_ENV"}
+        env = {name: value for name, value in os.environ.items() if name not in services}
+        self.var = var
+        self.output = output
+        command = [*launcher, sys.executable, "manage.py", "run", "--no-demo", "--web", "1", *arguments]
+        with output.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env={**env, "RETRACE_VAR": str(var)}, stdout=log, stderr=log
+            )
+
+    @property
+    def said(self) -> str:
+        return self.output.read_text()
+
+    @property
+    def address(self) -> str:
+        match = re.search(r"Retrace answers at (\S+)", self.said)
+        assert match, f"no address in:\n{self.said}"
+        return match[1]
+
+    def wait_until_it_says(self, text: str) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while text not in self.said:
+            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.said}"
+            assert time.monotonic() < deadline, f"does not say {text!r}:\n{self.said}"
+            time.sleep(0.05)
+
+    def family(self) -> list[psutil.Process]:
+        """Everything below the supervisor."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def end(self) -> None:
+        """Clean up after a test, whatever it did."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., RunningStack]]:
+    """Starts supervisors on one folder, and ends them after the test."""
+    started: list[RunningStack] = []
+
+    def _start(*arguments: str, launcher: tuple[str, ...] = ()) -> RunningStack:
+        output = tmp_path / f"{len(started)}.out"
+        started.append(RunningStack(tmp_path / "var", *arguments, output=output, launcher=launcher))
+        return started[-1]
+
+    yield _start
+    for stack in started:
+        stack.end()
+
+
+def test_it_answers_where_it_says_and_ctrl_c_ends_all_of_it_with_status_0(start: Callable[..., RunningStack]) -> None:
+    stack = start("--port", "0")
+    stack.wait_until_it_says("Retrace answers at")
+    with urllib.request.urlopen(f"{stack.address}/healthz") as answer:
+        assert answer.status == 200
+    family = stack.family()
+    names = " ".join(" ".join(process.cmdline()) for process in family)
+    for part in ("postgres", "valkey-server", "uvicorn", "--queues default", "--queues gpu", "beat"):
+        assert part in names
+    stack.process.send_signal(signal.SIGINT)
+    assert stack.process.wait(60) == 0
+    assert alive(family) == []
+    assert "Stopped in" in stack.said
+
+
+def test_ctrl_c_while_it_starts_ends_it_too(start: Callable[..., RunningStack]) -> None:
+    stack = start("--port", "0")
+    stack.wait_until_it_says("Web and workers")
+    time.sleep(0.3)
+    family = stack.family()
+    stack.process.send_signal(signal.SIGINT)
+    assert stack.process.wait(60) == 0
+    assert alive(family) == []
+
+
+def test_a_killed_supervisor_leaves_nothing_and_starts_again(start: Callable[..., RunningStack]) -> None:
+    stack = start("--port", "0")
+    stack.wait_until_it_says("Retrace answers at")
+    family = stack.family()
+    assert len(family) > 10
+    stack.process.kill()
+    stack.process.wait()
+    again = start("--port", "0")  # at once: it waits for the old database to close
+    again.wait_until_it_says("Retrace answers at")
+    wait_until_gone(family, 20)
+
+
+def test_it_ends_when_the_make_that_started_it_is_killed(start: Callable[..., RunningStack]) -> None:
+    make = (sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])")
+    stack = start("--port", "0", "--with-parent", launcher=make)
+    stack.wait_until_it_says("Retrace answers at")
+    family = stack.family()
+    stack.process.kill()
+    stack.process.wait()
+    wait_until_gone(family, 30)
+    assert "Stopped in" in stack.said
+
+
+def test_a_second_one_in_the_same_folder_is_refused_with_the_address(start: Callable[..., RunningStack]) -> None:
+    stack = start("--port", "0")
+    stack.wait_until_it_says("Retrace answers at")
+    second = start("--port", "0")
+    assert second.process.wait(30) == 1
+    assert f"already runs on {stack.var} at {stack.address} (process {stack.process.pid})" in second.said
+    with urllib.request.urlopen(f"{stack.address}/healthz") as answer:
+        assert answer.status == 200
+
+
+def test_a_taken_port_is_named_when_it_was_asked_for(start: Callable[..., RunningStack]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        stack = start("--port", str(port))
+        assert stack.process.wait(60) == 1
+    assert f"Port {port} on 127.0.0.1 is in use by another program" in stack.said
+    assert "Traceback" not in stack.said
+
+
+def test_a_part_that_ends_is_named_with_its_log_and_started_again(start: Callable[..., RunningStack]) -> None:
+    stack = start("--port", "0")
+    stack.wait_until_it_says("Retrace answers at")
+    worker = next(process for process in stack.family() if "gpu@%h" in process.cmdline())
+    pool = worker.children()
+    worker.kill()
+    stack.wait_until_it_says("Starting worker-gpu again (1 of 5)")
+    assert "worker-gpu was ended by SIGKILL. The end of" in stack.said
+    wait_until_gone(pool, 5)
+
+
+def test_the_database_comes_back_after_it_crashed(start: Callable[..., RunningStack]) -> None:
+    stack = start("--port", "0")
+    stack.wait_until_it_says("Retrace answers at")
+    data = str(paths.for_var(stack.var).postgres_data)
+    next(process for process in stack.family() if data in process.cmdline()).kill()
+    stack.wait_until_it_says("Starting postgres again (1 of 5)")
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(f"{stack.address}/healthz", timeout=5) as answer:
+                assert answer.status == 200
+                return
+        except OSError:
+            assert time.monotonic() < deadline, stack.said
+            time.sleep(0.2)

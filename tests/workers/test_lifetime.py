@@ -1,0 +1,46 @@
+"""Nothing outlives its parent, to any depth."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.processes import wait_until_gone
+
+ROOT = Path(__file__).resolve().parents[2]
+# A child that ignores what it can, and below it a grandchild that does too; each writes its pid.
+FAMILY = """
+import os, signal, subprocess, sys, time
+from workers.lifetime import tied_to_this_process
+depth = int(sys.argv[1])
+for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(signum, signal.SIG_IGN)
+print(os.getpid(), flush=True)
+if depth:
+    subprocess.Popen([sys.executable, "-c", sys.argv[2], str(depth - 1), sys.argv[2]], preexec_fn=tied_to_this_process())
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_when_one_is_killed_all_below_it_end(victim: int) -> None:
+    top = subprocess.Popen([sys.executable, "-c", FAMILY, "2", FAMILY], cwd=ROOT, stdout=subprocess.PIPE)
+    try:
+        assert top.stdout is not None
+        pids = [int(top.stdout.readline()) for _ in range(3)]
+        family = [psutil.Process(pid) for pid in pids]
+        os.kill(pids[victim], signal.SIGKILL)
+        wait_until_gone(family[victim:], 5)
+    finally:
+        top.kill()
+        top.wait()
+
+
+def test_a_child_whose_parent_died_before_the_tie_ends_itself() -> None:
+    code = "import os; from workers.lifetime import die_with_parent; die_with_parent(parent=os.getppid() + 1); print('lived')"
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, "")
