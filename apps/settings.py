@@ -136,6 +136,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "apps.common.limits.TooManyTriesMiddleware",
 ]
 ROOT_URLCONF = "apps.urls"
 ASGI_APPLICATION = "apps.asgi.application"
@@ -167,6 +168,9 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# Shown on the sign-in page: {"role", "email", "password"} of each person of the demo workspace. Never in production.
+DEMO_SIGN_INS: list[dict[str, str]] = []
+CSRF_FAILURE_VIEW = "apps.accounts.views.errors.csrf_failed"
 LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "accounts:sign_in"

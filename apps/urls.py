@@ -16,10 +16,12 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
+handler404 = "apps.accounts.views.errors.not_found"
 api: list[URLPattern | URLResolver] = []
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
+    path("", include("apps.accounts.urls")),
     path("api/v1/", include((api, "v1"))),
     path(
         "api/schema/",

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from channels.db import database_sync_to_async
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
 from apps.accounts.membership import current_membership
 from apps.accounts.models import Membership
+from apps.common.http import NotHere
 
 
 class CurrentMembershipMiddleware:
@@ -25,7 +26,7 @@ class CurrentMembershipMiddleware:
 def _member(request: HttpRequest) -> Membership:
     member = current_membership(request.user, request.session)
     if member is None:
-        raise Http404("You are in no workspace. Ask an owner for an invitation.")
+        raise NotHere("You are in no workspace. Ask an owner for an invitation.")
     return member
 
 

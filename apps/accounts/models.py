@@ -108,10 +108,14 @@ class WorkspaceModel(models.Model):
 class Membership(models.Model):
     """A person's place in a workspace."""
 
+    visible_from: ClassVar[Role] = Role.RESEARCHER
+
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
     role = models.PositiveSmallIntegerField(choices=Role.choices)
     created_at = models.DateTimeField(db_default=Now())
+
+    objects = WorkspaceQuerySet["Membership"].as_manager()
 
     class Meta:
         constraints = [
@@ -165,6 +169,13 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         """Not revoked and not expired."""
         return self.filter(revoked_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now()))
 
+    def visible_to(self, member: Membership) -> Self:
+        """A researcher's own; for an owner all of the workspace, because they answer for what the keys open."""
+        if member.role < Role.RESEARCHER:
+            return self.none()
+        mine = self.filter(membership__workspace=member.workspace_id)
+        return mine if member.is_owner else mine.filter(membership=member)
+
 
 class ApiToken(models.Model):
     """A key to the API with its owner's role in one workspace. Only its SHA-256 is stored; the prefix tells tokens apart."""
@@ -180,6 +191,10 @@ class ApiToken(models.Model):
     revoked_at = models.DateTimeField(null=True)
 
     objects = ApiTokenQuerySet.as_manager()
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= now()
 
 
 class AuditEntry(WorkspaceModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 
 if TYPE_CHECKING:
     from django_htmx.middleware import HtmxDetails
@@ -18,3 +18,7 @@ class HtmxRequest(HttpRequest):
     user: User  # the middleware refuses anonymous requests before a view sees them
     htmx: HtmxDetails
     member: Membership
+
+
+class NotHere(Http404):
+    """A 404 whose words are for the visitor: why there is nothing, and what to do. Other 404s only say that there is nothing."""

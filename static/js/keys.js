@@ -35,13 +35,14 @@ function awake({ element, enabled }) {
   return (!dialog || Boolean(element && dialog.contains(element))) && enabled();
 }
 
-// Remapping: {"Group/Label": "key"} in this browser, first filled from the person's preferences that base.html gives.
+// Remapping: {"Group/Label": "key"}. base.html gives a member's own; strangers keep theirs in this browser.
 function nameOf(group, label) {
   return `${group}/${label}`;
 }
 
 function remaps() {
-  return readJson("keys") ?? JSON.parse(document.body.dataset.keys || "{}");
+  const { keys } = document.body.dataset;
+  return keys === undefined ? (readJson("keys") ?? {}) : JSON.parse(keys);
 }
 
 function remapped(group, label) {
@@ -53,7 +54,8 @@ export function remap(binding, keys) {
   const all = remaps();
   if (keys === null) delete all[nameOf(binding.group, binding.label)];
   else all[nameOf(binding.group, binding.label)] = keys;
-  write("keys", JSON.stringify(all));
+  if (document.body.dataset.keys === undefined) write("keys", JSON.stringify(all));
+  else document.body.dataset.keys = JSON.stringify(all);
   binding.keys = keys ?? binding.standard;
   print(binding);
   document.dispatchEvent(new CustomEvent("keys:remapped", { detail: all }));

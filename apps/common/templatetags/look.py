@@ -1,5 +1,6 @@
 """What templates write over and over: icons, times, numbers with units, small drawings."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -36,6 +37,12 @@ def ago(moment: datetime | None, missing: str = "–") -> SafeString | str:
     return format_html(
         '<time datetime="{}" title="{}" data-relative>{}</time>', moment.isoformat(timespec="seconds"), exact, words
     )
+
+
+@register.filter
+def as_json(value: object) -> str:
+    """For a data- attribute that a module parses; nothing reads as {}."""
+    return json.dumps(value or {}, ensure_ascii=False)
 
 
 @register.filter

@@ -1,0 +1,32 @@
+"""What a person says of themselves and likes: name, password, theme, keys."""
+
+from typing import Any
+
+from django.db import transaction
+
+from apps.accounts.models import User
+
+THEMES = ("light", "dark", "system")
+
+
+@transaction.atomic
+def change_name(*, user: User, name: str) -> None:
+    """Call a person by another name, in every workspace."""
+    user.name = name
+    user.save(update_fields=["name"])
+
+
+@transaction.atomic
+def change_password(*, user: User, password: str) -> None:
+    """Set a new password. It ends the sessions of all other browsers: their hash no longer fits."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+
+
+@transaction.atomic
+def save_preferences(*, user: User, **changes: Any) -> None:
+    """Change some preferences and keep the others; the row lock keeps two tabs from undoing each other."""
+    locked = User.objects.select_for_update().get(pk=user.pk)
+    locked.preferences = {**locked.preferences, **changes}
+    locked.save(update_fields=["preferences"])
+    user.preferences = locked.preferences

@@ -1,0 +1,69 @@
+"""Changing who is in a workspace and what they may do. There is always an owner."""
+
+from django.db import transaction
+from django.utils.text import slugify
+
+from apps.accounts import auditing
+from apps.accounts.models import Membership, Role, User, Workspace
+from apps.common.ids import new_id
+
+
+class LastOwner(Exception):
+    """A workspace without an owner could never be changed again."""
+
+
+@transaction.atomic
+def found_workspace(*, name: str, owner: User) -> Membership:
+    """A new workspace with its first member."""
+    slug = slugify(name)[:90] or "workspace"
+    if Workspace.objects.filter(slug=slug).exists():
+        slug = f"{slug}-{str(new_id())[-8:]}"
+    workspace = Workspace.objects.create(name=name, slug=slug)
+    membership = Membership.objects.create(workspace=workspace, user=owner, role=Role.OWNER)
+    auditing.record(workspace=workspace, actor=owner, action="created workspace", subject=name, about=workspace)
+    return membership
+
+
+@transaction.atomic
+def change_role(*, membership: Membership, role: Role, by: User) -> None:
+    """Give a member another role. Raises LastOwner."""
+    _keep_an_owner(membership, unless=role == Role.OWNER)
+    before = Role(membership.role)
+    membership.role = role
+    membership.save(update_fields=["role"])
+    auditing.record(
+        workspace=membership.workspace,
+        actor=by,
+        action="changed the role of",
+        subject=f"{membership.user} from {before.label} to {role.label}",
+        about=membership,
+    )
+
+
+@transaction.atomic
+def remove(*, membership: Membership, by: User) -> None:
+    """End a membership and its API tokens; what the person judged stays. Raises LastOwner."""
+    _keep_an_owner(membership)
+    auditing.record(
+        workspace=membership.workspace,
+        actor=by,
+        action="left" if by == membership.user else "removed",
+        subject=membership.workspace.name if by == membership.user else str(membership.user),
+        about=membership,
+        email=membership.user.email,
+        role=Role(membership.role).label,
+    )
+    membership.delete()
+
+
+def _keep_an_owner(membership: Membership, *, unless: bool = False) -> None:
+    """Refuse to take the last owner away. Locks the workspace, so that two owners cannot remove each other at once."""
+    Workspace.objects.select_for_update().get(pk=membership.workspace_id)
+    membership.refresh_from_db(fields=["role"])
+    if unless or membership.role != Role.OWNER:
+        return
+    others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER).exclude(pk=membership.pk)
+    if not others.exists():
+        raise LastOwner(
+            f"{membership.user} is the only owner of {membership.workspace}. Make somebody else owner first."
+        )

@@ -1,0 +1,105 @@
+"""Settings, members: who is in the workspace, what they may do, and who is invited. Owners change it, researchers see it."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.accounts import inviting, staffing
+from apps.accounts.forms import InvitationForm, RoleForm
+from apps.accounts.models import Invitation, Membership, Role
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+
+
+@require_safe
+def settings(request: HtmxRequest) -> HttpResponse:
+    """The first page of the settings."""
+    return redirect("accounts:members")
+
+
+@require_safe
+def members(request: HtmxRequest) -> HttpResponse:
+    _or_404(request, Role.RESEARCHER)
+    return render(request, "accounts/members.html", _page(request, InvitationForm()))
+
+
+@require_POST
+def change_role(request: HtmxRequest, membership_id: int) -> HttpResponse:
+    membership = _manageable(request, membership_id)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        return render(request, "accounts/members.html", _page(request, InvitationForm()), status=422)
+    try:
+        staffing.change_role(membership=membership, role=form.cleaned_data["role"], by=request.user)
+        messages.success(request, f"{membership.user} is now {membership.get_role_display()}.")
+    except staffing.LastOwner as refusal:
+        messages.error(request, str(refusal))
+    return redirect("accounts:members")
+
+
+@require_POST
+def remove(request: HtmxRequest, membership_id: int) -> HttpResponse:
+    membership = _manageable(request, membership_id)
+    try:
+        staffing.remove(membership=membership, by=request.user)
+        messages.success(request, f"{membership.user} is no longer in {membership.workspace}.")
+    except staffing.LastOwner as refusal:
+        messages.error(request, str(refusal))
+    return redirect("accounts:members")
+
+
+@require_POST
+@never_cache
+def invite(request: HtmxRequest) -> HttpResponse:
+    """Answers with the page itself and no redirect: the link is shown this once and kept nowhere."""
+    _or_404(request, Role.OWNER)
+    form = InvitationForm(request.POST)
+    link = ""
+    if form.is_valid():
+        try:
+            made = inviting.invite(workspace=request.member.workspace, by=request.user, **form.cleaned_data)
+            link = request.build_absolute_uri(reverse("accounts:join", args=[made.secret]))
+            form = InvitationForm()
+        except inviting.AlreadyMember as refusal:
+            form.add_error("email", str(refusal))
+    context = {**_page(request, form), "link": link, "invited": request.POST.get("email", "")}
+    return render(request, "accounts/members.html", context, status=200 if link else 422)
+
+
+@require_POST
+def revoke_invitation(request: HtmxRequest, invitation_id: UUID) -> HttpResponse:
+    invitation = get_object_or_404(
+        Invitation.objects.visible_to(request.member).select_related("workspace"), pk=invitation_id
+    )
+    try:
+        inviting.revoke(invitation=invitation, by=request.user)
+        messages.success(request, f"The link of {invitation.email} no longer works.")
+    except inviting.InvitationGone as refusal:
+        messages.error(request, str(refusal))
+    return redirect("accounts:members")
+
+
+def _page(request: HtmxRequest, form: InvitationForm) -> dict[str, Any]:
+    people = Membership.objects.visible_to(request.member).select_related("user", "workspace")
+    invitations = Invitation.objects.visible_to(request.member).open().select_related("invited_by").order_by("-pk")
+    return {
+        "page": page_of(people, cursor=request.GET.get("cursor", ""), order=("pk",), size=100),
+        "invitations": invitations[:100],
+        "form": form,
+        "roles": Role.choices,
+    }
+
+
+def _manageable(request: HtmxRequest, membership_id: int) -> Membership:
+    people = Membership.objects.visible_to(request.member, at_least=Role.OWNER).select_related("user", "workspace")
+    return get_object_or_404(people, pk=membership_id)
+
+
+def _or_404(request: HtmxRequest, role: Role) -> None:
+    get_object_or_404(Membership.objects.visible_to(request.member, at_least=role), pk=request.member.pk)

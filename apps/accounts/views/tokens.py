@@ -1,0 +1,62 @@
+"""Settings, API tokens."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.accounts import issuing
+from apps.accounts.forms import TokenForm
+from apps.accounts.models import ApiToken, Role
+from apps.common.http import HtmxRequest
+from apps.common.limits import Limit
+from apps.common.pages import page_of
+
+PER_MEMBER = Limit("issue-token", tries=20, seconds=60 * 60)
+
+
+@require_safe
+def tokens(request: HtmxRequest) -> HttpResponse:
+    _researchers_only(request)
+    return render(request, "accounts/tokens.html", _page(request, TokenForm()))
+
+
+@require_POST
+@never_cache
+def issue(request: HtmxRequest) -> HttpResponse:
+    """Answers with the page itself and no redirect: the secret is shown this once and kept nowhere."""
+    _researchers_only(request)
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return render(request, "accounts/tokens.html", _page(request, form), status=422)
+    PER_MEMBER.count(str(request.member.pk))
+    made = issuing.issue_token(membership=request.member, **form.cleaned_data)
+    return render(request, "accounts/tokens.html", {**_page(request, TokenForm()), "made": made})
+
+
+@require_POST
+def revoke(request: HtmxRequest, token_id: UUID) -> HttpResponse:
+    token = get_object_or_404(
+        ApiToken.objects.visible_to(request.member).select_related("membership__workspace", "membership__user"),
+        pk=token_id,
+    )
+    try:
+        issuing.revoke_token(token=token, by=request.user)
+        messages.success(request, f"“{token.name}” no longer works.")
+    except issuing.TokenGone as refusal:
+        messages.info(request, str(refusal))
+    return redirect("accounts:tokens")
+
+
+def _page(request: HtmxRequest, form: TokenForm) -> dict[str, Any]:
+    visible = ApiToken.objects.visible_to(request.member).select_related("membership__user")
+    return {"page": page_of(visible, cursor=request.GET.get("cursor", "")), "form": form}
+
+
+def _researchers_only(request: HtmxRequest) -> None:
+    if request.member.role < Role.RESEARCHER:
+        raise Http404

@@ -1,0 +1,67 @@
+"""Which workspaces one is in: the list, entering one, founding one, leaving."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Count
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render, resolve_url
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.accounts import staffing
+from apps.accounts.forms import WorkspaceForm
+from apps.accounts.membership import current_membership
+from apps.accounts.models import Membership
+from apps.accounts.switching import enter
+from apps.accounts.views.signing import next_url
+from apps.common.http import HtmxRequest
+
+
+@require_safe
+def workspaces(request: HtmxRequest) -> HttpResponse:
+    memberships = (
+        Membership.objects.filter(user=request.user)
+        .select_related("workspace")
+        .annotate(people=Count("workspace__memberships"))
+        .order_by("workspace__name", "pk")
+    )
+    context = {
+        "memberships": memberships,
+        "current": current_membership(request.user, request.session),
+        "form": WorkspaceForm(),
+    }
+    template = "accounts/_workspace_list.html" if request.htmx else "accounts/workspaces.html"
+    return render(request, template, context)
+
+
+@require_POST
+def switch(request: HtmxRequest, workspace_id: UUID) -> HttpResponse:
+    membership = get_object_or_404(Membership, user=request.user, workspace=workspace_id)
+    enter(session=request.session, membership=membership)
+    return redirect(next_url(request, otherwise=resolve_url("home")))
+
+
+@require_POST
+def found(request: HtmxRequest) -> HttpResponse:
+    form = WorkspaceForm(request.POST)
+    if not form.is_valid():
+        memberships = Membership.objects.filter(user=request.user).select_related("workspace")
+        context = {"memberships": memberships, "current": None, "form": form}
+        return render(request, "accounts/workspaces.html", context, status=422)
+    membership = staffing.found_workspace(name=form.cleaned_data["name"], owner=request.user)
+    enter(session=request.session, membership=membership)
+    messages.success(request, f"You are in {membership.workspace}, as its owner.")
+    return redirect("home")
+
+
+@require_POST
+def leave(request: HtmxRequest, workspace_id: UUID) -> HttpResponse:
+    membership = get_object_or_404(
+        Membership.objects.select_related("workspace", "user"), user=request.user, workspace=workspace_id
+    )
+    try:
+        staffing.remove(membership=membership, by=request.user)
+        messages.success(request, f"You left {membership.workspace}.")
+    except staffing.LastOwner as refusal:
+        messages.error(request, str(refusal))
+    return redirect("accounts:workspaces")

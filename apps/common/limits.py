@@ -1,0 +1,60 @@
+"""Limits on how often something may be tried, counted in Valkey and so the same for all web processes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import time
+
+from django.core.cache import cache
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from apps.common.quantities import duration
+
+
+class TooManyTries(Exception):
+    """The limit is reached. `retry_after` is in whole seconds."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(f"Too many tries. Try again in {retry_after} s.")
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `tries` in every window of `seconds`; windows start at multiples of `seconds`."""
+
+    name: str
+    tries: int
+    seconds: int
+
+    def count(self, who: str) -> None:
+        """Count a try by `who`. Raises TooManyTries beyond the limit; tries beyond it are not free."""
+        key = self._key(who)
+        # add() keeps what is there, so two first tries at once count as two.
+        cache.add(key, 0, timeout=self.seconds + 5)
+        if cache.incr(key) > self.tries:
+            raise TooManyTries(retry_after=self.seconds - int(time()) % self.seconds)
+
+    def forgive(self, who: str) -> None:
+        """Forget the tries of `who` in this window."""
+        cache.delete(self._key(who))
+
+    def _key(self, who: str) -> str:
+        return f"limit:{self.name}:{int(time()) // self.seconds}:{who}"
+
+
+class TooManyTriesMiddleware:
+    """Turns TooManyTries, wherever a view let it through, into a page with status 429 that says when to come back."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, TooManyTries):
+            return None
+        response = render(request, "429.html", {"wait": duration(exception.retry_after)}, status=429)
+        response["Retry-After"] = str(exception.retry_after)
+        return response
