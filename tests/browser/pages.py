@@ -1,1 +1,154 @@
-"""Browser fixtures."""
+"""Real Chromium pages for tests. A page fails its test on anything a developer would see in red in the console."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+
+from tests.browser import chromium
+from tests.live import LiveStack
+
+ARTIFACTS = Path(__file__).resolve().parents[2] / "var" / "test-artifacts"
+FLAGS = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--metrics-recording-only",
+    "--no-first-run",
+    "--disable-dev-shm-usage",  # /dev/shm is small in containers
+    *(["--no-sandbox"] if os.geteuid() == 0 else []),  # Chromium's sandbox refuses root
+]
+REPORT_VIOLATIONS = """
+    document.addEventListener("securitypolicyviolation", (event) => {
+        console.error(`CSP violation: ${event.violatedDirective} blocked ${event.blockedURI} at ${event.sourceFile}`);
+    });
+"""
+
+
+class Console:
+    """What went wrong in the pages of one test."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self._expected: list[str] = []
+
+    def expect(self, pattern: str) -> None:
+        """Accept problems that match: for a test that provokes one, such as a page that is not there."""
+        self._expected.append(pattern)
+
+    def unexpected(self) -> list[str]:
+        """The problems that no expectation covers."""
+        return [line for line in self.problems if not any(re.search(pattern, line) for pattern in self._expected)]
+
+    def watch(self, page: Page) -> None:
+        """Collect from `page` from now on."""
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.problems.append(f"{page.url}: {error}"))
+        page.on("response", self._answered)
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.problems.append(f"{message.location.get('url')}: {message.text}")
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 500:
+            self.problems.append(f"{response.request.method} {response.url} answered {response.status}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One Chromium a module: its event loop must be gone before the asyncio tests of another."""
+    path = chromium.find()
+    if path is None:
+        pytest.fail("No Chromium on this machine. `make test` installs one; or set CHROMIUM=/path/to/chromium.")
+    # Playwright keeps an event loop in this thread, in which Django would refuse to reach the database.
+    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+    if before is None:
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def console() -> Console:
+    """What the browser complained about in this test; `console.expect(pattern)` accepts a complaint."""
+    return Console()
+
+
+@pytest.fixture
+def open_as(
+    browser: Browser, live_stack: LiveStack, console: Console, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Page]]:
+    """Opens a page for a signed-in user (or for a visitor: None); each call is a browser window of its own.
+
+    `open_as(user, viewport={"width": 390, "height": 844}, color_scheme="dark")`; paths are relative: `page.goto("/")`.
+    """
+    contexts: list[BrowserContext] = []
+
+    def open_page(user: Any, **options: Any) -> Page:
+        options = {"viewport": {"width": 1440, "height": 900}, "locale": "en-GB", "timezone_id": "UTC", **options}
+        context = browser.new_context(base_url=live_stack.url, **options)
+        contexts.append(context)
+        context.set_default_timeout(15_000)
+        context.tracing.start(screenshots=True, snapshots=True)
+        context.add_init_script(REPORT_VIOLATIONS)
+        if user is not None:
+            context.add_cookies([_session_cookie(user, live_stack.url)])
+        page = context.new_page()
+        console.watch(page)
+        return page
+
+    yield open_page
+    failed = getattr(request.node, "failed_in", None) is not None or bool(console.unexpected())
+    for number, context in enumerate(contexts, start=1):
+        if failed:
+            _keep(context, ARTIFACTS / re.sub(r"[^\w.-]+", "-", request.node.nodeid), number)
+        context.close()
+    if problems := console.unexpected():
+        pytest.fail("The browser complained:\n" + "\n".join(problems), pytrace=False)
+
+
+@pytest.fixture
+def page(open_as: Callable[..., Page]) -> Page:
+    """A visitor's page."""
+    return open_as(None)
+
+
+def _session_cookie(user: Any, url: str) -> Any:
+    client = Client()
+    client.force_login(user)
+    return {
+        "name": settings.SESSION_COOKIE_NAME,
+        "value": client.cookies[settings.SESSION_COOKIE_NAME].value,
+        "url": url,
+    }
+
+
+def _keep(context: BrowserContext, folder: Path, number: int) -> None:
+    """Save what each page of a failed test looked like, and the trace: `playwright show-trace <file>`."""
+    if number == 1:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for index, page in enumerate(context.pages, start=1):
+        page.screenshot(path=folder / f"window-{number}-page-{index}.png")
+    context.tracing.stop(path=folder / f"window-{number}.zip")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Tell the fixtures above whether the test failed: they are torn down after it."""
+    report = yield
+    if report.failed:
+        item.failed_in = report.when  # type: ignore[attr-defined]
+    return report
