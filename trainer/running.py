@@ -1,5 +1,6 @@
 """Takes one run from `run.json` to its last event."""
 
+import os
 import sys
 import time
 import traceback
@@ -7,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer.configs import RolloutConfig, RunConfig, read_run_config
+from trainer.configs import DpoConfig, RolloutConfig, RunConfig, SftConfig, read_run_config
 from trainer.events import EventLog, Failed, Finished, Log, RunCancelled
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
 from trainer.reports import complete_report, write_report
@@ -47,4 +48,22 @@ def work_of(config: RunConfig) -> Work:
         from trainer.rollouts.runner import run_rollout
 
         return run_rollout
-    raise NotImplementedError(config.kind)
+    set_up_libraries()
+    if isinstance(config, SftConfig):
+        from trainer.algorithms.sft import train_sft
+
+        return train_sft
+    if isinstance(config, DpoConfig):
+        from trainer.algorithms.dpo import train_dpo
+
+        return train_dpo
+    from trainer.algorithms.reward_model import train_reward_model
+
+    return train_reward_model
+
+
+def set_up_libraries() -> None:
+    """Settings that libraries read when they are imported, so before torch is."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL reports each run to its makers otherwise
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin while they wait starve a shared machine
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -1,0 +1,1 @@
+"""One thin file an algorithm, each over TRL's trainer; `training` is what they share."""

@@ -1,0 +1,73 @@
+"""From a run's configuration to the arguments of TRL and PEFT."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig as PeftLoraConfig
+
+from trainer.configs import LoraConfig, TrainingConfig
+from trainer.models.loading import compute_dtype
+
+
+def arguments_for(config: TrainingConfig, folder: Path, *, rows: int, has_validation: bool) -> dict[str, Any]:
+    """Keyword arguments that every TRL config takes."""
+    optimizer = config.optimizer
+    total = total_steps(config, rows)
+    evaluate_every = config.evaluate_every or max(1, total // 10)
+    on_gpu = torch.cuda.is_available()
+    return {
+        "output_dir": str(folder / "checkpoints"),
+        "learning_rate": optimizer.learning_rate,
+        "per_device_train_batch_size": optimizer.batch_size,
+        "per_device_eval_batch_size": optimizer.batch_size,
+        "gradient_accumulation_steps": optimizer.gradient_accumulation,
+        "max_steps": total,
+        "lr_scheduler_type": optimizer.schedule,
+        "warmup_steps": optimizer.warmup_steps,
+        "weight_decay": optimizer.weight_decay,
+        "max_grad_norm": optimizer.max_grad_norm,
+        "gradient_checkpointing": optimizer.gradient_checkpointing,
+        "bf16": compute_dtype(optimizer.precision) == torch.bfloat16,
+        "use_cpu": not on_gpu,
+        "dataloader_pin_memory": on_gpu,
+        "eval_strategy": "steps" if has_validation else "no",
+        "eval_steps": evaluate_every,
+        "eval_on_start": has_validation,
+        "logging_strategy": "steps",
+        "logging_steps": config.log_every,
+        "logging_first_step": True,
+        "save_strategy": "steps",
+        "save_steps": config.checkpoints.every,
+        "save_total_limit": None,  # `remove_old` does it: TRL would delete the last whole one before the next is whole
+        "max_length": None,  # rows that are too long were left out already; none is ever cut
+        "remove_unused_columns": False,
+        "disable_tqdm": True,
+        "report_to": [],
+        "seed": config.seed,
+        "data_seed": config.seed,
+    }
+
+
+def total_steps(config: TrainingConfig, rows: int) -> int:
+    """Optimizer steps of the whole run."""
+    if config.optimizer.max_steps:
+        return config.optimizer.max_steps
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    rows_a_step = config.optimizer.batch_size * config.optimizer.gradient_accumulation * processes
+    return max(1, round(config.optimizer.epochs * rows / rows_a_step))
+
+
+def lora_for(lora: LoraConfig | None, *, task: str, whole: tuple[str, ...] = ()) -> PeftLoraConfig | None:
+    """PEFT's configuration; `whole` names layers that are trained and saved whole, such as a new reward head."""
+    if lora is None:
+        return None
+    return PeftLoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # type: ignore[arg-type]  # PEFT divides it by the rank; any number does
+        lora_dropout=lora.dropout,
+        target_modules=lora.targets[0] if lora.targets == ("all-linear",) else list(lora.targets),
+        modules_to_save=list(whole) or None,
+        task_type=task,
+    )

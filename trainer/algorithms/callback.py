@@ -1,0 +1,131 @@
+"""Turns what TRL's trainers do into events and whole checkpoints, and stops them when asked to."""
+
+import os
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from trainer.checkpoints import mark_complete, remove_old
+from trainer.configs import DpoConfig, RewardModelConfig, SftConfig, config_hash
+from trainer.events import CheckpointSaved, EventLog, Metrics, Progress, Started, memory_in_use_mb
+from trainer.stopping import StopRequest
+
+UNINTERESTING = {"epoch", "total_flos", "num_tokens", "train_runtime", "train_loss"}
+"""What TRL logs beside metrics; tokens_per_second is made from num_tokens."""
+OUR_NAMES = {
+    "accuracy": "rewards/accuracies",
+    "margin": "rewards/margins",
+    "mean_reward": "rewards/mean",
+    "min_reward": "rewards/min",
+    "max_reward": "rewards/max",
+}
+"""TRL's reward trainer has names of its own for what its DPO trainer logs; here they are the same in both."""
+
+
+class StoppedWhileEvaluating(Exception):
+    """A stop was asked for in the middle of an evaluation, which can take long and changes nothing."""
+
+
+AnyTraining = SftConfig | DpoConfig | RewardModelConfig
+
+
+class RunCallback(TrainerCallback):
+    """One training run as its events tell it."""
+
+    def __init__(self, config: AnyTraining, folder: Path, events: EventLog, stop: StopRequest) -> None:
+        self.config = config
+        self.folder = folder
+        self.events = events
+        self.stop = stop
+        self.last_checkpoint = ""
+        self._tokens = 0.0
+        self._since = monotonic()
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        model: PreTrainedModel = kwargs["model"]
+        self.events.emit(
+            Started(
+                total_steps=state.max_steps,
+                step=state.global_step,
+                trainable_parameters=sum(each.numel() for each in model.parameters() if each.requires_grad),
+                total_parameters=sum(each.numel() for each in model.parameters()),
+                memory_mb=memory_mb(),
+                device=str(args.device),
+                pid=os.getpid(),
+            )
+        )
+        self._since = monotonic()
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        self.events.emit(Progress(step=state.global_step, total=state.max_steps))
+        if stop_everywhere(self.stop) and state.global_step < state.max_steps:
+            control.should_evaluate = False
+            control.should_save = True
+            control.should_training_stop = True
+
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if stop_everywhere(self.stop):
+            raise StoppedWhileEvaluating
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        values = {metric_name(name): float(value) for name, value in (logs or {}).items() if name not in UNINTERESTING}
+        if not values or "train_runtime" in (logs or {}):
+            return
+        if "eval/loss" not in values:
+            values |= {"memory_mb": memory_mb(), "tokens_per_second": self._tokens_per_second(logs or {})}
+        self.events.emit(Metrics(step=state.global_step, values=dict(values)))
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if not state.is_world_process_zero:
+            return
+        checkpoints = self.folder / "checkpoints"
+        checkpoint = checkpoints / f"checkpoint-{state.global_step}"
+        mark_complete(checkpoint, config_hash=config_hash(self.config))
+        self.last_checkpoint = str(checkpoint.relative_to(self.folder))
+        self.events.emit(CheckpointSaved(step=state.global_step, path=self.last_checkpoint))
+        remove_old(checkpoints, keep=self.config.checkpoints.keep)
+
+    def _tokens_per_second(self, logs: dict[str, float]) -> float:
+        tokens, now = float(logs.get("num_tokens", 0.0)), monotonic()
+        rate = (tokens - self._tokens) / max(1e-9, now - self._since)
+        self._tokens, self._since = tokens, now
+        return round(rate, 1)
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        self._since = monotonic()  # the time that an evaluation takes is none of the training speed's
+
+
+def metric_name(name: str) -> str:
+    """TRL's `eval_accuracy` -> `eval/rewards/accuracies`."""
+    if name.startswith("eval_"):
+        return "eval/" + metric_name(name.removeprefix("eval_"))
+    return OUR_NAMES.get(name, name)
+
+
+def memory_mb() -> float:
+    """Resident memory of this process plus what it has allocated on the accelerator."""
+    on_gpu = torch.cuda.memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
+    return round(memory_in_use_mb() + on_gpu, 1)
+
+
+def stop_everywhere(stop: StopRequest) -> bool:
+    """Whether any process of the run was asked to stop: all must leave at the same step, or the rest wait for ever."""
+    if not torch.distributed.is_initialized():
+        return stop.requested
+    asked = torch.tensor(int(stop.requested), device="cuda" if torch.cuda.is_available() else "cpu")
+    torch.distributed.all_reduce(asked, op=torch.distributed.ReduceOp.MAX)
+    return bool(asked.item())

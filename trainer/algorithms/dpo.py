@@ -1,0 +1,70 @@
+"""Direct preference optimization (Rafailov et al., 2023, arXiv 2305.18290) over TRL's DPOTrainer.
+
+Whole trajectories or steps: a row's prompt is the shared prefix, and only what the policy wrote after it carries loss; TRL alone would
+also train on the tool results in between. Left out: `margin` columns (offset DPO), reference-free variants, and a reference model
+that moves. IPO divides by the length of the policy's tokens, as TRL does by the completion's.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from trl.trainer.dpo_config import DPOConfig as TrlDpoConfig
+from trl.trainer.dpo_trainer import DPOTrainer
+
+from trainer.algorithms.arguments import arguments_for, lora_for
+from trainer.algorithms.preferences import PairCollator, WeightedModel, pair_dataset
+from trainer.algorithms.reading import read_pairs
+from trainer.algorithms.training import TrainingRun
+from trainer.configs import DpoConfig
+from trainer.events import EventLog
+from trainer.models.loading import load_policy, load_tokenizer
+from trainer.stopping import StopRequest
+
+
+def train_dpo(config: DpoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    run = TrainingRun(config, folder, events, stop)
+    run.say(f"Loading {config.model.path}")
+    tokenizer = load_tokenizer(config.model, folder)
+    data = read_pairs(run, tokenizer)
+    model = load_policy(config.model, folder, run.weights_dtype())
+    trainer = PolicyTokenDpo(
+        model=model,
+        ref_model=None if config.lora else load_policy(config.model, folder, run.dtype),
+        args=trl_arguments(config, folder, rows=len(data.train), has_validation=bool(data.validation)),
+        data_collator=PairCollator(tokenizer.pad_token_id),
+        train_dataset=pair_dataset(data.train),
+        eval_dataset=pair_dataset(data.validation) if data.validation else None,
+        processing_class=tokenizer,
+        peft_config=lora_for(config.lora, task="CAUSAL_LM"),
+        callbacks=[run.callback],
+    )
+    run.train(trainer)
+    run.publish(trainer, tokenizer)
+    return {**run.figures(trainer), "rows": data.counts}
+
+
+def trl_arguments(config: DpoConfig, folder: Path, *, rows: int, has_validation: bool) -> TrlDpoConfig:
+    with_sft = config.sft_weight > 0
+    return TrlDpoConfig(
+        beta=config.beta,
+        loss_type=[config.loss, "sft"] if with_sft else [config.loss],
+        loss_weights=[1.0, config.sft_weight] if with_sft else None,
+        label_smoothing=config.label_smoothing,
+        **arguments_for(config, folder, rows=rows, has_validation=has_validation),
+    )
+
+
+class PolicyTokenDpo(DPOTrainer):
+    """TRL's trainer on rows that come with token ids, the mask of the policy's tokens, and a weight."""
+
+    def _prepare_dataset(self, dataset: Dataset, *_: object) -> Dataset:
+        return dataset  # rendered and masked already
+
+    def _compute_loss(self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], return_outputs: bool) -> Any:
+        inputs.pop("margin")
+        weighted = WeightedModel(model, inputs.pop("weight"), "log_probs")
+        return super()._compute_loss(weighted, inputs, return_outputs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped

@@ -1,0 +1,131 @@
+"""Preference rows as token ids with policy masks, and the batches made of them.
+
+TRL's own preprocessing for DPO takes every token after the prompt as the completion, tool results included. Here the mask
+covers only what the policy wrote, and TRL is handed the result.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from datasets import Dataset
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedTokenizerBase
+
+from trainer.rendering.chat import Rendered, render_completion
+from trainer.rows import PreferenceRow
+
+
+class Pair(NamedTuple):
+    """One preference row in tokens."""
+
+    chosen: Rendered
+    rejected: Rendered
+    margin: float | None
+    weight: float
+
+
+class Tokenised(NamedTuple):
+    """What became of the rows of a file."""
+
+    pairs: list[Pair]
+    too_long: int
+    """Left out: one side is longer than max_length."""
+    identical: int
+    """Left out: both sides are the same tokens, which teaches nothing."""
+    shortest: int
+    """Tokens of the shortest row, to say what max_length would have let one in."""
+
+
+def tokenise_pairs(rows: Iterable[PreferenceRow], tokenizer: PreTrainedTokenizerBase, *, max_length: int) -> Tokenised:
+    """Render both sides of each row. Raises ValueError for a row that the chat template refuses."""
+    pairs: list[Pair] = []
+    too_long = identical = 0
+    shortest = 0
+    for number, row in enumerate(rows, start=1):
+        try:
+            chosen = render_completion(tokenizer, row.prompt, row.chosen, row.tools)
+            rejected = render_completion(tokenizer, row.prompt, row.rejected, row.tools)
+        except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
+            raise ValueError(f"row {number} cannot be rendered through the chat template: {error}") from error
+        length = max(len(chosen.ids), len(rejected.ids))
+        shortest = min(shortest or length, length)
+        if length > max_length:
+            too_long += 1
+        elif chosen == rejected:
+            identical += 1
+        else:
+            pairs.append(Pair(chosen, rejected, row.margin, row.weight))
+    return Tokenised(pairs, too_long, identical, shortest)
+
+
+def pair_dataset(pairs: Sequence[Pair]) -> Dataset:
+    """Columns: chosen_ids, chosen_mask, rejected_ids, rejected_mask, weight, margin (0 where a row has none)."""
+    return Dataset.from_dict(
+        {
+            "chosen_ids": [pair.chosen.ids for pair in pairs],
+            "chosen_mask": [pair.chosen.mask for pair in pairs],
+            "rejected_ids": [pair.rejected.ids for pair in pairs],
+            "rejected_mask": [pair.rejected.mask for pair in pairs],
+            "weight": [pair.weight for pair in pairs],
+            "margin": [pair.margin or 0.0 for pair in pairs],
+        }
+    )
+
+
+@dataclass
+class PairCollator:
+    """Pads pairs into the batch that TRL's losses take: all chosen first, then all rejected."""
+
+    pad_token_id: int
+
+    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """input_ids, attention_mask, completion_mask: (2B, T) int64; weight, margin: (B,) float32."""
+        ids = [row[f"{side}_ids"] for side in ("chosen", "rejected") for row in rows]
+        masks = [row[f"{side}_mask"] for side in ("chosen", "rejected") for row in rows]
+        return {
+            "input_ids": padded(ids, self.pad_token_id),
+            "attention_mask": padded([[1] * len(each) for each in ids], 0),
+            "completion_mask": padded(masks, 0),
+            "weight": torch.tensor([row["weight"] for row in rows], dtype=torch.float32),
+            "margin": torch.tensor([row["margin"] for row in rows], dtype=torch.float32),
+        }
+
+
+def padded(rows: list[list[int]], value: int) -> torch.Tensor:
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
+
+
+class WeightedModel:
+    """A model whose output `field`, (2B, …), passes back each pair's gradient times the pair's weight, (B,)."""
+
+    def __init__(self, model: Callable[..., Any], weight: torch.Tensor, field: str) -> None:
+        self.model = model
+        self.weight = weight
+        self.field = field
+
+    def __call__(self, **inputs: Any) -> Any:
+        outputs = self.model(**inputs)
+        scaled = ScaleGradient.apply(getattr(outputs, self.field), self.weight.repeat(2))  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        setattr(outputs, self.field, scaled)
+        return outputs
+
+
+class ScaleGradient(torch.autograd.Function):
+    """Passes values on as they are, and multiplies each row's gradient by its weight.
+
+    A loss that is a mean over rows thereby becomes a weighted one, without a change to the code that computes it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """values: (B, …); weight: (B,)."""
+        ctx.save_for_backward(weight)
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        (weight,) = ctx.saved_tensors
+        (gradient,) = gradients
+        return gradient * weight.view(-1, *[1] * (gradient.dim() - 1)).to(gradient.dtype), None

@@ -1,0 +1,61 @@
+"""Reads a run's data files, says what was left out, and refuses what is too little."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from transformers import PreTrainedTokenizerBase
+
+from trainer.algorithms.preferences import Pair, Tokenised, tokenise_pairs
+from trainer.algorithms.training import TrainingRun
+from trainer.events import Warned
+from trainer.failures import DataFailure
+from trainer.rows import read_preferences
+
+
+class PairData(NamedTuple):
+    """The pairs of a run, and how many rows became what."""
+
+    train: list[Pair]
+    validation: list[Pair]
+    counts: dict[str, int]
+
+
+def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase) -> PairData:
+    """Training and validation pairs. Raises DataFailure."""
+    files = run.config.data
+    train = tokenise(run, tokenizer, files.train)
+    left_out = f" ({train.too_long} too long, {train.identical} with two equal sides)"
+    run.check_enough(len(train.pairs), left_out=left_out, shortest=train.shortest)
+    validation = tokenise(run, tokenizer, files.validation) if files.validation else Tokenised([], 0, 0, 0)
+    policy_tokens = sum(pair.chosen.policy_tokens + pair.rejected.policy_tokens for pair in train.pairs)
+    return PairData(
+        train.pairs,
+        validation.pairs,
+        {
+            "train": len(train.pairs),
+            "validation": len(validation.pairs),
+            "too_long": train.too_long + validation.too_long,
+            "identical": train.identical + validation.identical,
+            "tokens": sum(len(pair.chosen.ids) + len(pair.rejected.ids) for pair in train.pairs),
+            "policy_tokens": policy_tokens,
+        },
+    )
+
+
+def tokenise(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Tokenised:
+    path: Path = run.folder / name
+    rows = read_preferences(path)
+    run.say(f"Rendering {len(rows)} rows of {path.name}")
+    try:
+        result = tokenise_pairs(rows, tokenizer, max_length=run.config.optimizer.max_length)
+    except ValueError as error:
+        raise DataFailure(f"{path.name}: {error}", advice="Correct the row, or export the version again.") from error
+    if result.too_long or result.identical:
+        run.events.emit(
+            Warned(
+                f"{path.name}: left out {result.too_long} rows longer than {run.config.optimizer.max_length} tokens "
+                f"and {result.identical} rows with two equal sides.",
+                advice="Raise optimizer.max_length to use the long ones.",
+            )
+        )
+    return result

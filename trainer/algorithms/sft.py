@@ -1,0 +1,118 @@
+"""Supervised fine-tuning on demonstrations, over TRL's SFTTrainer.
+
+Only tokens that the policy wrote carry loss. With `model.scratch` the model and its tokenizer are made here, from the demonstrations' own text.
+Left out: packing, weights, and any mixture with plain text.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from trl.trainer.sft_config import SFTConfig as TrlSftConfig
+from trl.trainer.sft_trainer import SFTTrainer
+
+from trainer.algorithms.arguments import arguments_for, lora_for
+from trainer.algorithms.training import TrainingRun
+from trainer.configs import ModelConfig, SftConfig
+from trainer.events import EventLog, Warned
+from trainer.failures import DataFailure
+from trainer.models.loading import load_policy, load_tokenizer
+from trainer.models.scratch import CONTROL, MARKS, make_model, train_tokenizer
+from trainer.rendering.chat import Rendered, render_completion
+from trainer.rows import Demonstration, read_demonstrations
+from trainer.stopping import StopRequest
+
+IGNORED = -100
+"""The label of a token without loss."""
+
+
+def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    run = TrainingRun(config, folder, events, stop)
+    demonstrations = read_demonstrations(folder / config.data.train)
+    run.say(f"Preparing the model and {len(demonstrations)} demonstrations")
+    model, tokenizer = prepare_model(run, config.model, demonstrations)
+    train = tokenise(run, tokenizer, demonstrations, config.data.train)
+    run.check_enough(len(train), left_out="", shortest=0)
+    validation: list[Rendered] = []
+    if config.data.validation:
+        validation = tokenise(
+            run, tokenizer, read_demonstrations(folder / config.data.validation), config.data.validation
+        )
+    trainer = SFTTrainer(
+        model=model,
+        args=TrlSftConfig(**arguments_for(config, folder, rows=len(train), has_validation=bool(validation))),
+        train_dataset=sft_dataset(train),
+        eval_dataset=sft_dataset(validation) if validation else None,
+        processing_class=tokenizer,
+        peft_config=lora_for(config.lora, task="CAUSAL_LM"),
+        callbacks=[run.callback],
+    )
+    run.train(trainer)
+    run.publish(trainer, tokenizer)
+    counts = {
+        "train": len(train),
+        "validation": len(validation),
+        "tokens": sum(len(each.ids) for each in train),
+        "policy_tokens": sum(each.policy_tokens for each in train),
+    }
+    return {**run.figures(trainer), "rows": counts}
+
+
+def prepare_model(
+    run: TrainingRun, config: ModelConfig, demonstrations: list[Demonstration]
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if config.scratch is None:
+        tokenizer = load_tokenizer(config, run.folder)
+        return load_policy(config, run.folder, run.weights_dtype()), tokenizer
+    fresh = train_tokenizer(texts_of(demonstrations), config.scratch.vocabulary)
+    return make_model(config.scratch, fresh, run.config.seed), fresh
+
+
+def texts_of(demonstrations: list[Demonstration]) -> Iterator[str]:
+    """The demonstrations as the chat template writes them, without the tokens that have an id of their own."""
+    blank = train_tokenizer([], 300)
+    marks = re.compile("|".join(map(re.escape, CONTROL + MARKS)))
+    for row in demonstrations:
+        text = blank.apply_chat_template(row.prompt + row.completion, tools=[*row.tools] or None, tokenize=False)
+        yield from marks.split(str(text))
+
+
+def tokenise(
+    run: TrainingRun, tokenizer: PreTrainedTokenizerBase, rows: list[Demonstration], name: str
+) -> list[Rendered]:
+    """Rows that fit max_length. Raises DataFailure for one that the template refuses."""
+    rendered = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            rendered.append(render_completion(tokenizer, row.prompt, row.completion, row.tools))
+        except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
+            raise DataFailure(
+                f"Row {number} of {name} cannot be rendered through the chat template: {error}.",
+                advice="Correct the row, or export the version again.",
+            ) from error
+    limit = run.config.optimizer.max_length
+    fitting = [each for each in rendered if len(each.ids) <= limit]
+    if len(fitting) < len(rendered):
+        run.events.emit(
+            Warned(
+                f"{name}: left out {len(rendered) - len(fitting)} rows longer than {limit} tokens.",
+                advice="Raise optimizer.max_length to use them.",
+            )
+        )
+    return fitting
+
+
+def sft_dataset(rows: list[Rendered]) -> Dataset:
+    """Columns: input_ids, labels."""
+    return Dataset.from_dict(
+        {
+            "input_ids": [row.ids for row in rows],
+            "labels": [
+                [token if own else IGNORED for token, own in zip(row.ids, row.mask, strict=True)] for row in rows
+            ],
+        }
+    )

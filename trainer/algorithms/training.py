@@ -1,0 +1,141 @@
+"""What every training run does around TRL: resume, train, stop, publish, report."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from peft import PeftModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainerState
+
+from trainer.algorithms.callback import AnyTraining, RunCallback, StoppedWhileEvaluating, metric_name
+from trainer.checkpoints import made_by, newest_complete, step_of
+from trainer.configs import config_hash
+from trainer.events import EventLog, Log, Warned
+from trainer.failures import Cancelled, DataFailure
+from trainer.models.loading import compute_dtype
+from trainer.stopping import StopRequest
+
+
+class TrainingRun:
+    """One run: its configuration, its folder, and who listens."""
+
+    def __init__(self, config: AnyTraining, folder: Path, events: EventLog, stop: StopRequest) -> None:
+        self.config = config
+        self.folder = folder
+        self.events = events
+        self.stop = stop
+        self.callback = RunCallback(config, folder, events, stop)
+        self.dtype = compute_dtype(config.optimizer.precision)
+
+    def say(self, message: str) -> None:
+        """Tell what is going on; a good moment to stop, too, as there is nothing to save yet."""
+        self.events.emit(Log(message))
+        if self.stop.requested:
+            raise Cancelled
+
+    def weights_dtype(self) -> torch.dtype:
+        """Weights that are trained stay in float32; under LoRA the frozen ones may be small."""
+        return self.dtype if self.config.lora else torch.float32
+
+    def check_enough(self, usable: int, *, left_out: str, shortest: int) -> None:
+        """Raises DataFailure where the rows do not fill one optimizer step."""
+        optimizer = self.config.optimizer
+        needed = optimizer.batch_size * optimizer.gradient_accumulation
+        if usable >= needed:
+            return
+        advice = f"Freeze a version with more judgements, or lower optimizer.batch_size to {max(1, usable)} or less."
+        if shortest > optimizer.max_length:
+            advice = f"Every row is longer than optimizer.max_length = {optimizer.max_length}; the shortest has {shortest} tokens."
+        raise DataFailure(
+            f"{self.config.data.train} has {usable} usable rows{left_out}. Expected at least {needed} "
+            "(optimizer.batch_size × gradient_accumulation), enough for one step.",
+            advice=advice,
+        )
+
+    def train(self, trainer: Trainer) -> None:
+        """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
+        checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
+        if checkpoint is not None:
+            self._announce_resume(checkpoint)
+            trainer.args.eval_on_start = False
+        if checkpoint is not None and step_of(checkpoint) >= trainer.args.max_steps:
+            trainer._load_from_checkpoint(str(checkpoint))
+            trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+            return
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except StoppedWhileEvaluating:
+            trainer._save_checkpoint(cast("PreTrainedModel", trainer.model), trial=None)
+            self.callback.on_save(trainer.args, trainer.state, trainer.control)
+        if trainer.state.global_step < trainer.args.max_steps:
+            raise Cancelled(self.callback.last_checkpoint)
+
+    def _announce_resume(self, checkpoint: Path) -> None:
+        self.events.emit(Log(f"Resuming from {checkpoint.relative_to(self.folder)}"))
+        if made_by(checkpoint) != config_hash(self.config):
+            self.events.emit(
+                Warned(
+                    f"{checkpoint.name} was saved under another configuration than this one.",
+                    advice="Set resume to false to begin afresh, or put the old run.json back.",
+                )
+            )
+
+    def publish(self, trainer: Trainer, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Write `model/`, whole or not at all; with LoRA the merged weights, and the adapter alone in `adapter/`."""
+        if not trainer.is_world_process_zero():
+            return
+        self.events.emit(Log("Saving the model"))
+        model: Any = trainer.accelerator.unwrap_model(trainer.model)
+        if isinstance(model, PeftModel):
+            with WholeFolder(self.folder / "adapter") as adapter:
+                model.save_pretrained(str(adapter))
+                tokenizer.save_pretrained(adapter)
+            model = model.merge_and_unload()
+        with WholeFolder(self.folder / "model") as place:
+            model.to(self.dtype).save_pretrained(place)
+            tokenizer.save_pretrained(place)
+
+    def figures(self, trainer: Trainer) -> dict[str, Any]:
+        """What the report says of any training: steps, losses, and the validation before and after."""
+        evaluations = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
+        losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+        gpu_peak = torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
+        return {
+            "steps": trainer.state.global_step,
+            "loss": {"first": losses[0], "last": losses[-1]} if losses else {},
+            "validation": {
+                "before": as_metrics(evaluations[0]),
+                "after": as_metrics(evaluations[-1]),
+            }
+            if evaluations
+            else {},
+            "gpu_peak_memory_mb": round(gpu_peak, 1),
+        }
+
+
+def as_metrics(entry: dict[str, float]) -> dict[str, float]:
+    """One evaluation under the names that events use, without the `eval/`."""
+    named = {
+        metric_name(name).removeprefix("eval/"): value for name, value in entry.items() if name.startswith("eval_")
+    }
+    return {name: value for name, value in named.items() if not name.endswith(("runtime", "per_second", "num_tokens"))}
+
+
+class WholeFolder:
+    """A folder that appears under its name only when everything is in it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.unfinished = place.with_name(place.name + ".part")
+
+    def __enter__(self) -> Path:
+        shutil.rmtree(self.unfinished, ignore_errors=True)
+        self.unfinished.mkdir()
+        return self.unfinished
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            shutil.rmtree(self.place, ignore_errors=True)
+            os.rename(self.unfinished, self.place)

@@ -1,0 +1,1 @@
+"""Base models: made from scratch, or loaded from a folder or the hub."""

@@ -1,0 +1,104 @@
+"""Renders chats through the model's own template and marks the tokens that the policy generated.
+
+Every algorithm takes its tokens and its loss mask from here. A token counts as the policy's when it lies between the
+template's {% generation %} markers, up to and including the end-of-turn token: what the template writes after that
+(ChatML's newline) was never sampled.
+"""
+
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedTokenizerBase
+from trl.chat_template_utils import add_response_schema, get_training_chat_template
+
+from trainer.failures import ConfigFailure
+from trainer.records import Message, ToolSchema
+
+
+class Rendered(NamedTuple):
+    """A chat as the model sees it."""
+
+    ids: list[int]
+    mask: list[int]
+    """1 where the policy wrote the token, else 0; as long as `ids`."""
+
+    @property
+    def policy_tokens(self) -> int:
+        return sum(self.mask)
+
+
+def prepare_template(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Give the tokenizer a chat template that marks what the assistant generates and never rewrites earlier turns.
+
+    Known templates (Qwen, Llama, Gemma, GLM, …) are exchanged for TRL's training variant of the same format, and the matching
+    parser of tool calls is set. Raises ConfigFailure for a template that can do neither.
+    """
+    if not tokenizer.chat_template:
+        raise ConfigFailure(
+            "model: its tokenizer has no chat template.",
+            advice="Use an instruction-tuned model, or add a chat_template to its tokenizer.",
+        )
+    if getattr(tokenizer, "response_template", None) is None:
+        try:
+            add_response_schema(tokenizer)
+        except ValueError:
+            tokenizer.response_template = None  # tool calls cannot be read: training works, tools in rollouts do not
+    try:
+        tokenizer.chat_template = get_training_chat_template(tokenizer) or tokenizer.chat_template
+    except ValueError:
+        raise ConfigFailure(
+            "model: its chat template does not mark what the assistant generates, and its family is unknown.",
+            advice="Put {% generation %} and {% endgeneration %} around the assistant's text in the chat template.",
+        ) from None
+
+
+def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]) -> Rendered:
+    """The whole chat, with every assistant message marked. Raises ValueError for what the template refuses."""
+    encoded: Any = tokenizer.apply_chat_template(
+        messages, tools=[*tools] or None, return_dict=True, return_assistant_tokens_mask=True
+    )
+    return Rendered(encoded["input_ids"], until_end_of_turn(encoded, tokenizer))
+
+
+def render_completion(
+    tokenizer: PreTrainedTokenizerBase, prompt: list[Message], completion: list[Message], tools: list[ToolSchema]
+) -> Rendered:
+    """Prompt and completion, with only the completion's assistant messages marked.
+
+    Ends with the last policy token: a tool result after it is nobody's to learn, and a reward is read there.
+    """
+    whole = render(tokenizer, prompt + completion, tools)
+    turns = runs_of_ones(whole.mask)
+    assistants = [message["role"] == "assistant" for message in prompt + completion]
+    if len(turns) != sum(assistants):
+        raise ValueError(f"the template marks {len(turns)} assistant turns, expected {sum(assistants)}")
+    own = turns[sum(assistants[: len(prompt)]) :]
+    begin, end = own[0].start, own[-1].stop
+    mask = [0] * begin + whole.mask[begin:end]
+    return Rendered(whole.ids[:end], mask)
+
+
+def render_prompt(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]) -> list[int]:
+    """The chat up to where the policy's next turn begins."""
+    encoded: Any = tokenizer.apply_chat_template(
+        messages, tools=[*tools] or None, add_generation_prompt=True, return_dict=True
+    )
+    ids: list[int] = encoded["input_ids"]
+    return ids
+
+
+def until_end_of_turn(encoded: dict[str, list[int]], tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """The template's assistant mask without what follows the end-of-turn token in each turn."""
+    mask = list(encoded["assistant_masks"])
+    for turn in runs_of_ones(mask):
+        ends = [index for index in turn if encoded["input_ids"][index] == tokenizer.eos_token_id]
+        for index in range(ends[-1] + 1, turn.stop) if ends else ():
+            mask[index] = 0
+    return mask
+
+
+def runs_of_ones(mask: list[int]) -> list[range]:
+    """[0, 1, 1, 0, 1] -> [range(1, 3), range(4, 5)]"""
+    edges = [0, *mask, 0]
+    starts = [i for i in range(len(mask)) if edges[i + 1] and not edges[i]]
+    stops = [i + 1 for i in range(len(mask)) if edges[i + 1] and not edges[i + 2]]
+    return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]
