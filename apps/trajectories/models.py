@@ -51,6 +51,23 @@ class JobState(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
+class ImportBatchQuerySet(WorkspaceQuerySet["ImportBatch"]):
+    def held(self, attempt: int) -> Self:
+        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
+        return self.filter(attempt=attempt, state=JobState.RUNNING)
+
+    def active(self) -> Self:
+        return self.filter(state__in=[JobState.WAITING, JobState.RUNNING])
+
+    def orphaned(self) -> Self:
+        """Taken by a worker that stopped renewing its lease."""
+        return self.filter(state=JobState.RUNNING, leased_until__lt=now())
+
+    def overlooked(self) -> Self:
+        """Waiting for so long that the message to the workers may be lost."""
+        return self.filter(state=JobState.WAITING, leased_until__lt=now())
+
+
 class ImportBatch(WorkspaceModel):
     """One uploaded file on its way in. `position` moves in the same transaction as the rows, so a killed import resumes."""
 
@@ -68,23 +85,40 @@ class ImportBatch(WorkspaceModel):
     duplicate_count = models.IntegerField(default=0)
     rejected_count = models.IntegerField(default=0)
     error = models.TextField(blank=True)
-    leased_until = models.DateTimeField(null=True)
+    idempotency_key = models.CharField(
+        max_length=200, blank=True, help_text="The header of the API request that made it."
+    )
+    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
+    worker = models.CharField(max_length=200, blank=True, help_text="host/process of the one that has it.")
+    losses = models.PositiveSmallIntegerField(default=0, help_text="Workers that vanished since `position` last moved.")
+    leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    objects = WorkspaceQuerySet.as_manager()
+    objects = ImportBatchQuerySet.as_manager()
 
     class Meta:
-        constraints = [CheckConstraint(condition=Q(state__in=JobState.values), name="import_state_is_known")]
+        constraints = [
+            CheckConstraint(condition=Q(state__in=JobState.values), name="import_state_is_known"),
+            UniqueConstraint(
+                fields=["workspace", "idempotency_key"],
+                condition=~Q(idempotency_key=""),
+                name="one_import_per_idempotency_key",
+            ),
+        ]
         indexes = [
             Index(fields=["workspace", "-id"], name="import_newest"),
             Index(fields=["workspace", "sha256"], name="import_by_hash"),
             Index(
                 fields=["leased_until"],
-                condition=Q(state="running"),
+                condition=Q(state__in=["waiting", "running"]),
                 name="import_leases",
             ),
         ]
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in (JobState.WAITING, JobState.RUNNING)
 
 
 class RejectedRow(models.Model):

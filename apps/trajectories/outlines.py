@@ -45,7 +45,7 @@ _FAILED = re.compile(
 
 _THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
-_INVISIBLE = {0: "␀", **dict.fromkeys((*range(1, 32), 127), " ")}
+_CONTROL = re.compile(r"[\x01-\x1f\x7f]")
 _ONLY_TAGS = re.compile(r"\s*(?:</?[\w-]+>\s*)+|\s*<returncode>0</returncode>\s*")
 
 
@@ -112,10 +112,10 @@ def one_line(text: str, limit: int = LINE) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Text short enough for its column and storable as Postgres text."""
-    if len(text) > limit:
-        text = text[: limit - 1].rstrip() + "…"
-    return text if text.isascii() and text.isprintable() else visible(text.translate(_INVISIBLE))
+    """Text on one line, short enough for its column and storable as Postgres text."""
+    if not text.isprintable():
+        text = visible(_CONTROL.sub(" ", text[: limit + 1].replace("\x00", "␀")))
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def visible(text: str) -> str:
@@ -134,7 +134,7 @@ def _outline(
     calls = message.get("tool_calls")
     # Agents that write their commands as text: what their parser made of it travels in `info.action`.
     action = step.info.get("action") if step.info else None
-    acts = not calls and type(action) is str and not action.isspace() and action != ""
+    acts = type(action) is str and not calls and not action.isspace() and action != ""
     failure = step.error or failure_of(after, from_users=acts)
     if calls:
         kind, tool, headline = (
@@ -144,7 +144,7 @@ def _outline(
         )
     elif acts:
         kind = "tool"
-        tool, _, rest = one_line(action).partition(" ")
+        tool, _, rest = one_line(str(action)).partition(" ")
         headline = rest.strip()
     else:
         said = text_of(message.get("content"), first=LINE * 40)

@@ -74,8 +74,11 @@ class Source:
         return self.counter.count
 
 
-def open_source(file: IO[bytes], *, most_bytes: int) -> Source:
-    """Look into a file from its start. Raises UnreadableFile when it is not text in a layout of JSON."""
+def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = None) -> Source:
+    """Look into a file from its start. Raises UnreadableFile when it is not text in a layout of JSON.
+
+    `most_bytes` bounds what it may unpack to; `layout` says how the records lie where the caller knows better.
+    """
     counter = _Counting(file)
     stream = _unpacked(io.BufferedReader(counter, BLOCK), counter, most_bytes)
     # One read of the raw stream fills the buffer (see _Bounded), so this is all of the head.
@@ -84,7 +87,8 @@ def open_source(file: IO[bytes], *, most_bytes: int) -> Source:
         stream.read(len(_BOM))
         head = head[len(_BOM) :]
     _refuse(head)
-    return Source(stream=stream, layout=layout_of(head, is_whole=len(head) < HEAD - len(_BOM)), counter=counter)
+    found = layout_of(head, is_whole=len(head) < HEAD - len(_BOM))
+    return Source(stream=stream, layout=layout or found, counter=counter)
 
 
 def layout_of(head: bytes, *, is_whole: bool) -> Layout:

@@ -1,0 +1,141 @@
+"""manage.py import_trajectories: the import of the browser and the API, in this process."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Q
+from django.utils.text import slugify
+
+from apps.accounts.models import Workspace
+from apps.common.leases import lease
+from apps.trajectories.importing import run_import
+from apps.trajectories.models import ImportBatch, JobState
+from apps.trajectories.uploading import FileTooLarge, start_import, store, unfinished_import
+
+
+class Command(BaseCommand):
+    help = (
+        "Import files of trajectories (JSON Lines, JSON, .traj; also gzip). The format is recognised. Waits to the end, and prints a JSON "
+        "object a file: file, format, trajectories, steps, duplicates, rejected (and error, where the file was refused). "
+        "What is in already is counted as duplicates and not added again. A command that was killed goes on where it stopped "
+        "when it is run again. Needs no worker. Exits with 1 when nothing of some file could be read."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("files", nargs="+", metavar="FILE")
+        parser.add_argument(
+            "--workspace",
+            metavar="NAME",
+            help="Name or slug of the workspace; by default the oldest one. Made where there is no workspace at all.",
+        )
+        parser.add_argument("--json", action="store_true", help="Print nothing but the JSON objects: no progress.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        workspace = _workspace(options["workspace"])
+        results = [self._import(Path(name), workspace, quiet=options["json"]) for name in options["files"]]
+        if any("error" in result or _holds_nothing(result) for result in results):
+            sys.exit(1)
+
+    def _import(self, path: Path, workspace: Workspace, *, quiet: bool) -> dict[str, Any]:
+        try:
+            batch = self._batch(path, workspace)
+        except (OSError, FileTooLarge) as error:
+            reason = f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
+            result: dict[str, Any] = {"file": str(path), "format": "", **_counts(None), "error": reason}
+        else:
+            with _Progress(path.name, self.stderr if not quiet else None) as progress:
+                batch = _run(batch, progress)
+            result = {"file": str(path), "format": batch.format, **_counts(batch)}
+            if batch.state != JobState.DONE:
+                result["error"] = batch.error or f"The import was {batch.get_state_display().lower()}."
+        self.stdout.write(json.dumps(result, ensure_ascii=False))
+        return result
+
+    def _batch(self, path: Path, workspace: Workspace) -> ImportBatch:
+        """A new batch for the file, or the one that was importing it when it was killed."""
+        with path.open("rb") as file:
+            stored = store(file, filename=path.name)
+        unfinished = unfinished_import(workspace_id=workspace.pk, sha256=stored.sha256)
+        if unfinished:
+            unfinished.file.storage.delete(stored.name)
+            return unfinished
+        return start_import(workspace_id=workspace.pk, stored=stored, created_by=None, queue=False)
+
+
+def _workspace(name: str | None) -> Workspace:
+    workspaces = Workspace.objects.order_by("created_at", "pk")
+    wanted = workspaces.filter(Q(slug=name) | Q(name=name)) if name else workspaces
+    found = wanted.first()
+    if found is not None:
+        return found
+    if known := list(workspaces.values_list("slug", flat=True)[:20]):
+        raise CommandError(f"There is no workspace {name!r}. Known: {', '.join(known)}.")
+    name = name or "Workspace"
+    return Workspace.objects.create(name=name[:100], slug=slugify(name)[:100] or "workspace")
+
+
+def _run(batch: ImportBatch, progress: _Progress) -> ImportBatch:
+    """Import it here, or wait for the worker that has it and take over should that one vanish."""
+    while True:
+        done = run_import(batch.pk, watch=progress.show)
+        if done is not None:
+            return done
+        batch.refresh_from_db()
+        if not batch.is_active:
+            return batch
+        progress.show(batch)
+        time.sleep(min(1.0, lease().total_seconds() / 4))
+
+
+def _counts(batch: ImportBatch | None) -> dict[str, int]:
+    return {
+        "trajectories": batch.trajectory_count if batch else 0,
+        "steps": batch.step_count if batch else 0,
+        "duplicates": batch.duplicate_count if batch else 0,
+        "rejected": batch.rejected_count if batch else 0,
+    }
+
+
+def _holds_nothing(result: dict[str, Any]) -> bool:
+    return bool(result["rejected"]) and not result["trajectories"] and not result["duplicates"]
+
+
+class _Progress:
+    """One line on the terminal, rewritten as the import goes on; a line at the end elsewhere."""
+
+    def __init__(self, name: str, out: Any | None) -> None:
+        self._name = name
+        self._out = out
+        self._began = time.monotonic()
+        self._first_step: int | None = None
+        self._is_terminal = out is not None and out.isatty()
+        self._line = ""
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._out is not None and self._line:
+            self._out.write(self._line if not self._is_terminal else "")
+
+    def show(self, batch: ImportBatch) -> None:
+        if self._out is None:
+            return
+        if self._first_step is None:
+            self._first_step = batch.step_count
+        spent = time.monotonic() - self._began
+        rate = (batch.step_count - self._first_step) / spent if spent > 0.5 else 0
+        share = f"{100 * batch.bytes_read // batch.size} %" if batch.size else ""
+        bad = f", {batch.rejected_count:,} rejected" if batch.rejected_count else ""
+        again = f", {batch.duplicate_count:,} known already" if batch.duplicate_count else ""
+        pace = f", {rate:,.0f} steps/s" if rate else ""
+        self._line = f"{self._name}: {share:>5} · {batch.trajectory_count:,} trajectories, {batch.step_count:,} steps{again}{bad}{pace}"
+        if self._is_terminal:
+            self._out.write(f"\r\x1b[K{self._line}", ending="")

@@ -1,0 +1,71 @@
+"""Finds out what a file is: how its records lie, and which format they are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from django.conf import settings
+
+from apps.trajectories import formats, jsontext
+from apps.trajectories.chats import ROLES
+from apps.trajectories.formats import Format
+from apps.trajectories.reading import Source, open_source
+from apps.trajectories.records import Json
+from apps.trajectories.splitting import Layout, RawRow
+
+SAMPLES = 20
+"""Records that may be unreadable before the first one that shows the format."""
+
+SAMPLE_BYTES = 32 << 20
+
+
+class Recognised(NamedTuple):
+    """A file whose format is known, with all of its records ahead."""
+
+    source: Source
+    rows: Iterator[RawRow]
+    format: Format
+
+
+def recognise_file(file: IO[bytes]) -> Recognised:
+    """Look at the first records of a file. Raises UnreadableFile or UnknownFormat."""
+    source = open_source(file, most_bytes=settings.IMPORT_MAX_UNPACKED_BYTES)
+    rows = source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES)
+    head, samples = _sample(rows)
+    if source.layout is Layout.LIST and samples and _is_message(samples[0]):
+        # A list of messages is one chat, not a list of records.
+        file.seek(0)
+        source = open_source(file, most_bytes=settings.IMPORT_MAX_UNPACKED_BYTES, layout=Layout.VALUES)
+        rows = source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES)
+        head, samples = _sample(rows)
+    return Recognised(source, itertools.chain(head, rows), formats.recognise(samples))
+
+
+def _sample(rows: Iterator[RawRow]) -> tuple[list[RawRow], list[Json]]:
+    """The first records up to one that some format recognises, as written and parsed."""
+    head: list[RawRow] = []
+    samples: list[Json] = []
+    size = 0
+    for row in itertools.islice(rows, SAMPLES):
+        head.append(row)
+        size += len(row.body)
+        if not row.problem:
+            try:
+                samples.append(jsontext.loads(row.body))
+            except jsontext.UnreadableJSON:
+                continue
+            if any(format.recognises(samples[-1]) for format in formats.known()):
+                return head, samples[-1:]
+        if size > SAMPLE_BYTES:
+            break
+    return head, samples
+
+
+def _is_message(value: Json) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.get("role") in ROLES | {"function"}
+        and ("content" in value or "tool_calls" in value)
+    )

@@ -1,0 +1,126 @@
+"""Takes a file in: streams it to storage, hashing it on the way, and makes the batch that will be imported."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import PurePath, PureWindowsPath
+from typing import IO, Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import IntegrityError, transaction
+from django.utils.timezone import now
+
+from apps.accounts.models import User
+from apps.common.ids import new_id
+from apps.common.leases import REMIND_AFTER
+from apps.trajectories.models import ImportBatch, JobState
+from apps.trajectories.outlines import clip
+from workers.app import enqueue
+
+TASK = "imports.run"
+
+_SUFFIXES = re.compile(r"(?:\.[A-Za-z0-9]{1,8}){0,2}$")
+
+
+class FileTooLarge(ValueError):
+    """The upload passed the limit; nothing of it is kept."""
+
+    def __init__(self) -> None:
+        limit = settings.IMPORT_MAX_BYTES
+        super().__init__(
+            f"The file is larger than {limit / 1024**3:,.1f} GiB, the most that one import takes. Split it."
+        )
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that lies in storage, under a name of ours."""
+
+    name: str
+    filename: str
+    size: int
+    sha256: str
+
+
+def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
+    """Stream a file to storage, never holding more than a block of it. Raises FileTooLarge."""
+    filename = base_name(filename)
+    found = _SUFFIXES.search(filename)
+    moment = now()
+    name = default_storage.get_available_name(f"imports/{moment:%Y/%m}/{new_id()}{found[0] if found else ''}")
+    content = _Hashing(stream)
+    try:
+        name = default_storage.save(name, content)
+    except BaseException:
+        default_storage.delete(name)
+        raise
+    return StoredFile(name=name, filename=filename, size=content.taken, sha256=content.digest.hexdigest())
+
+
+def start_import(
+    *, workspace_id: UUID, stored: StoredFile, created_by: User | None, idempotency_key: str = "", queue: bool = True
+) -> ImportBatch:
+    """Make the batch for a stored file and tell the workers. A request repeated under its key answers the first one's batch."""
+    try:
+        with transaction.atomic():
+            batch = ImportBatch.objects.create(
+                workspace_id=workspace_id,
+                filename=stored.filename,
+                file=stored.name,
+                size=stored.size,
+                sha256=stored.sha256,
+                created_by=created_by,
+                idempotency_key=idempotency_key[:200],
+                leased_until=now() + REMIND_AFTER,
+            )
+            if queue:
+                enqueue(TASK, str(batch.pk))
+    except IntegrityError:
+        default_storage.delete(stored.name)
+        return ImportBatch.objects.get(workspace_id=workspace_id, idempotency_key=idempotency_key[:200])
+    return batch
+
+
+def unfinished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
+    """The batch that is importing this very file at the moment, or is about to."""
+    return ImportBatch.objects.active().filter(workspace_id=workspace_id, sha256=sha256).order_by("-pk").first()
+
+
+def base_name(filename: str) -> str:
+    """The last part of a path as any system spells it: what the file is called, never where it goes."""
+    name = PureWindowsPath(PurePath(filename.replace("\x00", "")).name).name
+    return clip(name.strip(), 300) or "unnamed"
+
+
+def discard(batch: ImportBatch) -> None:
+    """Delete the stored file of a batch that is over and left nothing behind to look up in it."""
+    if batch.state == JobState.DONE and not batch.rejected_count and batch.file.name:
+        default_storage.delete(batch.file.name)
+
+
+class _Hashing(File):  # type: ignore[type-arg]  # generic in the stubs only
+    """A file that is counted, limited and hashed while storage reads it."""
+
+    def __init__(self, stream: IO[bytes] | File[Any]) -> None:
+        super().__init__(stream)
+        self._stream = stream
+        self.digest = hashlib.sha256()
+        self.taken = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        block: bytes = self._stream.read(size)
+        self.taken += len(block)
+        if self.taken > settings.IMPORT_MAX_BYTES:
+            raise FileTooLarge
+        self.digest.update(block)
+        return block
+
+    def chunks(self, chunk_size: int | None = None) -> Any:
+        """Blocks of the file from where it stands: a request's body cannot be rewound, as Django's File tries."""
+        while block := self.read(chunk_size or 1 << 20):
+            yield block
