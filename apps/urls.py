@@ -21,6 +21,7 @@ api: list[URLPattern | URLResolver] = []
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
+    path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
     path("api/v1/", include((api, "v1"))),
     path(

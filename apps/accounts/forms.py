@@ -90,16 +90,16 @@ class PasswordForm(NewPasswordForm):
 
 
 class TokenForm(forms.Form):
-    LIFETIMES = {"30": "30 days", "90": "90 days", "365": "A year", "": "Never"}
+    LIFETIMES = {"30": "30 days", "90": "90 days", "365": "A year", "never": "Never"}
 
     name = forms.CharField(
         max_length=100, help_text="What will use it, so that you know later which one to revoke: “nightly export”."
     )
-    lifetime = forms.ChoiceField(label="Ends after", choices=list(LIFETIMES.items()), initial="90", required=False)
+    lifetime = forms.ChoiceField(label="Ends after", choices=list(LIFETIMES.items()), initial="90")
 
     def clean_lifetime(self) -> timedelta | None:
         days: str = self.cleaned_data["lifetime"]
-        return timedelta(days=int(days)) if days else None
+        return None if days == "never" else timedelta(days=int(days))
 
 
 class PreferencesForm(forms.Form):

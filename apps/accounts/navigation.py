@@ -45,7 +45,7 @@ def links_for(member: Membership | None, match: ResolverMatch | None) -> list[Li
     if member is None:
         return []
     visible = (place for place in PLACES if member.role >= place.visible_from)
-    return [Link(place, url, _holds(place, match)) for place in visible if (url := _url(place))]
+    return [Link(place, url, _holds(place, match)) for place in visible if (url := address(place.view))]
 
 
 def _holds(place: Place, match: ResolverMatch | None) -> bool:
@@ -54,8 +54,9 @@ def _holds(place: Place, match: ResolverMatch | None) -> bool:
     return place.app in match.app_names if place.app else match.view_name == place.view
 
 
-def _url(place: Place) -> str:
+def address(view: str, *args: object) -> str:
+    """Where a page is; empty where an installation leaves its app's pages out."""
     try:
-        return reverse(place.view)
-    except NoReverseMatch:  # an installation may leave an app's pages out
+        return reverse(view, args=args)
+    except NoReverseMatch:
         return ""

@@ -1,5 +1,6 @@
 """Identifiers: UUID version 7, so that new rows land at the end of an index and sort by age."""
 
+from datetime import datetime
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -8,3 +9,9 @@ from uuid_utils.compat import uuid7
 def new_id() -> UUID:
     """A fresh time-ordered identifier (RFC 9562, version 7)."""
     return uuid7()
+
+
+def first_id_at(moment: datetime) -> UUID:
+    """The smallest identifier of that millisecond: `id__gte=first_id_at(t)` finds what was made since `t` by the primary key."""
+    milliseconds = int(moment.timestamp() * 1000)
+    return UUID(int=milliseconds << 80 | 0x7 << 76 | 0b10 << 62)

@@ -1,9 +1,9 @@
 // <time datetime="…" data-relative>: "3 min ago", kept true while the page is open; the exact time is its title.
 import { attach } from "./attach.js";
 
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const dayAndYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+// The words are the server's (apps/common/quantities.py), so that nothing shifts when they are replaced.
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const shown = new Set();
 
 /** Short words for a time, as people say it: "now", "5 min ago", "in 2 h", "yesterday", "3 Mar", "3 Mar 2024". */
@@ -14,7 +14,8 @@ export function relative(then, now = new Date()) {
   if (size < 45 * 60) return around(seconds, Math.max(1, Math.round(size / 60)), "min");
   if (size < 22 * 3600) return around(seconds, Math.max(1, Math.round(size / 3600)), "h");
   if (size < 6.5 * 86400) return around(seconds, Math.max(1, Math.round(size / 86400)), "d");
-  return (then.getFullYear() === now.getFullYear() ? day : dayAndYear).format(then);
+  const day = `${then.getDate()} ${MONTHS[then.getMonth()]}`;
+  return then.getFullYear() === now.getFullYear() ? day : `${day} ${then.getFullYear()}`;
 }
 
 function around(seconds, amount, unit) {

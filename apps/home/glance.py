@@ -1,0 +1,130 @@
+"""The loop at a glance: what there is at each station, what moved in the last day, what is on its way."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import F, QuerySet, Sum
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.annotation.models import Desk, Preference, Queue
+from apps.arena.models import Experiment
+from apps.common.counting import About, about
+from apps.common.ids import first_id_at
+from apps.common.quantities import count
+from apps.datasets.models import Version
+from apps.policies.models import Policy, Promotion
+from apps.training.models import Run
+from apps.trajectories.models import ImportBatch, JobState, RolloutBatch, Trajectory
+
+RECENT = timedelta(hours=24)
+NAMED = 2
+"""How many champions a station names before it only counts them."""
+
+
+@dataclass(frozen=True)
+class Station:
+    """A place of the loop."""
+
+    name: str
+    app: str
+    """Whose pages show it: the navigation knows their address."""
+    there: About
+    fresh: About
+    """Of those, made in the last 24 hours."""
+    now: str
+    """What is on its way, or what matters most of what is there; may be empty."""
+    moving: bool = False
+
+
+def stations(member: Membership) -> list[Station]:
+    """The six stations in the order of the loop."""
+    return [
+        _trajectories(member),
+        _judgements(member),
+        _versions(member),
+        _runs(member),
+        _policies(member),
+        _experiments(member),
+    ]
+
+
+def _station(name: str, app: str, rows: QuerySet[Any], now_: str, *, moving: bool = False) -> Station:
+    fresh = rows.filter(pk__gte=first_id_at(now() - RECENT))
+    return Station(name, app, about(rows), about(fresh), now_, moving)
+
+
+def _trajectories(member: Membership) -> Station:
+    importing = (
+        ImportBatch.objects.visible_to(member).filter(state__in=[JobState.WAITING, JobState.RUNNING])[:100].count()
+    )
+    rolling = RolloutBatch.objects.visible_to(member).filter(state__in=[JobState.WAITING, JobState.RUNNING])
+    done = rolling.aggregate(finished=Sum("finished"), total=Sum("total"))
+    words = []
+    if importing:
+        words.append(_many(importing, "file coming in", "files coming in"))
+    if done["total"]:
+        words.append(f"{count(done['finished'])} of {count(done['total'])} rollouts done")
+    rows = Trajectory.objects.visible_to(member)
+    return _station("Trajectories", "trajectories", rows, ", ".join(words), moving=bool(words))
+
+
+def _judgements(member: Membership) -> Station:
+    queues = Queue.objects.visible_to(member).open()
+    asked = queues.aggregate(places=Sum(F("item_count") * F("overlap")))["places"] or 0
+    given = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
+    words = f"{count(given)} of {count(asked)} in open queues" if asked else ""
+    return _station("Judgements", "annotation", Preference.objects.visible_to(member).standing(), words)
+
+
+def _versions(member: Membership) -> Station:
+    versions = Version.objects.visible_to(member)
+    latest = versions.select_related("dataset").order_by("-pk").first()
+    words, moving = "", False
+    if latest is not None:
+        words, moving = f"{latest}: {latest.get_state_display().lower()}", latest.state == Version.State.FREEZING
+    return _station("Versions", "datasets", versions.frozen(), words, moving=moving)
+
+
+def _runs(member: Membership) -> Station:
+    runs = Run.objects.visible_to(member)
+    active = list(runs.active().order_by("-pk")[:100])
+    words = ""
+    if len(active) == 1:
+        [run] = active
+        words = f"{run}: {_progress(run)}"
+    elif active:
+        words = f"{len(active)} in progress"
+    return _station("Runs", "training", runs, words, moving=bool(active))
+
+
+def _progress(run: Run) -> str:
+    if run.state == Run.State.RUNNING and run.total_steps:
+        return f"step {count(run.step)} of {count(run.total_steps)}"
+    return str(run.get_state_display()).lower()
+
+
+def _policies(member: Membership) -> Station:
+    champions = list(Promotion.objects.visible_to(member).current().select_related("policy")[: NAMED + 1])
+    words = ", ".join(f"{promotion.policy} leads {promotion.environment}" for promotion in champions[:NAMED])
+    if len(champions) > NAMED:
+        words += " and more"
+    return _station("Policies", "policies", Policy.objects.visible_to(member).filter(archived_at=None), words)
+
+
+def _experiments(member: Membership) -> Station:
+    experiments = Experiment.objects.visible_to(member)
+    on = list(
+        experiments.filter(state__in=[Experiment.State.ROLLING_OUT, Experiment.State.LABELLING]).order_by("-pk")[:100]
+    )
+    words = ""
+    if len(on) == 1:
+        words = f"{on[0]}: {on[0].get_state_display().lower()}"
+    elif on:
+        words = f"{len(on)} in progress"
+    return _station("Experiments", "arena", experiments, words, moving=bool(on))
+
+
+def _many(number: int, one: str, many: str) -> str:
+    return f"1 {one}" if number == 1 else f"{count(number)} {many}"

@@ -1,0 +1,85 @@
+"""What moved lately, anywhere in the loop, newest first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import cast
+
+from apps.accounts.models import Membership
+from apps.accounts.navigation import address
+from apps.annotation.models import Queue
+from apps.arena.models import Experiment
+from apps.common.quantities import count
+from apps.datasets.models import Version
+from apps.policies.models import Promotion
+from apps.training.models import Run
+from apps.trajectories.models import ImportBatch, JobState
+
+EACH = 5
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Move:
+    """Something that came to an end, in a sentence."""
+
+    at: datetime
+    icon: str
+    words: str
+    url: str
+
+
+def moves(member: Membership) -> list[Move]:
+    """The latest of all kinds, merged by time. Each kind is filtered by its time: the casts below only say so to mypy."""
+    found = chain(
+        _imports(member), _queues(member), _versions(member), _runs(member), _promotions(member), _experiments(member)
+    )
+    return sorted(found, key=lambda move: move.at, reverse=True)[:SHOWN]
+
+
+def _imports(member: Membership) -> Iterator[Move]:
+    done = ImportBatch.objects.visible_to(member).filter(state=JobState.DONE, finished_at__isnull=False)
+    for batch in done.order_by("-pk")[:EACH]:
+        words = f"{batch.filename} brought {count(batch.trajectory_count)} trajectories"
+        yield Move(cast("datetime", batch.finished_at), "import", words, address("trajectories:import", batch.pk))
+
+
+def _queues(member: Membership) -> Iterator[Move]:
+    for queue in Queue.objects.visible_to(member).open().order_by("-pk")[:EACH]:
+        words = f"Queue “{queue}” opened with {count(queue.item_count)} items"
+        yield Move(queue.created_at, "queue", words, address("annotation:queue", queue.pk))
+
+
+def _versions(member: Membership) -> Iterator[Move]:
+    for version in Version.objects.visible_to(member).frozen().select_related("dataset").order_by("-pk")[:EACH]:
+        words = f"{version} frozen with {count(sum(version.row_counts.values()))} rows"
+        yield Move(
+            cast(datetime, version.frozen_at),
+            "freeze",
+            words,
+            address("datasets:version", version.dataset_id, version.number),
+        )
+
+
+def _runs(member: Membership) -> Iterator[Move]:
+    ended = Run.objects.visible_to(member).filter(finished_at__isnull=False)
+    for run in ended.order_by("-pk")[:EACH]:
+        words = f"Run “{run}” {run.get_state_display().lower()}"
+        yield Move(cast("datetime", run.finished_at), "run", words, address("training:run", run.pk))
+
+
+def _promotions(member: Membership) -> Iterator[Move]:
+    for promotion in Promotion.objects.visible_to(member).select_related("policy").order_by("-pk")[:EACH]:
+        verb = "is champion again" if promotion.is_rollback else "became champion"
+        words = f"{promotion.policy} {verb} of {promotion.environment}"
+        yield Move(promotion.created_at, "crown", words, address("policies:policy", promotion.policy_id))
+
+
+def _experiments(member: Membership) -> Iterator[Move]:
+    ended = Experiment.objects.visible_to(member).filter(stopped_at__isnull=False)
+    for experiment in ended.order_by("-pk")[:EACH]:
+        words = f"Experiment “{experiment}” ended"
+        yield Move(
+            cast("datetime", experiment.stopped_at), "experiment", words, address("arena:experiment", experiment.pk)
+        )

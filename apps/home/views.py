@@ -1,0 +1,34 @@
+"""The home pages: one for those who label, one for those who run the loop."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from apps.accounts.membership import current_membership
+from apps.accounts.navigation import links_for
+from apps.common.http import HtmxRequest
+from apps.home.deciding import decision_for
+from apps.home.glance import stations
+from apps.home.moving import moves
+from apps.home.waiting import waiting_for
+
+
+@require_safe
+def home(request: HtmxRequest) -> HttpResponse:
+    if current_membership(request.user, request.session) is None:
+        return render(request, "home/no_workspace.html")
+    waiting = waiting_for(request.member)
+    if not request.member.is_researcher:
+        return render(
+            request,
+            "home/annotator.html",
+            {"waiting": waiting, "next": next((row for row in waiting if row.left_for_me), None)},
+        )
+    urls = {link.place.app: link.url for link in links_for(request.member, None)}
+    context = {
+        "stations": [(station, urls.get(station.app, "")) for station in stations(request.member)],
+        "decision": decision_for(request.member),
+        "moves": moves(request.member),
+        "waiting": [row for row in waiting if row.left_for_me],
+    }
+    return render(request, "home/researcher.html", context)

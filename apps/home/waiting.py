@@ -1,0 +1,60 @@
+"""What waits for somebody who labels, and how far they are. Read from counters; nothing is counted anew."""
+
+from dataclasses import dataclass
+
+from django.db.models import Sum
+
+from apps.accounts.models import Membership
+from apps.accounts.navigation import address
+from apps.annotation.models import Desk, Queue
+from apps.common.quantities import duration
+
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An open queue, as one annotator sees it."""
+
+    queue: Queue
+    judged_by_me: int
+    judged_by_all: int
+    seconds_each: float | None
+    """What this person needs for one judgement here, so far; None before their first."""
+
+    @property
+    def url(self) -> str:
+        """Where one judges."""
+        return address("annotation:desk", self.queue.pk)
+
+    @property
+    def left(self) -> int:
+        """Judgements that the queue still asks for, of anybody."""
+        return max(0, self.queue.places - self.judged_by_all)
+
+    @property
+    def left_for_me(self) -> int:
+        """The most that I can still judge: one an item, and no more than are left."""
+        return max(0, min(self.left, self.queue.item_count - self.judged_by_me))
+
+    @property
+    def time_left(self) -> str:
+        """How long that takes at this person's pace; empty while the pace is unknown."""
+        return duration(self.left_for_me * self.seconds_each) if self.seconds_each and self.left_for_me else ""
+
+
+def waiting_for(member: Membership) -> list[Waiting]:
+    """Open queues, newest first; those with something left for this person come before those without."""
+    queues = list(Queue.objects.visible_to(member).open().order_by("-pk")[:SHOWN])
+    desks = Desk.objects.filter(queue__in=queues)
+    totals = dict(desks.order_by().values_list("queue").annotate(Sum("judged")))
+    mine = {desk.queue_id: desk for desk in desks.filter(annotator__user=member.user_id)}
+    rows = [_row(queue, mine.get(queue.pk), totals.get(queue.pk, 0)) for queue in queues]
+    return sorted(rows, key=lambda row: row.left_for_me == 0)
+
+
+def _row(queue: Queue, desk: Desk | None, judged_by_all: int) -> Waiting:
+    if desk is None or not desk.judged:
+        return Waiting(queue=queue, judged_by_me=0, judged_by_all=judged_by_all, seconds_each=None)
+    seconds_each = desk.seconds / desk.judged
+    return Waiting(queue=queue, judged_by_me=desk.judged, judged_by_all=judged_by_all, seconds_each=seconds_each)
