@@ -13,11 +13,12 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
 from apps.accounts.middleware import MemberOnSocket
+from apps.common.uploads import LimitUploads
 from apps.routing import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": pages,
+        "http": LimitUploads(pages),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns)))),
     }
 )

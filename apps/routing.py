@@ -1,5 +1,9 @@
 """Websocket addresses: `/ws/<noun>/<id>/`, one consumer an app."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-websocket_urlpatterns: list[URLPattern | URLResolver] = []
+from apps.trajectories.watching import ImportConsumer
+
+websocket_urlpatterns: list[URLPattern | URLResolver] = [
+    path("ws/imports/<uuid:batch_id>/", ImportConsumer.as_asgi()),
+]

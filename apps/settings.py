@@ -190,6 +190,8 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 IMPORT_MAX_BYTES = int(os.environ.get("IMPORT_MAX_BYTES", str(4 * 1024**3)))
 IMPORT_MAX_UNPACKED_BYTES = 25 * IMPORT_MAX_BYTES
 IMPORT_MAX_RECORD_BYTES = int(os.environ.get("IMPORT_MAX_RECORD_BYTES", str(128 * 1024**2)))
+IMPORT_MAX_UNPACKED_BYTES = 25 * IMPORT_MAX_BYTES
+IMPORT_MAX_RECORD_BYTES = int(os.environ.get("IMPORT_MAX_RECORD_BYTES", str(128 * 1024**2)))
 
 # Files -------------------------------------------------------------------------------------------------------------------
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
@@ -243,6 +245,7 @@ REST_FRAMEWORK = {
     "DEFAULT_VERSIONING_CLASS": "rest_framework.versioning.NamespaceVersioning",
     "PAGE_SIZE": 100,
     "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,  # ?format= names the format of exports, not a renderer
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Retrace",

@@ -7,6 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from apps.trajectories import urls as trajectories
+
 
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -17,12 +19,13 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 handler404 = "apps.accounts.views.errors.not_found"
-api: list[URLPattern | URLResolver] = []
+api: list[URLPattern | URLResolver] = [*trajectories.api]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
+    path("", include("apps.trajectories.urls")),
     path("api/v1/", include((api, "v1"))),
     path(
         "api/schema/",

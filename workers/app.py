@@ -43,6 +43,7 @@ app.conf.update(
     },
     imports=[f"workers.tasks.{module.name}" for module in iter_modules([str(Path(__file__).with_name("tasks"))])],
     beat_schedule={
+        "resume-imports": {"task": "imports.recover", "schedule": 15.0},
         "resume-freezing": {"task": "freezing.resume", "schedule": 30.0},
         "expire-leases": {"task": "leases.expire", "schedule": 15.0},
     },

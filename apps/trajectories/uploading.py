@@ -91,6 +91,15 @@ def unfinished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
     return ImportBatch.objects.active().filter(workspace_id=workspace_id, sha256=sha256).order_by("-pk").first()
 
 
+def finished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
+    """The batch that brought this very file in, if something of it is still there."""
+    done = ImportBatch.objects.filter(workspace_id=workspace_id, sha256=sha256, state=JobState.DONE)
+    batch = done.order_by("-pk").first()
+    if batch is None or (batch.trajectory_count and not batch.trajectories.exists()):
+        return None
+    return batch
+
+
 def base_name(filename: str) -> str:
     """The last part of a path as any system spells it: what the file is called, never where it goes."""
     name = PureWindowsPath(PurePath(filename.replace("\x00", "")).name).name

@@ -55,6 +55,11 @@ def named(name: str) -> Format:
     return {format.name: format for format in known()}[name]
 
 
+def titled(name: str) -> str:
+    """What people call the format of that name; the name itself where the format is gone."""
+    return next((format.title for format in known() if format.name == name), name)
+
+
 def recognise(rows: list[Row]) -> Format:
     """The format of a file, from its first readable records. Raises UnknownFormat."""
     for row in rows:

@@ -1,0 +1,33 @@
+"""Pages for some roles only. What a member may see of a thing is its queryset's business (`visible_to`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Concatenate, ParamSpec, TypeVar
+
+from django.http import Http404
+from django.http.response import HttpResponseBase
+
+from apps.accounts.models import Role
+from apps.common.http import HtmxRequest
+
+P = ParamSpec("P")
+R = TypeVar("R", bound=HttpResponseBase)
+
+
+def at_least(
+    role: Role,
+) -> Callable[[Callable[Concatenate[HtmxRequest, P], R]], Callable[Concatenate[HtmxRequest, P], R]]:
+    """Anybody below `role` gets the 404 of a page that is not there."""
+
+    def guard(view: Callable[Concatenate[HtmxRequest, P], R]) -> Callable[Concatenate[HtmxRequest, P], R]:
+        def guarded(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            if request.member.role < role:
+                raise Http404
+            return view(request, *args, **kwargs)
+
+        update_wrapper(guarded, view)
+        return guarded
+
+    return guard

@@ -1,0 +1,37 @@
+"""The upload form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+
+class FilesInput(forms.ClearableFileInput):
+    """A file control that takes several files."""
+
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """One or more uploaded files, as a list."""
+
+    widget = FilesInput
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        given = data if isinstance(data, list | tuple) else [data]
+        files: list[UploadedFile[Any]] = [super(FilesField, self).clean(file, initial) for file in given if file]
+        if not files:
+            raise forms.ValidationError("Choose a file.", code="required")
+        return files
+
+
+class ImportForm(forms.Form):
+    """Files of trajectories."""
+
+    uploads = FilesField(
+        label="Files",
+        allow_empty_file=True,  # an empty file is refused by the import, in the same words as everywhere
+        help_text="JSON Lines, JSON or .traj, also gzipped. The format is recognised by itself.",
+    )

@@ -1,0 +1,56 @@
+"""Writes the rejected rows of an import: where each is, why it was refused, what was expected, and how it begins."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import orjson
+
+from apps.trajectories.models import ImportBatch
+
+COLUMNS = ("line", "reason", "expected", "excerpt")
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would run."""
+
+
+class Form(NamedTuple):
+    """A way to write them down."""
+
+    content_type: str
+    parts: Callable[[ImportBatch], Iterator[str | bytes]]
+
+
+def _rows(batch: ImportBatch) -> Iterator[tuple[int, str, str, str]]:
+    rows = batch.rejected_rows.order_by("position").values_list(*COLUMNS)
+    yield from rows.iterator(chunk_size=1000)
+
+
+def _csv(batch: ImportBatch) -> Iterator[str | bytes]:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    for row in _rows(batch):
+        writer.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in row])
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
+    yield out.getvalue()
+
+
+def _inert(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula: these are a stranger's data."""
+    return f"'{cell}" if cell.startswith(FORMULAS) else cell
+
+
+def _jsonl(batch: ImportBatch) -> Iterator[str | bytes]:
+    for row in _rows(batch):
+        yield orjson.dumps(dict(zip(COLUMNS, row, strict=True))) + b"\n"
+
+
+FORMS = {
+    "csv": Form("text/csv; charset=utf-8", _csv),
+    "jsonl": Form("application/x-ndjson", _jsonl),
+}

@@ -1,0 +1,67 @@
+"""Shows an import to those who look at its page, while it runs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from apps.accounts.models import Membership
+from apps.common import live
+from apps.trajectories import formats
+from apps.trajectories.models import ImportBatch
+
+SHOWN_REJECTED = 20
+"""Rejected rows on the page; the downloads have all of them."""
+
+logger = logging.getLogger(__name__)
+
+
+def group_of(batch: ImportBatch) -> str:
+    """The group of those who watch this import."""
+    return f"import.{batch.pk}"
+
+
+def progress_of(batch: ImportBatch) -> Mapping[str, Any]:
+    """What the partial of an import's progress shows."""
+    percent = 100 * batch.bytes_read // batch.size if batch.size else 0
+    took = batch.finished_at - batch.started_at if batch.finished_at and batch.started_at else None
+    return {
+        "batch": batch,
+        "percent": percent,
+        "share": f"{percent} %",
+        "format": formats.titled(batch.format),
+        "seconds": took.total_seconds() if took else None,
+        "next_record": batch.position + 1,
+        "rejected": batch.rejected_rows.order_by("position")[:SHOWN_REJECTED] if batch.rejected_count else [],
+    }
+
+
+class LiveImport:
+    """Sends the progress partial after chunks, at most twice a second, and always at the end."""
+
+    EVERY = 0.5
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, batch: ImportBatch) -> None:
+        if batch.is_active and time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self.EVERY
+        html = render_to_string("trajectories/_import_progress.html", progress_of(batch))
+        try:
+            live.send(group_of(batch), html)
+        except Exception:  # the page polls; an import does not stop because nobody can be told of it
+            logger.warning("The progress of import %s could not be sent.", batch.pk, exc_info=True)
+
+
+class ImportConsumer(live.LiveConsumer):
+    """/ws/imports/<id>/"""
+
+    def find_group(self, member: Membership) -> str | None:
+        batch = ImportBatch.objects.visible_to(member).filter(pk=self.scope["url_route"]["kwargs"]["batch_id"]).first()
+        return group_of(batch) if batch else None

@@ -1,0 +1,18 @@
+"""Imports in the background."""
+
+from apps.trajectories.claiming import recover
+from apps.trajectories.importing import run_import
+from apps.trajectories.watching import LiveImport
+from workers.app import app
+
+
+@app.task(name="imports.run")
+def run(batch_id: str) -> None:
+    """Import one batch; nothing where it is over or in good hands, so it can be told twice."""
+    run_import(batch_id, watch=LiveImport())
+
+
+@app.task(name="imports.recover")
+def recover_imports() -> None:
+    """Go on with imports whose worker vanished."""
+    recover()
