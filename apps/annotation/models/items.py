@@ -140,6 +140,7 @@ class Assignment(WorkspaceModel):
         ]
         indexes = [
             Index(fields=["queue", "annotator"], condition=Q(state="open"), name="assignment_in_hand"),
+            Index(fields=["queue", "annotator"], condition=Q(state="expired"), name="assignment_expired"),
             Index(fields=["queue", "annotator", "-closed_at"], name="assignment_latest"),
             Index(
                 fields=["leased_until"],

@@ -1,0 +1,213 @@
+"""Which runs of a task are compared with which. Pure: the preview and the filling of a queue count alike.
+
+Runs that agree in every trait that the pairing looks at form a group. Pairs are then numbered group by group, so that
+they can be counted, and k of them drawn, without writing them all down.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from math import isqrt
+from random import Random
+from typing import Any, NamedTuple, Self
+from uuid import UUID
+
+
+class Traits(NamedTuple):
+    """What a pairing may look at in a run."""
+
+    policy: UUID | None
+    success: bool | None
+    reward: float | None
+
+
+class Run(NamedTuple):
+    id: UUID
+    traits: Traits
+
+
+class Pair(NamedTuple):
+    """Two runs of one task, in no order that means anything."""
+
+    task: UUID
+    a: UUID
+    b: UUID
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairing:
+    """How pairs are drawn from the runs of each task."""
+
+    per_task: int | None = None
+    """At most so many pairs of a task, drawn by chance; None takes all."""
+    different_outcomes: bool = False
+    """Only pairs of which one run did better: success differs or, where that is not recorded, reward does."""
+    different_policies: bool = False
+    """Only pairs of two known policies."""
+    seed: int = 0
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        return cls(**stored)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """The columns of a trajectory that this pairing looks at."""
+        policy = ("policy_id",) if self.different_policies else ()
+        return policy + (("success", "reward") if self.different_outcomes else ())
+
+    def allows(self, x: Traits, y: Traits) -> bool:
+        if self.different_policies and (x.policy is None or y.policy is None or x.policy == y.policy):
+            return False
+        return not self.different_outcomes or _ended_differently(x, y)
+
+    def __str__(self) -> str:
+        count = {None: "all pairs of a task", 1: "one pair a task"}.get(self.per_task, f"{self.per_task} pairs a task")
+        rules = [
+            words
+            for words, holds in (
+                ("different outcomes", self.different_outcomes),
+                ("different policies", self.different_policies),
+            )
+            if holds
+        ]
+        return ", ".join([count, *rules])
+
+
+def _ended_differently(x: Traits, y: Traits) -> bool:
+    if x.success is not None and y.success is not None:
+        return x.success != y.success
+    return x.reward is not None and y.reward is not None and x.reward != y.reward
+
+
+# Drawing -------------------------------------------------------------------------------------------------------------
+
+
+def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
+    """The pairs of one task: the same ones whenever the runs are the same."""
+    groups = _groups(pairing, runs)
+    blocks = list(_blocks(pairing, {traits: len(members) for traits, members in groups.items()}))
+    total = sum(block.size for block in blocks)
+    chosen: Iterable[int] = range(total)
+    if pairing.per_task is not None and pairing.per_task < total:
+        # sample() takes a range without listing it.
+        chosen = sorted(Random(f"{pairing.seed} {task}").sample(range(total), pairing.per_task))
+    start = 0
+    current = iter(blocks)
+    block = next(current, None)
+    for number in chosen:
+        while block is not None and number - start >= block.size:
+            start += block.size
+            block = next(current, None)
+        assert block is not None, "numbers are below the total of all blocks"
+        first, second = block.pair_at(number - start)
+        yield Pair(task, groups[block.x][first].id, groups[block.y][second].id)
+
+
+class _Block(NamedTuple):
+    """All pairs between two groups, or within one."""
+
+    x: Traits
+    y: Traits
+    sizes: tuple[int, int]
+
+    @property
+    def size(self) -> int:
+        n, m = self.sizes
+        return n * (n - 1) // 2 if self.x == self.y else n * m
+
+    def pair_at(self, number: int) -> tuple[int, int]:
+        if self.x != self.y:
+            return divmod(number, self.sizes[1])
+        second = (
+            1 + isqrt(1 + 8 * number)
+        ) // 2  # the pairs (i, j), i < j, in the order of j: j(j−1)/2 come before j's
+        return number - second * (second - 1) // 2, second
+
+
+def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, list[Run]]:
+    groups: dict[Traits, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[_seen(pairing, run.traits)].append(run)
+    return groups
+
+
+def _seen(pairing: Pairing, traits: Traits) -> Traits:
+    """The traits that matter to this pairing; the others are left blank, so that they split no group."""
+    return Traits(
+        policy=traits.policy if pairing.different_policies else None,
+        success=traits.success if pairing.different_outcomes else None,
+        reward=traits.reward if pairing.different_outcomes else None,
+    )
+
+
+def _blocks(pairing: Pairing, sizes: dict[Traits, int]) -> Iterator[_Block]:
+    found: Sequence[Traits] = list(sizes)
+    for i, x in enumerate(found):
+        for y in found[i:]:
+            if pairing.allows(x, y):
+                yield _Block(x, y, (sizes[x], sizes[y]))
+
+
+def shuffled_position(seed: int, pair: Pair) -> int:
+    """A place by chance for `pair`: a hash, so that it does not depend on what else is in the queue or when it came.
+
+    63 bits: among a million pairs two meet with a chance of one in ten million, and the database would say so.
+    """
+    digest = blake2b(f"{seed} {pair.a} {pair.b}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+# Counting ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Preview:
+    """What a pairing gives on a selection, and why some runs pair with nothing."""
+
+    tasks: int = 0
+    runs: int = 0
+    pairs: int = 0
+    paired_tasks: int = 0
+    paired_runs: int = 0
+    unpaired: Counter[str] = field(default_factory=Counter)
+    """Runs by reason."""
+
+
+def preview(pairing: Pairing, tasks: Iterable[dict[Traits, int]]) -> Preview:
+    """Count over tasks, each given as how many runs have which traits."""
+    result = Preview()
+    for sizes in tasks:
+        result.tasks += 1
+        runs = sum(sizes.values())
+        result.runs += runs
+        blocks = [block for block in _blocks(pairing, sizes) if block.size]
+        pairs = sum(block.size for block in blocks)
+        result.pairs += pairs if pairing.per_task is None else min(pairs, pairing.per_task)
+        result.paired_tasks += bool(pairs)
+        paired = {traits for block in blocks for traits in (block.x, block.y)}
+        for traits, count in sizes.items():
+            if traits in paired:
+                result.paired_runs += count
+            else:
+                result.unpaired[_why_alone(pairing, traits, sizes, runs)] += count
+    return result
+
+
+def _why_alone(pairing: Pairing, traits: Traits, sizes: dict[Traits, int], runs: int) -> str:
+    if runs == 1:
+        return "the only run of its task in this selection"
+    if pairing.different_policies and traits.policy is None:
+        return "no policy recorded"
+    if pairing.different_outcomes and traits.success is None and traits.reward is None:
+        return "no outcome recorded"
+    others = [other for other in sizes if other != traits]
+    if pairing.different_policies and not any(other.policy not in {None, traits.policy} for other in others):
+        return "no run of its task by another policy"
+    if pairing.different_outcomes and not any(_ended_differently(traits, other) for other in others):
+        return "no run of its task that ended differently"
+    return "no run of its task that differs in both policy and outcome"

@@ -1,0 +1,149 @@
+"""Making queues and steering them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts.models import AuditEntry, User, Workspace, subject_id
+from apps.annotation.models import Guideline, Item, Queue
+from apps.annotation.pairing import Pair, Pairing
+from apps.annotation.refusals import Refusal
+from apps.annotation.selecting import Selection, preview_of, selected
+from workers.app import enqueue
+
+
+class NothingToCompare(Refusal):
+    code = "nothing_to_compare"
+    message = "No two of the selected runs make a pair. Widen the selection or the rules for pairs."
+
+
+class WrongState(Refusal):
+    code = "wrong_state"
+
+
+@transaction.atomic
+def create_queue(
+    *,
+    workspace: Workspace,
+    created_by: User | None,
+    name: str,
+    selection: Selection,
+    pairing: Pairing,
+    overlap: int = 1,
+    lease_seconds: int = 1200,
+    order: str = Queue.Order.FIFO,
+    skipped_come_back: bool = False,
+    guidelines: str = "",
+) -> Queue:
+    """A queue of pairs from a selection of trajectories; a worker fills it. NothingToCompare when there is no pair."""
+    newest = selected(workspace, selection).order_by("-pk").values_list("pk", flat=True).first()
+    selection = Selection(ids=selection.ids, filter=selection.filter, until=newest)
+    expected = preview_of(workspace, selection, pairing).pairs
+    if not expected:
+        raise NothingToCompare
+    queue = Queue.objects.create(
+        workspace=workspace,
+        created_by=created_by,
+        name=name,
+        state=Queue.State.FILLING,
+        order=order,
+        overlap=overlap,
+        lease_seconds=lease_seconds,
+        skipped_come_back=skipped_come_back,
+        selection={"selection": selection.to_json(), "pairing": pairing.to_json()},
+        items_expected=expected,
+        filling_at=now(),
+    )
+    if guidelines.strip():
+        revise_guidelines(queue=queue, text=guidelines, by=created_by)
+    _audit(queue, created_by, "queue.create", pairs=expected, overlap=overlap)
+    enqueue("filling.fill", str(queue.pk))
+    return queue
+
+
+@transaction.atomic
+def create_queue_of_pairs(
+    *,
+    workspace: Workspace,
+    created_by: User | None,
+    name: str,
+    pairs: Iterable[Pair],
+    overlap: int = 1,
+    lease_seconds: int = 1200,
+    guidelines: str = "",
+    selection: dict[str, Any] | None = None,
+) -> Queue:
+    """An open queue of exactly these pairs, in this order. Annotators see its name: it must not say who made the runs."""
+    queue = Queue.objects.create(
+        workspace=workspace,
+        created_by=created_by,
+        name=name,
+        state=Queue.State.OPEN,
+        overlap=overlap,
+        lease_seconds=lease_seconds,
+        selection=selection or {},
+    )
+    items = Item.objects.bulk_create(
+        [
+            Item(queue=queue, position=position, task_id=pair.task, a_id=pair.a, b_id=pair.b, overlap=overlap)
+            for position, pair in enumerate(pairs)
+        ],
+        batch_size=1000,
+    )
+    if not items:
+        raise NothingToCompare
+    Queue.objects.filter(pk=queue.pk).update(item_count=len(items), items_expected=len(items))
+    queue.item_count = queue.items_expected = len(items)
+    if guidelines.strip():
+        revise_guidelines(queue=queue, text=guidelines, by=created_by)
+    _audit(queue, created_by, "queue.create", pairs=len(items), overlap=overlap)
+    return queue
+
+
+@transaction.atomic
+def revise_guidelines(*, queue: Queue, text: str, by: User | None) -> Guideline:
+    """Add a version of the guidelines, unless nothing changed. Judgements keep the version that their author saw."""
+    Queue.objects.select_for_update().get(pk=queue.pk)  # two editors make two versions, one after the other
+    latest = queue.guidelines.order_by("-version").first()
+    if latest and latest.text == text:
+        return latest
+    return Guideline.objects.create(queue=queue, version=latest.version + 1 if latest else 1, text=text, created_by=by)
+
+
+def pause_queue(*, queue: Queue, by: User | None) -> None:
+    """Give nothing new out for a while. Work in hand is still accepted."""
+    _change_state(queue, by, "queue.pause", to=Queue.State.PAUSED, only_from=[Queue.State.OPEN])
+
+
+def resume_queue(*, queue: Queue, by: User | None) -> None:
+    """Give work out again."""
+    _change_state(queue, by, "queue.resume", to=Queue.State.OPEN, only_from=[Queue.State.PAUSED, Queue.State.CLOSED])
+
+
+def close_queue(*, queue: Queue, by: User | None) -> None:
+    """End a queue, whether or not all is judged. Its judgements stay; a queue still being filled stops there."""
+    steerable = [Queue.State.FILLING, Queue.State.FAILED, Queue.State.OPEN, Queue.State.PAUSED]
+    _change_state(queue, by, "queue.close", to=Queue.State.CLOSED, only_from=steerable)
+
+
+@transaction.atomic
+def _change_state(queue: Queue, by: User | None, action: str, *, to: Queue.State, only_from: list[Queue.State]) -> None:
+    changed = Queue.objects.filter(pk=queue.pk, state__in=only_from).update(state=to)
+    if not changed:
+        queue.refresh_from_db(fields=["state"])
+        raise WrongState(f"This queue is {queue.get_state_display().lower()}; reload the page to see it as it is now.")
+    queue.state = to
+    _audit(queue, by, action)
+
+
+def _audit(queue: Queue, by: User | None, action: str, **detail: Any) -> None:
+    AuditEntry.objects.create(
+        workspace_id=queue.workspace_id,
+        actor=by,
+        action=action,
+        subject=queue.name[:200],
+        subject_id=subject_id(queue),
+        detail=detail,
+    )

@@ -1,0 +1,41 @@
+"""What labelling refuses, each by its name. The text is for the person: what happened and what to do."""
+
+
+class Refusal(Exception):
+    """Something that an annotator or researcher asked for and cannot have."""
+
+    code = "refused"
+    message = "This cannot be done."
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or self.message)
+
+
+class QueueNotOpen(Refusal):
+    code = "queue_not_open"
+    message = "This queue is not open. Nothing new is given out until a researcher opens it."
+
+
+class AlreadyJudged(Refusal):
+    code = "already_judged"
+    message = "You already judged this pair, in another tab perhaps. To change that answer, undo it."
+
+
+class AlreadySkipped(Refusal):
+    code = "already_skipped"
+    message = "You skipped this pair. Undo the skip to judge it."
+
+
+class TakenBack(Refusal):
+    code = "taken_back"
+    message = "This answer was taken back. The pair is open on your desk again; answer it there."
+
+
+class PlaceLost(Refusal):
+    code = "place_lost"
+    message = "Your hold on this pair ended, and other people have judged it since. It no longer needs you."
+
+
+class NothingToUndo(Refusal):
+    code = "nothing_to_undo"
+    message = "There is nothing more to undo here. Undo reaches back ten items."

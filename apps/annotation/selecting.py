@@ -1,0 +1,84 @@
+"""The trajectories that a queue is made from: picked one by one, or everything that a filter of the list finds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Self
+from uuid import UUID
+
+from django.db.models import Count, QuerySet
+
+from apps.accounts.models import Workspace
+from apps.annotation.pairing import Pairing, Preview, Run, Traits, preview
+from apps.trajectories.models import Trajectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Trajectories of one workspace. Kept with the queue, so that everybody can see what it was made from."""
+
+    ids: list[UUID] = field(default_factory=list)
+    """These and no others; empty when a filter selects."""
+    filter: str = ""
+    """The query string of the list of trajectories; empty means all."""
+    until: UUID | None = None
+    """The newest trajectory when the queue was made: what is imported later does not slip in."""
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        until = stored["until"]
+        return cls(
+            ids=[UUID(text) for text in stored["ids"]], filter=stored["filter"], until=UUID(until) if until else None
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ids": [str(one) for one in self.ids],
+            "filter": self.filter,
+            "until": str(self.until) if self.until else None,
+        }
+
+
+def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
+    """The selection as it stands, within the workspace whatever ids it names."""
+    found = Trajectory.objects.filter(workspace=workspace)
+    if selection.ids:
+        found = found.filter(pk__in=selection.ids)
+    if selection.until:
+        found = found.filter(pk__lte=selection.until)
+    return found
+
+
+def preview_of(workspace: Workspace, selection: Selection, pairing: Pairing) -> Preview:
+    """What `pairing` would give on this selection, counted by the database without reading a step."""
+    rows = (
+        selected(workspace, selection)
+        .order_by("task_id")
+        .values_list("task_id", *pairing.traits)
+        .annotate(count=Count("pk"))
+        .iterator(chunk_size=10_000)
+    )
+    return preview(
+        pairing, (_sizes(pairing, list(task_rows)) for _, task_rows in groupby(rows, key=lambda row: row[0]))
+    )
+
+
+def _sizes(pairing: Pairing, rows: list[tuple[Any, ...]]) -> dict[Traits, int]:
+    return {_traits(pairing, row[1:-1]): row[-1] for row in rows}
+
+
+def _traits(pairing: Pairing, values: tuple[Any, ...]) -> Traits:
+    named = dict(zip(pairing.traits, values, strict=True))
+    return Traits(named.get("policy_id"), named.get("success"), named.get("reward"))
+
+
+def runs_by_task(
+    workspace: Workspace, selection: Selection, pairing: Pairing, *, after: UUID | None, tasks: int
+) -> Iterator[tuple[UUID, list[Run]]]:
+    """The selected runs of the next `tasks` tasks beyond `after`, task by task."""
+    found = selected(workspace, selection)
+    beyond = found.filter(task_id__gt=after) if after else found
+    batch = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:tasks])
+    rows = found.filter(task_id__in=batch).order_by("task_id", "pk").values_list("task_id", "pk", *pairing.traits)
+    for task, task_rows in groupby(rows, key=lambda row: row[0]):
+        yield task, [Run(row[1], _traits(pairing, row[2:])) for row in task_rows]

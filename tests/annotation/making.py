@@ -1,0 +1,70 @@
+"""Queues to label."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from apps.accounts.models import Workspace
+from apps.annotation.models import Annotator, Queue
+from apps.annotation.pairing import Pair
+from apps.annotation.queueing import create_queue_of_pairs
+from apps.trajectories.models import Step, StepKind, Task, Trajectory
+from tests import factories
+
+
+def rule(*, of: Workspace) -> Annotator:
+    return factories.annotator(of=of, kind=Annotator.Kind.RULE)
+
+
+def queue(*, of: Workspace | None = None, items: int = 1, steps: int = 2, **fields: Any) -> Queue:
+    """An open queue of `items` pairs, each of a task of its own; `fields` as `create_queue_of_pairs` takes them."""
+    home = of or factories.workspace()
+    given = {"workspace": home, "created_by": None, "name": "Which is better?"}
+    return create_queue_of_pairs(**{**given, "pairs": [pair(of=home, steps=steps) for _ in range(items)], **fields})
+
+
+def pair(*, of: Workspace, steps: int = 2) -> Pair:
+    """Two attempts at a new task, which part at the second step; the first of them succeeded."""
+    task = factories.task(of=of)
+    good, bad = (attempt(task, steps, succeeds=succeeds) for succeeds in (True, False))
+    return Pair(task.pk, good.pk, bad.pk)
+
+
+def attempt(task: Task, steps: int = 2, *, succeeds: bool = False, **fields: Any) -> Trajectory:
+    made = factories.trajectory(of=task, steps=[], success=succeeds, step_count=steps, **fields)
+    Step.objects.bulk_create(_steps(made, steps, "lamp" if succeeds else "cup"))
+    return made
+
+
+def _steps(made: Trajectory, count: int, wanted: str) -> Sequence[Step]:
+    """Calls of a tool `look`: the first one the same in every attempt, the later ones for `wanted`."""
+    return [
+        Step(
+            trajectory=made,
+            index=index,
+            kind=StepKind.TOOL,
+            tool="look",
+            headline=f"shelf {index}",
+            context=[_came(made, index)],
+            message={
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": f"call{index}",
+                        "type": "function",
+                        "function": {
+                            "name": "look",
+                            "arguments": {"at": f"shelf {index}", "for": wanted if index else "all"},
+                        },
+                    }
+                ],
+            },
+        )
+        for index in range(count)
+    ]
+
+
+def _came(made: Trajectory, index: int) -> dict[str, str]:
+    if index == 0:
+        return {"role": "user", "content": made.task.instruction}
+    return {"role": "tool", "tool_call_id": f"call{index - 1}", "content": f"Shelf {index - 1} is empty."}

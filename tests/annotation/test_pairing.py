@@ -1,0 +1,115 @@
+from itertools import combinations
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.annotation.pairing import Pair, Pairing, Run, Traits, draw, preview, shuffled_position
+
+TASK, X, Y = UUID(int=1000), UUID(int=1001), UUID(int=1002)
+
+
+def run(n: int, *, policy: UUID | None = None, success: bool | None = None, reward: float | None = None) -> Run:
+    return Run(UUID(int=n), Traits(policy, success, reward))
+
+
+def drawn(pairing: Pairing, *runs: Run) -> list[tuple[int, int]]:
+    return [(pair.a.int, pair.b.int) for pair in draw(pairing, TASK, runs)]
+
+
+def counted(pairing: Pairing, *runs: Run) -> dict[Traits, int]:
+    sizes: dict[Traits, int] = {}
+    for one in runs:
+        traits = Traits(
+            one.traits.policy if pairing.different_policies else None,
+            one.traits.success if pairing.different_outcomes else None,
+            one.traits.reward if pairing.different_outcomes else None,
+        )
+        sizes[traits] = sizes.get(traits, 0) + 1
+    return sizes
+
+
+def test_all_pairs_of_a_task_are_every_two_runs_once():
+    assert sorted(map(sorted, drawn(Pairing(), *map(run, range(5))))) == [
+        list(two) for two in combinations(range(5), 2)
+    ]
+
+
+def test_so_many_pairs_a_task_are_the_same_whenever_they_are_drawn():
+    runs = [run(n) for n in range(30)]
+    three = drawn(Pairing(per_task=3, seed=7), *runs)
+    assert len(set(three)) == 3
+    assert drawn(Pairing(per_task=3, seed=7), *runs) == three
+    assert drawn(Pairing(per_task=3, seed=8), *runs) != three
+
+
+def test_a_few_pairs_of_a_huge_task_are_drawn_without_listing_them_all():
+    runs = [run(n) for n in range(20_000)]  # 199,990,000 pairs
+    assert len(drawn(Pairing(per_task=2), *runs)) == 2
+
+
+def test_different_outcomes_pair_success_with_failure_and_reward_where_success_is_not_recorded():
+    runs = [run(1, success=True), run(2, success=False), run(3, reward=0.5), run(4, reward=0.9), run(5)]
+    assert drawn(Pairing(different_outcomes=True), *runs) == [(1, 2), (3, 4)]
+
+
+def test_different_policies_leave_unknown_ones_out():
+    runs = [run(1, policy=X), run(2, policy=X), run(3, policy=Y), run(4)]
+    assert drawn(Pairing(different_policies=True), *runs) == [(1, 3), (2, 3)]
+
+
+def test_the_preview_says_why_runs_pair_with_nothing():
+    pairing = Pairing(different_outcomes=True, different_policies=True)
+    tasks = [
+        [run(1, policy=X, success=True), run(2, policy=Y, success=False), run(3, policy=Y)],
+        [run(4, policy=X, success=True)],
+        [run(5, policy=X, success=True), run(6, policy=X, success=False)],
+        [run(7, policy=X, success=True), run(8, policy=Y, success=True), run(9, success=False)],
+    ]
+    result = preview(pairing, [counted(pairing, *task) for task in tasks])
+    assert (result.tasks, result.runs, result.pairs) == (4, 9, 1)
+    assert (result.paired_tasks, result.paired_runs) == (1, 2)
+    assert result.unpaired == {
+        "no outcome recorded": 1,
+        "the only run of its task in this selection": 1,
+        "no run of its task by another policy": 2,
+        "no run of its task that differs in both policy and outcome": 2,
+        "no policy recorded": 1,
+    }
+
+
+runs_of_a_task = st.lists(
+    st.builds(
+        Traits,
+        st.sampled_from([None, X, Y]),
+        st.sampled_from([None, True, False]),
+        st.sampled_from([None, 0.0, 1.0]),
+    ),
+    max_size=12,
+)
+pairings = st.builds(
+    Pairing,
+    per_task=st.none() | st.integers(1, 10),
+    different_outcomes=st.booleans(),
+    different_policies=st.booleans(),
+    seed=st.integers(0, 100),
+)
+
+
+@given(runs_of_a_task, pairings)
+def test_the_preview_counts_what_is_drawn_and_every_drawn_pair_is_allowed(all_traits: list[Traits], pairing: Pairing):
+    runs = [Run(UUID(int=n), traits) for n, traits in enumerate(all_traits)]
+    pairs = list(draw(pairing, TASK, runs))
+    assert len({frozenset((pair.a, pair.b)) for pair in pairs}) == len(pairs)
+    assert all(pair.a != pair.b for pair in pairs)
+    assert all(pairing.allows(runs[pair.a.int].traits, runs[pair.b.int].traits) for pair in pairs)
+    assert preview(pairing, [counted(pairing, *runs)]).pairs == len(pairs)
+    allowed = sum(pairing.allows(x.traits, y.traits) for x, y in combinations(runs, 2))
+    assert len(pairs) == min(allowed, pairing.per_task or allowed)
+
+
+def test_a_shuffled_place_depends_on_the_seed_and_the_pair_alone():
+    pair = Pair(TASK, X, Y)
+    assert shuffled_position(1, pair) == shuffled_position(1, pair)
+    assert shuffled_position(1, pair) != shuffled_position(2, pair)
+    assert 0 <= shuffled_position(1, pair) < 2**63
