@@ -2,7 +2,7 @@
 
 A preference row: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "tools": [schemas] or their JSON,
 "margin": number, "weight": number}, the last three optional. A demonstration: {"messages": [messages], "tools": …}, or {"prompt": …,
-"completion": …, "tools": …} where only the completion is to be learnt, or a trajectory in rich form. More columns do no harm.
+"completion": …, "tools": …} where only the completion is to be learnt, a preference row (its chosen side), or a trajectory in rich form. More columns do no harm.
 """
 
 import json
@@ -80,6 +80,8 @@ def demonstration_from_json(row: JsonObject) -> Demonstration:
         return Demonstration([], completion_in({"steps": trajectory.messages}, "steps"), trajectory.tools)
     if "messages" in row:
         return Demonstration([], completion_in(row, "messages"), tools_in(row))
+    if "chosen" in row:  # a preference row: the better side is worth imitating
+        return Demonstration(messages_in(row, "prompt"), completion_in(row, "chosen"), tools_in(row))
     return Demonstration(messages_in(row, "prompt"), completion_in(row, "completion"), tools_in(row))
 
 

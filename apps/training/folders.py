@@ -1,6 +1,7 @@
 """Where a run keeps its files: a folder under RUNS_DIR that the workers and the web share."""
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -45,6 +46,12 @@ class RunFolder:
             place = place.parent
         stat = os.statvfs(place)
         return stat.f_bavail * stat.f_frsize
+
+    @property
+    def command_line(self) -> str:
+        """What starts the run, as typed in a shell: it does exactly what the worker does."""
+        command = [*settings.TRAINER_COMMAND, str(self.config)]
+        return f"cd {shlex.quote(str(settings.BASE_DIR))} && {shlex.join(command)}"
 
 
 @dataclass(frozen=True)

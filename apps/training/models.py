@@ -79,6 +79,7 @@ class Run(WorkspaceModel):
     running_from = models.PositiveIntegerField(default=0, help_text="The step that this attempt began at.")
     checkpoint_step = models.PositiveIntegerField(null=True)
     device = models.CharField(max_length=100, blank=True)
+    parameters = models.BigIntegerField(null=True, help_text="Weights of the model, frozen ones included.")
     memory_mb = models.FloatField(null=True, help_text="Of the child, at its last heartbeat.")
     command = models.TextField(blank=True, help_text="What the worker ran, as typed in a shell.")
     failure = models.JSONField(default=dict, help_text="Category, message, advice, last log lines, command.")

@@ -32,6 +32,7 @@ class Beginning:
     step: int
     total_steps: int
     device: str
+    parameters: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ def apply(*, run: Run, news: News) -> bool:
             "running_since": news.began.at,
             "running_from": news.began.step,
             "device": news.began.device[:100],
+            "parameters": news.began.parameters or F("parameters"),
         }
     for name in ("step", "total_steps", "checkpoint_step", "memory_mb"):
         if (value := getattr(news, name)) is not None:

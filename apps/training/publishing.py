@@ -21,6 +21,7 @@ def publish(run: Run) -> Policy:
         kind=KIND_MADE_BY[Run.Algorithm(run.algorithm)],
         base=run.base,
         location=f"{run.pk}/model",
+        settings={"parameters": run.parameters} if run.parameters else {},
         report=run.report,
     )
     run.result = policy

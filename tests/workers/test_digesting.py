@@ -29,7 +29,7 @@ def test_many_events_become_one_piece_of_news():
     assert digest(events, after=0, offset=1234) == News(
         seq=10,
         offset=1234,
-        began=Beginning(at=NOON, step=0, total_steps=40, device="cpu"),
+        began=Beginning(at=NOON, step=0, total_steps=40, device="cpu", parameters=1000),
         step=2,
         total_steps=40,
         checkpoint_step=2,

@@ -29,7 +29,13 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
         at = datetime.fromtimestamp(stamped.at, UTC)
         match stamped.event:
             case Started() as started:
-                began = Beginning(at=at, step=started.step, total_steps=started.total_steps, device=started.device)
+                began = Beginning(
+                    at=at,
+                    step=started.step,
+                    total_steps=started.total_steps,
+                    device=started.device,
+                    parameters=started.total_parameters,
+                )
                 step, total_steps, memory_mb = started.step, started.total_steps, started.memory_mb
                 happenings.append(Happening(at, "started", _in_words(started)))
             case Progress(step=now_at, total=total):

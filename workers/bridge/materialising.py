@@ -20,7 +20,7 @@ def materialise(version: Version, split: Split, folder: Path) -> str | None:
     """
     if not version.row_counts.get(split.value):
         return None
-    stored = version.files[split.value]["jsonl"]
+    stored = version.files["jsonl"][split.value]
     target = folder / f"{split.value}.jsonl"
     if target.exists() and _sha256(target) == stored["sha256"]:
         return target.name  # an earlier attempt's copy

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import resource
-import shlex
 import signal
 import socket
 import subprocess
@@ -58,16 +57,6 @@ def locked(folder: RunFolder, *, patience: float) -> Iterator[int]:
         os.close(descriptor)
 
 
-def command_for(config: Path) -> list[str]:
-    """What starts a run."""
-    return [*settings.TRAINER_COMMAND, str(config)]
-
-
-def command_line(config: Path) -> str:
-    """The same, to be typed in a shell: it does exactly what the worker does."""
-    return f"cd {shlex.quote(str(settings.BASE_DIR))} && {shlex.join(command_for(config))}"
-
-
 class TrainerProcess:
     """A running child. Leaving the `with` block ends it and everything that it started, however the block is left.
 
@@ -77,10 +66,9 @@ class TrainerProcess:
 
     def __init__(self, folder: RunFolder, *, lock: int) -> None:
         self.folder = folder
-        self.command = command_line(folder.config)
         with folder.log.open("ab") as log:
             self._child = subprocess.Popen(
-                command_for(folder.config),
+                [*settings.TRAINER_COMMAND, str(folder.config)],
                 cwd=settings.BASE_DIR,
                 env=_environment(),
                 stdin=subprocess.DEVNULL,

@@ -42,7 +42,7 @@ class Job(Protocol):
     def prepare(self) -> None:
         """Fill the folder. Raises RunFailure when the work cannot be done, OSError when the disk refuses."""
 
-    def started(self, process_id: int, command: str) -> None:
+    def started(self, process_id: int) -> None:
         """Note which child does it."""
 
     def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
@@ -76,7 +76,7 @@ def _attempt(job: Job, lock: int) -> tuple[Outcome, bool]:
             return Outcome("finished", report=report), False
         job.prepare()
         with TrainerProcess(job.folder, lock=lock) as process:
-            job.started(process.pid, process.command)
+            job.started(process.pid)
             return watch.until_the_end(process)
     except RunFailure as failure:
         return Outcome("failed", failure.category, failure.message, failure.advice), False

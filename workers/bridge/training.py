@@ -15,7 +15,6 @@ from workers.bridge.digesting import digest
 from workers.bridge.materialising import materialise
 from workers.bridge.outcomes import Outcome
 from workers.bridge.preflight import refuse_what_cannot_work
-from workers.bridge.process import command_line
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +43,8 @@ class TrainingJob:
         refuse_what_cannot_work(config, self.folder)
         write_run_config(config, self.folder.config)
 
-    def started(self, process_id: int, command: str) -> None:
-        claiming.note_process(self.run, process_id=process_id, command=command)
+    def started(self, process_id: int) -> None:
+        claiming.note_process(self.run, process_id=process_id, command=self.folder.command_line)
 
     def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
         news = digest(events, after=self._seq, offset=offset)
@@ -84,7 +83,7 @@ class TrainingJob:
             advice=outcome.advice,
             details=outcome.details,
             log=last_lines(self.folder),
-            command=command_line(self.folder.config),
+            command=self.folder.command_line,
         )
 
     def _show(self) -> None:

@@ -1,0 +1,169 @@
+"""Launching a run: what is known here is checked before anything is stored; the rest is checked by a worker, before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.db import transaction
+
+from apps.accounts.models import AuditEntry, User, Workspace, subject_id
+from apps.datasets.models import Split, Version
+from apps.policies.models import Policy
+from apps.training.claiming import queue
+from apps.training.models import Run, RunEvent
+from apps.training.recipes import RunSettings, as_json
+
+ROWS_FOR = {
+    Run.Algorithm.SFT: ("preference", "demonstration"),
+    Run.Algorithm.REWARD_MODEL: ("preference",),
+    Run.Algorithm.DPO: ("preference",),
+}
+
+
+class LaunchRefused(Exception):
+    """Why this run cannot start. `field` is what to change."""
+
+    field = ""
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field or self.field
+
+
+class NotFrozen(LaunchRefused):
+    """Only a frozen version can be trained on."""
+
+    field = "version"
+
+
+class WrongRows(LaunchRefused):
+    """The version's rows are of a type that the algorithm cannot read."""
+
+    field = "version"
+
+
+class SplitEmpty(LaunchRefused):
+    """The version has no training rows."""
+
+    field = "version"
+
+
+class DataTooSmall(LaunchRefused):
+    """Fewer training rows than one optimizer step takes."""
+
+    field = "version"
+
+
+class BaseMissing(LaunchRefused):
+    """The algorithm needs a model to begin from."""
+
+    field = "base"
+
+
+class NotTrainable(LaunchRefused):
+    """The base has no weights that a run could change."""
+
+    field = "base"
+
+
+class FolderMissing(LaunchRefused):
+    """The base's folder is not where runs keep their models."""
+
+    field = "base"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that does not exist yet."""
+
+    workspace: Workspace
+    name: str
+    algorithm: str
+    version: Version
+    base: Policy | None
+    preset: str
+    settings: RunSettings
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return self.settings.as_config(self.algorithm)
+
+    def as_json(self) -> dict[str, Any]:
+        """What a worker needs to check it; equal plans give equal JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "version": str(self.version.pk),
+            "base": subject_id(self.base) or None,
+            "config": self.config,
+        }
+
+
+def check_plan(plan: Plan) -> None:
+    """Everything that the database and the disk can tell. Raises LaunchRefused."""
+    version, algorithm = plan.version, Run.Algorithm(plan.algorithm)
+    if version.state != Version.State.FROZEN:
+        raise NotFrozen(f"{version} is {version.get_state_display().lower()}; wait until it is frozen.")
+    if version.row_type not in ROWS_FOR[algorithm]:
+        raise WrongRows(
+            f"{algorithm.label} needs {' or '.join(ROWS_FOR[algorithm])} rows; {version} has {version.row_type} rows."
+        )
+    rows = version.row_counts.get(Split.TRAIN.value, 0)
+    if not rows:
+        raise SplitEmpty(
+            f"{version} has no training rows. Freeze a version from more judgements, or with a larger training share."
+        )
+    if rows < plan.settings.rows_a_step:
+        raise DataTooSmall(
+            f"{version} has {rows} training rows; one step takes {plan.settings.rows_a_step} "
+            f"(batch size × accumulation). Lower the batch size to {rows} or less, or freeze more judgements."
+        )
+    _check_base(plan.base, algorithm)
+
+
+def _check_base(base: Policy | None, algorithm: Run.Algorithm) -> None:
+    if base is None:
+        if algorithm != Run.Algorithm.SFT:
+            raise BaseMissing(
+                f"{algorithm.label} starts from a model. Choose a base; only fine-tuning can make a new model."
+            )
+        return
+    if base.kind != Policy.Kind.MODEL or base.archived_at is not None:
+        raise NotTrainable(
+            f"{base} is a {base.get_kind_display().lower()} without weights to train. Choose a language model."
+        )
+    made_here = Run.objects.filter(result=base).exists()
+    if made_here and not (django_settings.RUNS_DIR / base.location).is_dir():
+        raise FolderMissing(
+            f"The folder of {base} ({base.location} under {django_settings.RUNS_DIR}) is gone. "
+            "Restore it, or choose another base."
+        )
+
+
+@transaction.atomic
+def launch_run(*, plan: Plan, by: User) -> Run:
+    """Queue the run that `plan` describes. Raises LaunchRefused."""
+    check_plan(plan)
+    run = Run.objects.create(
+        workspace=plan.workspace,
+        name=plan.name,
+        algorithm=plan.algorithm,
+        version=plan.version,
+        base=plan.base,
+        preset=plan.preset,
+        config=plan.config,
+        total_steps=plan.settings.steps(plan.version.row_counts[Split.TRAIN.value]),
+        created_by=by,
+    )
+    RunEvent.objects.create(run=run, kind="launched", text=f"Launched by {by}.")
+    AuditEntry.objects.create(
+        workspace=plan.workspace,
+        actor=by,
+        action="launched a run",
+        subject=run.name,
+        subject_id=subject_id(run),
+        detail={"algorithm": plan.algorithm, "version": str(plan.version), "settings": as_json(plan.settings)},
+    )
+    queue(run)
+    return run

@@ -1,0 +1,118 @@
+"""Rollouts through the real trainer: what it plays arrives as trajectories, once."""
+
+import json
+
+import pytest
+
+from apps.policies.models import Policy
+from apps.trajectories import harvesting
+from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
+from apps.trajectories.rolling_out import ENVIRONMENTS, cancel_rollouts, resume_rollouts, start_rollouts
+from tests import factories
+from trainer.environments import ENVIRONMENTS as BUILT_IN
+from workers.bridge.rollouts import OUTPUT, RolloutJob
+from workers.bridge.supervising import supervise
+
+pytestmark = pytest.mark.django_db
+
+
+def a_batch(count: int = 3, samples: int = 2) -> RolloutBatch:
+    policy = factories.policy(kind=Policy.Kind.SCRIPTED, location="expert", name="the expert")
+    return start_rollouts(
+        workspace=policy.workspace,
+        policy=policy,
+        environment="office",
+        tasks={"split": "held_out", "count": count, "seed": 4},
+        samples=samples,
+        by=factories.member(of=policy.workspace).user,
+    )
+
+
+def work_on(batch: RolloutBatch) -> RolloutBatch:
+    taken = harvesting.claim(batch.pk, worker="here:1")
+    assert taken is not None
+    supervise(RolloutJob(taken))
+    batch.refresh_from_db()
+    return batch
+
+
+def test_the_environments_that_people_choose_from_are_the_trainers():
+    assert {name: (facts.levels, facts.scripts) for name, facts in ENVIRONMENTS.items()} == {
+        name: (environment.levels, tuple(environment.scripts)) for name, environment in BUILT_IN.items()
+    }
+
+
+def test_a_batch_brings_one_trajectory_an_episode():
+    batch = work_on(a_batch(count=3, samples=2))
+    assert (batch.state, batch.finished, batch.total, batch.error) == (JobState.DONE, 6, 6, "")
+    arrived = Trajectory.objects.filter(rollout_batch=batch)
+    assert arrived.count() == 6
+    assert set(arrived.values_list("source", "policy__name", "task__environment", "task__held_out")) == {
+        ("rollout", "the expert", "office", True)
+    }
+    assert arrived.filter(success=True).count() == batch.succeeded
+    assert Step.objects.filter(trajectory__rollout_batch=batch).count() == sum(
+        arrived.values_list("step_count", flat=True)
+    )
+
+
+def test_what_stands_in_the_output_already_is_stored_once_after_a_resume():
+    batch = work_on(a_batch(count=2, samples=1))
+    ids = set(Trajectory.objects.filter(rollout_batch=batch).values_list("id", flat=True))
+    RolloutBatch.objects.filter(pk=batch.pk).update(state=JobState.CANCELLED)
+    resume_rollouts(batch=batch, by=factories.member(of=batch.workspace).user)
+    work_on(batch)
+    assert set(Trajectory.objects.filter(rollout_batch=batch).values_list("id", flat=True)) == ids
+    assert (batch.state, batch.finished) == (JobState.DONE, 2)
+
+
+def test_lines_that_a_dead_worker_left_unstored_are_stored_by_the_next():
+    batch = work_on(a_batch(count=2, samples=1))
+    output = RolloutJob(batch).folder.path / OUTPUT
+    first_line = len(output.read_bytes().splitlines(keepends=True)[0])
+    Trajectory.objects.filter(rollout_batch=batch, external_id__contains="#0").order_by("-id")[:1].get().delete()
+    RolloutBatch.objects.filter(pk=batch.pk).update(
+        state=JobState.WAITING, position=first_line, finished=1, succeeded=1
+    )
+    work_on(batch)
+    assert Trajectory.objects.filter(rollout_batch=batch).count() == 2
+    assert (batch.finished, batch.position) == (2, output.stat().st_size)
+
+
+def test_two_batches_of_the_same_episodes_are_different_trajectories():
+    first = work_on(a_batch(count=2, samples=1))
+    second = start_rollouts(
+        workspace=first.workspace, policy=first.policy, environment="office", tasks=first.config["tasks"], by=None
+    )
+    work_on(second)
+    assert Trajectory.objects.filter(rollout_batch=second).count() == 2
+
+
+def test_a_cancelled_batch_is_left_alone_by_the_worker_that_had_it():
+    batch = a_batch(count=2, samples=1)
+    taken = harvesting.claim(batch.pk, worker="here:1")
+    assert taken is not None
+    cancel_rollouts(batch=batch, by=factories.member(of=batch.workspace).user)
+    supervise(RolloutJob(taken))
+    batch.refresh_from_db()
+    assert batch.state == JobState.CANCELLED
+    assert not Trajectory.objects.filter(rollout_batch=batch).exists()
+
+
+def test_a_script_that_does_not_exist_fails_with_the_trainers_words():
+    policy = factories.policy(location="genius")
+    batch = start_rollouts(workspace=policy.workspace, policy=policy, environment="office", tasks={"count": 1}, by=None)
+    work_on(batch)
+    assert batch.state == JobState.FAILED
+    assert batch.failure["category"] == "config"
+    assert "genius" in batch.error
+    assert batch.failure["command"].endswith(f"-m trainer {RolloutJob(batch).folder.config}")
+
+
+def test_the_run_folder_says_what_was_done():
+    batch = work_on(a_batch(count=1, samples=1))
+    config = json.loads(RolloutJob(batch).folder.config.read_text())
+    assert config["kind"] == "rollout"
+    assert config["tasks"] | {"levels": []} == {
+        "environment": "office", "file": None, "levels": [], "split": "held_out", "count": 1, "seed": 4,
+    }  # fmt: skip

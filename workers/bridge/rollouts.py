@@ -1,0 +1,131 @@
+"""A batch of rollouts as the supervisor's job."""
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from apps.policies.models import Policy
+from apps.training import live
+from apps.training.folders import folder_of, last_lines
+from apps.trajectories import harvesting
+from apps.trajectories.models import RolloutBatch
+from trainer.configs import RunConfig, run_config_from_json, write_run_config
+from trainer.events import StampedEvent, Started
+from workers.bridge.configs import model_path
+from workers.bridge.outcomes import Outcome
+
+logger = logging.getLogger(__name__)
+
+OUTPUT = "trajectories.jsonl"
+PIECE_BYTES = 4 * 1024 * 1024
+"""Of output stored in one transaction; one line may be longer."""
+SHOW_EVERY_SECONDS = 0.5
+
+
+class RolloutJob:
+    """One attempt at a batch that this worker has claimed."""
+
+    events_offset = 0  # events of earlier attempts only repeat what the output file holds
+
+    def __init__(self, batch: RolloutBatch) -> None:
+        self.batch = batch
+        self.folder = folder_of(batch.pk)
+        self._output = self.folder.path / OUTPUT
+        self._position = batch.position
+        self._shown_at = 0.0
+
+    def prepare(self) -> None:
+        write_run_config(rollout_config(self.batch, self.folder.path), self.folder.config)
+
+    def started(self, process_id: int) -> None:
+        harvesting.note_process(self.batch, process_id=process_id)
+        self._show()
+
+    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
+        for stamped in events:
+            if isinstance(stamped.event, Started):
+                harvesting.note_total(self.batch, total=stamped.event.total_steps)
+        self._harvest()
+
+    def pulse(self) -> bool:
+        """A cancelled batch is no longer held, so Superseded ends the child: what it has played is in its output file."""
+        harvesting.renew(self.batch)
+        return False
+
+    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
+        self._harvest()
+        match outcome.kind:
+            case "finished":
+                harvesting.finish(self.batch)
+            case "cancelled" if handed_back:
+                harvesting.release(self.batch)
+            case "silent":
+                harvesting.give_up_attempt(self.batch, reason=outcome.message)
+            case "cancelled":  # nobody here asked for it
+                harvesting.fail(self.batch, failure=self._failure(outcome, "killed"))
+            case "failed":
+                harvesting.fail(self.batch, failure=self._failure(outcome, outcome.category))
+        self._show()
+
+    def _harvest(self) -> None:
+        """Store the whole lines that the output has beyond what is stored."""
+        if not self._output.exists():
+            return
+        with self._output.open("rb") as output:
+            output.seek(self._position)
+            while lines := [line for line in output.readlines(PIECE_BYTES) if line.endswith(b"\n")]:
+                end = self._position + sum(map(len, lines))
+                prepared = [harvesting.prepare_line(self.batch, line) for line in lines]
+                harvesting.store(self.batch, prepared, begin=self._position, end=end)
+                self._position = end
+                output.seek(end)
+        if time.monotonic() - self._shown_at > SHOW_EVERY_SECONDS:
+            self._show()
+
+    def _failure(self, outcome: Outcome, category: str) -> dict[str, Any]:
+        return {
+            "category": category,
+            "message": outcome.message,
+            "advice": outcome.advice,
+            "details": outcome.details,
+            "log": last_lines(self.folder),
+            "command": self.folder.command_line,
+        }
+
+    def _show(self) -> None:
+        self._shown_at = time.monotonic()
+        try:
+            live.show_rollouts(self.batch.pk)
+        except Exception:
+            logger.warning("%s: could not tell the pages that watch", self.batch.pk, exc_info=True)
+
+
+def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
+    """What run.json says for `batch`. Raises InvalidField."""
+    config = dict(batch.config)
+    tasks = {**config.pop("tasks"), "environment": batch.environment}
+    policy = acting_policy(batch.policy, config.pop("sampling", {}), folder)
+    return run_config_from_json({"kind": "rollout", "policy": policy, "tasks": tasks, "output": OUTPUT, **config})
+
+
+def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """How the trainer is told to act as `policy`."""
+    sampling = {**policy.settings.get("sampling", {}), **sampling}
+    match policy.kind:
+        case Policy.Kind.SCRIPTED:
+            return {"engine": "scripted", "script": policy.location, "name": policy.name}
+        case Policy.Kind.ENDPOINT:
+            assert policy.endpoint is not None, "a constraint holds it"
+            return {
+                "engine": "server",
+                "url": policy.endpoint.base_url,
+                "model": policy.location,
+                "name": policy.name,
+                "api_key_variable": policy.endpoint.key_variable,
+                "sampling": sampling,
+            }
+        case _:
+            model = {"path": model_path(policy, folder)}
+            return {"engine": "local", "model": model, "name": policy.name, "sampling": sampling}
