@@ -77,7 +77,7 @@ def _install(name: str) -> None:
         progress, collected = Progress(), 0
         for line in pip.stdout:
             log.write(line)
-            if line.startswith("Collecting"):
+            if line.startswith(("Collecting", "Processing")):
                 collected += 1
                 progress.show(f"  {collected:3} of {count}: {line.split()[1]}")
             elif line.startswith("Installing collected"):

@@ -45,7 +45,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         if services := config.stash.get(_services, None):
             services.__exit__(None, None, None)
         shutil.rmtree(STACK.var, ignore_errors=True)
-        shutil.rmtree(STACK.runtime, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The embedded database and broker together, for `run`, the tests and the benchmarks."""
 
+import shutil
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,7 @@ class EmbeddedServices:
         with ExitStack() as undo:
             folders.prepare(self.paths)
             self.lock = undo.enter_context(lock.hold(self.paths.lock))
+            undo.callback(shutil.rmtree, self.paths.runtime, ignore_errors=True)
             for part in self.parts:
                 undo.callback(part.stop)
                 part.start()

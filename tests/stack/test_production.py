@@ -1,0 +1,151 @@
+"""compose.yaml and Dockerfile, checked as far as that goes without a Docker engine."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if service.get("build")]
+EXAMPLE = (ROOT / "production.env.example").read_text()
+SECRETS = {"SECRET_KEY", "POSTGRES_PASSWORD", "VALKEY_PASSWORD", "VLLM_API_KEY"}
+READ_BY_LIBRARIES = {"WEB_CONCURRENCY"}  # uvicorn
+
+
+def filled_in(text: str) -> str:
+    """`text` with compose's variables replaced, as by a filled-in .env."""
+    return re.sub(r"\$\{(\w+)(?::[-?][^}]*)?\}", lambda match: sha256(match[1].encode()).hexdigest(), text)
+
+
+@pytest.fixture(scope="module")
+def production() -> dict[str, str]:
+    """The environment of a web container."""
+    names = {name: filled_in(value) for name, value in SERVICES["web"]["environment"].items()}
+    names |= {"S3_BUCKET": "", "LOG_LEVEL": "WARNING", "WEB_CONCURRENCY": "2", "ALLOWED_HOSTS": "retrace.example"}
+    return {"PATH": os.environ["PATH"], **names, "CSRF_TRUSTED_ORIGINS": "https://retrace.example"}
+
+
+def test_every_name_that_our_containers_get_is_read_somewhere() -> None:
+    sources = "\n".join(
+        path.read_text() for folder in ("apps", "workers", "trainer") for path in (ROOT / folder).rglob("*.py")
+    )
+    for name in OURS:
+        for variable in set(SERVICES[name]["environment"]) - READ_BY_LIBRARIES:
+            assert f'"{variable}"' in sources, f"{name} is given {variable}, which nothing reads"
+
+
+def test_every_variable_of_compose_stands_in_the_example_and_nothing_else_does() -> None:
+    asked = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text())) - {"RETRACE_VERSION"}
+    assert set(re.findall(r"^(\w+)=", EXAMPLE, re.MULTILINE)) == asked
+
+
+@pytest.mark.parametrize("secret", sorted(SECRETS))
+def test_no_secret_has_a_default(secret: str) -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    assert re.search(rf"\$\{{{secret}:\?", text), f"compose starts without {secret}"
+    assert not re.search(rf"\$\{{{secret}:?-", text)
+    assert re.search(rf"^{secret}=$", EXAMPLE, re.MULTILINE)
+
+
+def test_a_filled_in_env_file_is_never_committed() -> None:
+    ignored = subprocess.run(["git", "check-ignore", "--no-index", ".env"], cwd=ROOT, capture_output=True, text=True)
+    assert ignored.stdout.strip() == ".env"
+
+
+def test_there_is_one_clock_and_a_worker_for_every_queue() -> None:
+    commands = [str(service.get("command", "")) for service in SERVICES.values()]
+    assert sum(" beat " in command for command in commands) == 1
+    queues = {queue for command in commands for queue in re.findall(r"--queues (\w+)", command)}
+    from workers.app import app
+
+    routed = {route["queue"] for route in app.conf.task_routes.values()} | {app.conf.task_default_queue}
+    assert queues == routed
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if SERVICES[name].get("command")])
+def test_the_commands_exist_and_know_their_options(name: str) -> None:
+    words = shlex.split(filled_in(SERVICES[name]["command"]))
+    options = [word for word in words if word.startswith("--")]
+    if words[:2] == ["python", "manage.py"]:
+        helped = [sys.executable, str(ROOT / "manage.py"), words[2], "--help"]
+    else:
+        assert words[:3] == ["celery", "-A", "workers.app"]
+        helped = [sys.executable, "-m", "celery", "-A", "workers.app", words[3], "--help"]
+    shown = subprocess.run(helped, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
+    assert shown.returncode == 0, shown.stderr
+    for option in options:
+        assert option in shown.stdout or option.replace("--no-input", "--noinput") in shown.stdout
+
+
+def test_volumes_and_dependencies_are_declared() -> None:
+    for name, service in SERVICES.items():
+        for mount in service.get("volumes", []):
+            assert mount.split(":")[0] in COMPOSE["volumes"], f"{name} mounts an unknown volume {mount}"
+        for needed, how in service.get("depends_on", {}).items():
+            assert needed in SERVICES
+            if how["condition"] == "service_healthy":
+                assert "healthcheck" in SERVICES[needed]
+
+
+def test_what_runs_for_long_is_restarted_and_watched() -> None:
+    for name, service in SERVICES.items():
+        if name == "migrate":
+            continue
+        assert service["restart"] == "unless-stopped", name
+        assert "healthcheck" in service or name == "proxy", name
+
+
+def test_the_image_holds_what_the_code_needs_and_no_more() -> None:
+    docker, ignore = (ROOT / "Dockerfile").read_text(), (ROOT / ".dockerignore").read_text()
+    copied = set(re.findall(r"^COPY ([\w./]+) ", docker, re.MULTILINE))
+    assert copied == {"requirements.txt", "manage.py", "apps", "trainer", "workers", "templates", "static"}
+    assert {line[1:] for line in ignore.splitlines() if line.startswith("!")} == copied
+    assert all((ROOT / path).exists() for path in copied)
+    assert re.search(r"^USER (?!root)\w+", docker, re.MULTILINE)
+
+
+def test_django_finds_nothing_to_warn_of_with_these_settings(production: dict[str, str]) -> None:
+    command = [sys.executable, str(ROOT / "manage.py"), "check", "--deploy", "--fail-level", "WARNING"]
+    checked = subprocess.run(command, cwd=ROOT, env=production, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("missing", ["SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL", "VALKEY_URL"])
+def test_production_refuses_to_start_without(production: dict[str, str], missing: str) -> None:
+    env = {name: value for name, value in production.items() if name != missing}
+    started = subprocess.run(
+        [sys.executable, "-c", "import apps.settings"], cwd=ROOT, env=env, capture_output=True, text=True
+    )
+    assert started.returncode == 1
+    assert missing in started.stderr.splitlines()[-1]
+
+
+def test_docker_itself_accepts_the_file(tmp_path: Path) -> None:
+    if not shutil.which("docker") or subprocess.run(["docker", "compose", "version"], capture_output=True).returncode:
+        pytest.skip("there is no `docker compose` on this machine")
+    env_file = tmp_path / "env"
+    env_file.write_text(re.sub(r"^(\w+)=$", r"\1=0123456789abcdef", EXAMPLE, flags=re.MULTILINE))
+    command = [
+        "docker",
+        "compose",
+        "--env-file",
+        str(env_file),
+        "--profile",
+        "gpu",
+        "--profile",
+        "cpu",
+        "config",
+        "--quiet",
+    ]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
