@@ -1,0 +1,107 @@
+"""Runs measurements: `python -m bench [SIZE] [NAME …]`. One JSON object a line, then a table.
+
+PostgreSQL and Valkey are started in a folder of their own, durable as in `make run`, and removed afterwards.
+Each measurement runs in a process of its own, on a copy of one migrated database.
+"""
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from pkgutil import iter_modules
+
+import psycopg
+from psycopg import sql
+
+from apps.common.stack import paths
+from apps.common.stack.services import EmbeddedServices
+from bench.harness import SIZES, Figure, Size, table
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_MEASUREMENTS = {"__main__", "harness"}
+
+
+def names() -> list[str]:
+    """Every measurement: the modules beside this one that say how to `measure`."""
+    found = [
+        module.name for module in iter_modules([str(Path(__file__).parent)]) if module.name not in NOT_MEASUREMENTS
+    ]
+    return [name for name in found if "\ndef measure(" in (ROOT / "bench" / f"{name}.py").read_text()]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what was asked for. Returns 1 when a measurement could not be taken; a missed limit is only shown."""
+    text, *wanted = arguments or ["small"]
+    size = Size.named(text)
+    if unknown := set(wanted) - set(names()):
+        sys.exit(f"No measurement named {', '.join(sorted(unknown))}. There are: {', '.join(names())}.")
+    var = Path(tempfile.mkdtemp(prefix="retrace-bench-", dir=ROOT / "var" if (ROOT / "var").exists() else None))
+    stack = paths.for_var(var)
+    figures: list[Figure] = []
+    failed: list[str] = []
+    try:
+        with EmbeddedServices(stack):
+            env = {**os.environ, "RETRACE_VAR": str(var), "RETRACE_ENV": "test", "VALKEY_URL": stack.valkey_url}
+            subprocess.run(
+                [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"],
+                cwd=ROOT,
+                env={**env, "DATABASE_URL": stack.database_url},
+                check=True,
+            )
+            for name in wanted or names():
+                copy = f"bench_{name}"
+                _copy_database(stack, copy)
+                taken, status = _measure(name, size, {**env, "DATABASE_URL": stack.database_url_for(copy)})
+                figures += taken
+                failed += [name] if status else []
+    finally:
+        shutil.rmtree(var, ignore_errors=True)
+    print(f"\n{size.items:,} items, {size.trajectories:,} trajectories of {size.steps} steps\n{table(figures)}")
+    if failed:
+        print(f"Could not be measured: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _copy_database(stack: paths.StackPaths, name: str) -> None:
+    with psycopg.connect(stack.database_url_for("postgres"), autocommit=True) as connection:
+        template = sql.Identifier(paths.DATABASE_NAME)
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), template))
+
+
+def _measure(name: str, size: Size, env: dict[str, str]) -> tuple[list[Figure], int]:
+    """Run one measurement in a child, passing its figures on as they come. Returns them and the exit status."""
+    taken = []
+    command = [sys.executable, "-m", "bench", "--child", name, str(size.items)]
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            print(line, end="", flush=True)
+            if line.startswith("{"):
+                facts = json.loads(line)
+                facts.pop("holds")
+                taken.append(Figure(with_=facts.pop("with"), **facts))
+    return taken, child.returncode
+
+
+def child(name: str, items: int) -> None:
+    """Take one measurement, in the process that `main` made for it."""
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
+    django.setup()
+    for figure in importlib.import_module(f"bench.{name}").measure(Size(items)):
+        print(figure.as_json(), flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1:] in (["-h"], ["--help"]):
+        print(f"{__doc__}\nSIZE: {', '.join(SIZES)} or a number of items. NAME: {', '.join(names())}.")
+    else:
+        sys.exit(main(sys.argv[1:]))
