@@ -122,6 +122,7 @@ INSTALLED_APPS = [
     "apps.datasets",
     "apps.training",
     "apps.arena",
+    "apps.demo",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

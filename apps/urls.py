@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
     path("", include("apps.trajectories.urls")),
+    path("", include("apps.arena.urls")),
     path("api/v1/", include((api, "v1"))),
     path(
         "api/schema/",

@@ -45,6 +45,8 @@ app.conf.update(
     beat_schedule={
         "resume-imports": {"task": "imports.recover", "schedule": 15.0},
         "resume-freezing": {"task": "freezing.resume", "schedule": 30.0},
+        "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
+        "go-on-with-the-demo": {"task": "demo.go_on", "schedule": 5.0},
         "expire-leases": {"task": "leases.expire", "schedule": 15.0},
     },
     beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/retrace-beat"),

@@ -5,12 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from apps.annotation.pairing import Pair
+
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """Pairs of (run of A, run of B) of the same task, and how many tasks only one side finished."""
+    """Pairs of a run of A and a run of B on the same task, and how many tasks only one side finished."""
 
-    pairs: list[tuple[UUID, UUID]] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
     unmatched_tasks: int = 0
 
 
@@ -24,6 +26,6 @@ def match(runs_a: Iterable[tuple[UUID, UUID]], runs_b: Iterable[tuple[UUID, UUID
         by_task[task][0].append(run)
     for task, run in runs_b:
         by_task[task][1].append(run)
-    pairs = [pair for a, b in by_task.values() for pair in zip(a, b, strict=False)]
+    pairs = [Pair(task, *runs) for task, (a, b) in by_task.items() for runs in zip(a, b, strict=False)]
     unmatched = sum(1 for a, b in by_task.values() if not a or not b)
     return Matching(pairs=pairs, unmatched_tasks=unmatched)

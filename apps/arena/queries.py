@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Max
-
 from apps.annotation.models import Annotator, Item, Preference
 from apps.arena import rating
 from apps.arena.models import Experiment
@@ -49,33 +47,33 @@ class Standing:
 
 
 def standing(experiment: Experiment) -> Standing:
-    """Judgements and rollouts of `experiment`, in five queries whatever their number."""
-    rows = _judgements(experiment)
-    strengths: dict[UUID, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    """Judgements and rollouts of `experiment`, in four queries whatever their number."""
+    judgements = _judgements(experiment)
+    items = _items(experiment)
+    planned = {item["task_id"] for item in items}
+    unfinished = {item["task_id"] for item in items if item["judged"] < item["overlap"]}
+    strengths: dict[UUID, dict[int, list[int]]] = {}
     kinds: dict[str, int] = defaultdict(int)
-    for row in rows:
-        strengths[row["item__task_id"]][row["item_id"]].append(row["strength"])
+    for row in judgements:
         kinds[row["annotator__kind"]] += 1
-    complete, planned, items, judged = _completeness(experiment)
-    scores = rating.task_scores(
-        {
-            str(task): {str(item): votes for item, votes in strengths[task].items()}
-            for task in complete
-            if task in strengths
-        }
-    )
-    # A dict keeps the order of `complete`: that in which the tasks became known, which the interval needs.
+        task = row["item__task_id"]
+        if task not in unfinished:
+            # Taken out and put back, a task moves to the end: the dict's order is that in which tasks became complete.
+            pairs = strengths.pop(task, {})
+            pairs.setdefault(row["item_id"], []).append(row["strength"])
+            strengths[task] = pairs
+    scores = rating.task_scores({str(task): {str(i): v for i, v in pairs.items()} for task, pairs in strengths.items()})
     win_rate = rating.confidence_sequence(list(scores.values()), alpha=experiment.rule.alpha)
     by_task_a, success_a = _success(experiment.rollouts_a)
     by_task_b, success_b = _success(experiment.rollouts_b)
     return Standing(
-        tally=rating.tally((row["strength"], row["both_bad"]) for row in rows),
+        tally=rating.tally((row["strength"], row["both_bad"]) for row in judgements),
         win_rate=win_rate,
-        outcome=experiment.rule.outcome(win_rate, tasks_planned=planned) if planned else Outcome.UNDECIDED,
-        tasks_planned=planned,
-        items=items,
-        items_judged=judged,
-        side_bias=rating.side_bias((row["strength"], row["a_was_left"]) for row in rows),
+        outcome=experiment.rule.outcome(win_rate, tasks_planned=len(planned)) if planned else Outcome.UNDECIDED,
+        tasks_planned=len(planned),
+        items=len(items),
+        items_judged=sum(item["judged"] >= item["overlap"] for item in items),
+        side_bias=rating.side_bias((row["strength"], row["a_was_left"]) for row in judgements),
         judgements_by_kind={str(Annotator.Kind(kind).label): count for kind, count in sorted(kinds.items())},
         success_a=success_a,
         success_b=success_b,
@@ -84,35 +82,17 @@ def standing(experiment: Experiment) -> Standing:
 
 
 def _judgements(experiment: Experiment) -> list[dict[str, Any]]:
+    """Standing judgements, oldest first."""
     if experiment.queue_id is None:
         return []
     fields = ("item_id", "item__task_id", "strength", "both_bad", "a_was_left", "annotator__kind")
-    return list(Preference.objects.standing().filter(item__queue=experiment.queue_id).order_by("id").values(*fields))
+    return list(Preference.objects.standing().filter(queue=experiment.queue_id).order_by("id").values(*fields))
 
 
-def _completeness(experiment: Experiment) -> tuple[list[UUID], int, int, int]:
-    """(complete tasks in the order they became complete, all tasks, all items, judged items)."""
+def _items(experiment: Experiment) -> list[dict[str, Any]]:
     if experiment.queue_id is None:
-        return [], 0, 0, 0
-    items = Item.objects.filter(queue=experiment.queue_id)
-    unfinished = items.filter(judged__lt=F("overlap")).values_list("task_id", flat=True)
-    last = (
-        Preference.objects.standing()
-        .filter(item__queue=experiment.queue_id)
-        .exclude(item__task__in=unfinished)
-        .values("item__task_id")
-        .annotate(last=Max("id"))
-        .order_by("last")
-    )
-    complete = [row["item__task_id"] for row in last]
-    counts = items.values_list("task_id", "judged", "overlap")
-    rows = list(counts)
-    return (
-        complete,
-        len({task for task, _, _ in rows}),
-        len(rows),
-        sum(judged >= overlap for _, judged, overlap in rows),
-    )
+        return []
+    return [dict(row) for row in Item.objects.filter(queue=experiment.queue_id).values("task_id", "judged", "overlap")]
 
 
 def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:

@@ -55,7 +55,7 @@ def _versions(member: Membership) -> Iterator[Move]:
     for version in Version.objects.visible_to(member).frozen().select_related("dataset").order_by("-pk")[:EACH]:
         words = f"{version} frozen with {count(sum(version.row_counts.values()))} rows"
         yield Move(
-            cast(datetime, version.frozen_at),
+            cast("datetime", version.frozen_at),
             "freeze",
             words,
             address("datasets:version", version.dataset_id, version.number),

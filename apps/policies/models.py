@@ -12,7 +12,8 @@ from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 
 class PolicyQuerySet(WorkspaceQuerySet["Policy"]):
     def acting(self) -> Self:
-        return self.exclude(kind=Policy.Kind.REWARD_MODEL)
+        """Those that can attempt a task."""
+        return self.filter(archived_at=None).exclude(kind__in=[Policy.Kind.REWARD_MODEL, Policy.Kind.EXTERNAL])
 
     def trainable(self) -> Self:
         """Those whose weights a run can start from."""

@@ -1,0 +1,171 @@
+"""Experiments: which policy is better, how sure that is, and who becomes champion."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.crypto import get_random_string
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.annotation.models import Queue
+from apps.arena import experimenting
+from apps.arena.forms import ExperimentForm, PromotionForm, ReasonForm
+from apps.arena.models import Experiment
+from apps.arena.queries import standing
+from apps.arena.rating import Interval
+from apps.arena.stopping import Outcome
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.policies import promoting
+
+
+def _experiments(request: HtmxRequest) -> Any:
+    related = ("policy_a", "policy_b", "queue", "rollouts_a__policy", "rollouts_b__policy", "workspace", "created_by")
+    return Experiment.objects.visible_to(request.member).select_related(*related)
+
+
+@require_GET
+@at_least(Role.RESEARCHER)
+def experiments(request: HtmxRequest) -> HttpResponse:
+    """All experiments, newest first."""
+    page = page_of(_experiments(request), cursor=request.GET.get("cursor", ""), size=30)
+    return render(request, "arena/experiments.html", {"page": page})
+
+
+@require_http_methods(["GET", "POST"])
+@at_least(Role.RESEARCHER)
+def new_experiment(request: HtmxRequest) -> HttpResponse:
+    """Choose two policies and the plan, and start."""
+    initial = {"policy_a": request.GET.get("a"), "policy_b": request.GET.get("b")}
+    form = ExperimentForm(request.POST or None, member=request.member, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        values = form.cleaned_data
+        experiment = experimenting.start_experiment(
+            workspace=request.member.workspace,
+            name=values["name"],
+            environment=values["environment"],
+            policy_a=values["policy_a"],
+            policy_b=values["policy_b"],
+            tasks=values["tasks"],
+            levels=[],
+            samples=values["samples"],
+            overlap=values["overlap"],
+            rule=form.rule,
+            # A fresh seed, so that nobody tunes a policy to the tasks that experiments always draw.
+            seed=int(get_random_string(9, "123456789")),
+            by=request.user,
+        )
+        return redirect("arena:experiment", experiment.pk)
+    return render(request, "arena/new_experiment.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_GET
+@at_least(Role.RESEARCHER)
+def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
+    """One experiment: its figures, and what to do about them."""
+    found = get_object_or_404(_experiments(request), pk=experiment_id)
+    return render(request, "arena/experiment.html", _experiment_context(found))
+
+
+@require_GET
+@at_least(Role.RESEARCHER)
+def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
+    """The part of the page that moves while runs and judgements arrive."""
+    found = get_object_or_404(_experiments(request), pk=experiment_id)
+    return render(request, "arena/_standing.html", _experiment_context(found))
+
+
+def _experiment_context(found: Experiment) -> dict[str, Any]:
+    figures = standing(found)
+    winner = {Outcome.A_BETTER: found.policy_a, Outcome.B_BETTER: found.policy_b}.get(figures.outcome)
+    champion = promoting.champion(workspace=found.workspace, environment=found.environment)
+    return {
+        "experiment": found,
+        "figures": figures,
+        "winner": winner,
+        "champion": champion,
+        "difference_words": _in_words(figures.success_difference),
+        "judged_words": f"{figures.items_judged} of {figures.items}",
+        "batches": [batch for batch in (found.rollouts_a, found.rollouts_b) if batch],
+        "moving": found.state in (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING),
+        "open_queue": found.queue if found.queue and found.queue.state == Queue.State.OPEN else None,
+        "promotion_form": PromotionForm(experiment=found, initial={"policy": winner, "reason": ""}),
+    }
+
+
+def _in_words(difference: Interval) -> str:
+    """ "Success differs by +12 points …", or "" where no task has runs of both."""
+    if difference.estimate is None:
+        return ""
+    points = [
+        f"{100 * value:+.0f}".replace("-", "−") for value in (difference.estimate, difference.low, difference.high)
+    ]
+    return (
+        f"By the environment's check, A minus B is {points[0]} points ({points[1]} to {points[2]}), "
+        f"paired over {difference.n} tasks."
+    )
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def stop(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
+    """End it before its rule does."""
+    found = get_object_or_404(_experiments(request), pk=experiment_id)
+    try:
+        experimenting.stop_experiment(experiment=found, by=request.user)
+    except experimenting.NotRunning as refusal:
+        messages.error(request, str(refusal))
+    return redirect("arena:experiment", found.pk)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
+    """Make one of the two champion, on the evidence of this moment."""
+    found = get_object_or_404(_experiments(request), pk=experiment_id)
+    form = PromotionForm(request.POST, experiment=found)
+    if not form.is_valid():
+        return render(
+            request, "arena/experiment.html", {**_experiment_context(found), "promotion_form": form}, status=422
+        )
+    evidence = {"experiment": str(found.pk), "name": found.name, **(found.verdict or standing(found).as_evidence())}
+    try:
+        promoting.promote(
+            policy=form.cleaned_data["policy"],
+            environment=found.environment,
+            by=request.user,
+            reason=form.cleaned_data["reason"],
+            evidence=evidence,
+        )
+    except promoting.AlreadyChampion as refusal:
+        messages.info(request, str(refusal))
+    else:
+        messages.success(request, f"{form.cleaned_data['policy']} is champion of {found.environment}.")
+    return redirect("arena:experiment", found.pk)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def roll_back(request: HtmxRequest, environment: str) -> HttpResponse:
+    """Give the title back to the champion before."""
+    form = ReasonForm(request.POST)
+    reason = form.cleaned_data["reason"] if form.is_valid() else "Rolled back without a stated reason."
+    try:
+        promotion = promoting.roll_back(
+            workspace=request.member.workspace, environment=environment, by=request.user, reason=reason
+        )
+    except promoting.NothingToRollBackTo as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, f"{promotion.policy} is champion of {environment} again.")
+    return redirect(request.POST.get("next") or "policies:list") if _is_local(request) else redirect("policies:list")
+
+
+def _is_local(request: HtmxRequest) -> bool:
+    """Whether `next` stays on this site."""
+    target = request.POST.get("next", "")
+    return target.startswith("/") and not target.startswith(("//", "/\\"))

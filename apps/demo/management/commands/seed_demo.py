@@ -1,0 +1,22 @@
+"""Make the demo workspace, and say who can sign in."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from apps.demo import story
+from apps.demo.people import PASSWORD, SIGN_INS, RefusedInProduction, demo_workspace
+
+
+class Command(BaseCommand):
+    help = "Makes the demo workspace (once) and sets its story going: runs, judgements, training, a comparison."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            workspace = demo_workspace()
+        except RefusedInProduction as refusal:
+            raise CommandError(str(refusal)) from None
+        story.go_on(workspace)
+        self.stdout.write(f"Sign in to “{workspace}” with the password {PASSWORD}:")
+        for sign_in in SIGN_INS:
+            self.stdout.write(f"  {sign_in.email:<26}{sign_in.role.label}")
