@@ -23,19 +23,19 @@ KINDS = [name for name in COLOURS if name.startswith("kind-")]
 SERIES = [name for name in COLOURS if re.fullmatch(r"series-\d", name)]
 
 
-def luminance(colour: str) -> float:
+def luminance(colour):
     """Relative luminance of an sRGB colour, 0 to 1 (WCAG 2.2, "relative luminance")."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one, other):
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def test_black_on_white_is_21_to_1() -> None:
+def test_black_on_white_is_21_to_1():
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
@@ -52,7 +52,7 @@ def test_black_on_white_is_21_to_1() -> None:
         ),
     ],
 )
-def test_contrast_is_enough_in_both_themes(front: str, back: str, needed: float) -> None:
+def test_contrast_is_enough_in_both_themes(front, back, needed):
     day = contrast(COLOURS[front].day, COLOURS[back].day)
     night = contrast(COLOURS[front].night, COLOURS[back].night)
     assert min(day, night) >= needed, f"--{front} on --{back}: {day:.2f} by day, {night:.2f} by night; {needed} needed"

@@ -21,21 +21,21 @@ NOON = datetime(2026, 3, 5, 12, tzinfo=UTC)
         (100_800, "1 d 4 h"),
     ],
 )
-def test_durations_use_their_two_largest_units(seconds: float | None, words: str) -> None:
+def test_durations_use_their_two_largest_units(seconds, words):
     assert quantities.duration(seconds) == words
 
 
 @pytest.mark.parametrize(
     ("count", "words"), [(512, "512 B"), (1400, "1.4 kB"), (999_700, "1.0 MB"), (3.2e9, "3.2 GB"), (5e13, "50 TB")]
 )
-def test_sizes_are_in_thousands(count: float, words: str) -> None:
+def test_sizes_are_in_thousands(count, words):
     assert quantities.size(count) == words
 
 
 @pytest.mark.parametrize(
     ("number", "words"), [(0, "0"), (99_999, "99,999"), (204_117, "204 k"), (999_900, "1.0 M"), (4_510_000, "4.5 M")]
 )
-def test_counts_are_exact_while_short(number: int, words: str) -> None:
+def test_counts_are_exact_while_short(number, words):
     assert quantities.count(number) == words
 
 
@@ -51,14 +51,14 @@ def test_counts_are_exact_while_short(number: int, words: str) -> None:
         (0.996, "99.6 %"),
     ],
 )
-def test_a_share_is_nothing_or_all_only_if_it_is(share: float, words: str) -> None:
+def test_a_share_is_nothing_or_all_only_if_it_is(share, words):
     assert quantities.percent(share) == words
 
 
 @pytest.mark.parametrize(
     ("number", "words"), [(0.01234, "0.0123"), (12.34, "12.3"), (1234.5, "1,234"), (5e-6, "5.0e-6")]
 )
-def test_measurements_have_three_digits(number: float, words: str) -> None:
+def test_measurements_have_three_digits(number, words):
     assert quantities.figure(number) == words
 
 
@@ -73,13 +73,13 @@ def test_measurements_have_three_digits(number: float, words: str) -> None:
         (timedelta(days=400), "29 Jan 2025"),
     ],
 )
-def test_times_are_as_people_say_them(gap: timedelta, words: str) -> None:
+def test_times_are_as_people_say_them(gap, words):
     assert quantities.relative(NOON - gap, NOON) == words
 
 
-def test_a_curve_fills_its_box_with_low_values_at_the_bottom() -> None:
+def test_a_curve_fills_its_box_with_low_values_at_the_bottom():
     assert quantities.polyline([0, 2, 1], width=10, height=10) == "0.0,9.0 5.0,1.0 10.0,5.0"
 
 
-def test_a_flat_curve_is_drawn() -> None:
+def test_a_flat_curve_is_drawn():
     assert quantities.polyline([3, 3], width=10, height=10) == "0.0,9.0 10.0,9.0"

@@ -32,7 +32,7 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return redirect(onward)
     form = SignInForm(request.POST or None)
-    status, headers = 422 if form.is_bound else 200, {}
+    status, retry_after = 422 if form.is_bound else 200, ""
     if form.is_valid():
         try:
             signing_in.sign_in(request, **form.cleaned_data)
@@ -41,10 +41,11 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
             form.add_error(None, str(refusal))
         except TooManyTries as refusal:
             form.add_error(None, f"Too many tries. Sign-in opens again in {duration(refusal.retry_after)}.")
-            status, headers = 429, {"Retry-After": str(refusal.retry_after)}
+            status, retry_after = 429, str(refusal.retry_after)
     context = {"form": form, "next": onward, "demo_people": _demo_people()}
     response = render(request, "accounts/sign_in.html", context, status=status)
-    response.headers.update(headers)
+    if retry_after:
+        response["Retry-After"] = retry_after
     return response
 
 
