@@ -1,4 +1,4 @@
-"""Every component on one page, for whoever builds pages. Served in development only (see apps.urls)."""
+"""Every component on one page, for whoever builds pages. Not served in production (see apps.urls)."""
 
 import math
 from datetime import timedelta

@@ -169,6 +169,8 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+if ENVIRONMENT == "test":  # tests make hundreds of people
+    PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Shown on the sign-in page: {"role", "email", "password"} of each person of the demo workspace. Never in production.
 DEMO_SIGN_INS: list[dict[str, str]] = []
 CSRF_FAILURE_VIEW = "apps.accounts.views.errors.csrf_failed"

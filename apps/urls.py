@@ -42,7 +42,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
 ]
 
-if settings.DEBUG:
+if not settings.PRODUCTION:
     from apps.gallery import gallery
 
     urlpatterns.append(path("gallery/", gallery, name="gallery"))

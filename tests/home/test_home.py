@@ -1,0 +1,58 @@
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from apps.accounts.models import Role
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def home_of(member):
+    client = Client()
+    client.force_login(member.user)
+    return client.get("/")
+
+
+def test_an_annotator_sees_queues_and_nothing_else():
+    member = factories.member(Role.ANNOTATOR)
+    factories.queue(of=member.workspace, name="Office pairs", item_count=3)
+    factories.run(of=member.workspace, name="secret-run")
+    page = home_of(member).content.decode()
+    assert "Office pairs" in page
+    assert "3 left for you" in page
+    assert "secret-run" not in page
+    assert "Trajectories" not in page
+
+
+def test_an_annotator_without_queues_is_told_so():
+    assert "Nothing waits for you" in home_of(factories.member(Role.ANNOTATOR)).content.decode()
+
+
+def test_a_researcher_sees_the_loop_and_what_to_do():
+    page = home_of(factories.member(Role.RESEARCHER)).content.decode()
+    for name in ("Trajectories", "Judgements", "Versions", "Runs", "Policies", "Experiments"):
+        assert f'<span class="name">{name}</span>' in page
+    assert "Bring in the first trajectories" in page
+
+
+def test_the_cost_does_not_grow_with_what_there_is():
+    member = factories.member(Role.RESEARCHER)
+
+    def queries():
+        with CaptureQueriesContext(connection) as captured:
+            assert home_of(member).status_code == 200
+        return len(captured)
+
+    def more():
+        queue = factories.queue(of=member.workspace, item_count=2)
+        factories.preference(on=factories.item(of=queue))
+        factories.item(of=queue)
+        factories.run(of=member.workspace)
+
+    more()
+    one = queries()
+    more()
+    more()
+    assert queries() == one

@@ -1,0 +1,63 @@
+import pytest
+
+from apps.accounts.models import Role
+from apps.annotation.models import Desk, Queue
+from apps.home.waiting import waiting_for
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def member():
+    return factories.member(Role.ANNOTATOR)
+
+
+def desk(queue, member, judged, seconds=0.0):
+    who = factories.annotator(of=queue.workspace, user=member.user)
+    return Desk.objects.create(queue=queue, annotator=who, judged=judged, seconds=seconds)
+
+
+def test_a_queue_that_nobody_began_is_all_left(member):
+    factories.queue(of=member.workspace, item_count=10, overlap=2)
+    [row] = waiting_for(member)
+    assert (row.left, row.left_for_me, row.judged_by_me, row.time_left) == (20, 10, 0, "")
+
+
+def test_what_is_left_for_me_is_bounded_by_my_items_and_by_what_others_leave(member):
+    queue = factories.queue(of=member.workspace, item_count=10, overlap=2)
+    desk(queue, member, judged=4, seconds=120.0)
+    desk(queue, factories.member(of=member.workspace), judged=10)
+    [row] = waiting_for(member)
+    assert row.judged_by_all == 14
+    assert row.left == 6  # of 20 places
+    assert row.left_for_me == 6  # of the 6 items that I have not judged
+    assert row.time_left == "3 min"  # 6 at 30 s each
+
+
+def test_a_queue_that_is_done_comes_last(member):
+    todo = factories.queue(of=member.workspace, item_count=3)
+    done = factories.queue(of=member.workspace, item_count=1)
+    desk(done, member, judged=1)
+    assert [row.queue for row in waiting_for(member)] == [todo, done]
+
+
+@pytest.mark.parametrize("state", [Queue.State.FILLING, Queue.State.FAILED, Queue.State.PAUSED, Queue.State.CLOSED])
+def test_only_open_queues_wait(member, state):
+    factories.queue(of=member.workspace, item_count=3, state=state)
+    assert waiting_for(member) == []
+
+
+def test_the_queues_of_another_workspace_do_not_wait_here(member):
+    factories.queue(item_count=3)
+    assert waiting_for(member) == []
+
+
+def test_the_cost_does_not_grow_with_the_queues(member, django_assert_num_queries):
+    factories.queue(of=member.workspace, item_count=3)
+    with django_assert_num_queries(3):
+        waiting_for(member)
+    for _ in range(5):
+        desk(factories.queue(of=member.workspace, item_count=3), factories.member(of=member.workspace), judged=1)
+    with django_assert_num_queries(3):
+        waiting_for(member)
