@@ -13,6 +13,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
 from apps.policies.models import Policy
+from apps.trajectories.searching import TASK_WORDS
 
 
 class Task(WorkspaceModel):
@@ -36,6 +37,7 @@ class Task(WorkspaceModel):
 
     class Meta:
         constraints = [UniqueConstraint(fields=["workspace", "environment", "key"], name="one_task_per_key")]
+        indexes = [Index(fields=["workspace", "-id"], name="task_newest"), GinIndex(TASK_WORDS, name="task_words")]
 
     def __str__(self) -> str:
         return self.key
@@ -240,6 +242,13 @@ class Trajectory(WorkspaceModel):
         indexes = [
             Index(fields=["workspace", "-id"], name="trajectory_newest"),
             Index(fields=["task", "-id"], name="trajectory_by_task"),
+            # The list's filters: each finds its newest rows without walking past the others.
+            Index(fields=["workspace", "policy", "-id"], name="trajectory_by_policy"),
+            Index(fields=["workspace", "success", "-id"], name="trajectory_by_outcome"),
+            Index(fields=["workspace", "source", "-id"], name="trajectory_by_source"),
+            Index(fields=["workspace", "-id"], condition=Q(error_count__gt=0), name="trajectory_with_errors"),
+            Index(fields=["workspace", "step_count"], name="trajectory_by_length"),
+            Index(fields=["workspace", "external_id"], condition=~Q(external_id=""), name="trajectory_by_external_id"),
             GinIndex(fields=["tags"], name="trajectory_tags"),
         ]
 

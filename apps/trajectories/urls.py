@@ -1,11 +1,25 @@
-"""Addresses of trajectories and imports: pages, and the API's part."""
+"""Addresses of trajectories, tasks and imports: pages, and the API's part."""
 
 from django.urls import path
 
 from apps.trajectories import import_api, import_views
+from apps.trajectories.views import comparing, lists, replay
 
 app_name = "trajectories"
 urlpatterns = [
+    path("trajectories/", lists.trajectories, name="list"),
+    path("trajectories/<uuid:trajectory_id>/", replay.replay, name="detail"),
+    path("trajectories/<uuid:trajectory_id>/steps/<int:number>/", replay.replay, name="step"),
+    path("trajectories/<uuid:trajectory_id>/outline/", replay.outline, name="outline"),
+    path("trajectories/<uuid:trajectory_id>/steps/", replay.steps, name="steps"),
+    path("trajectories/<uuid:trajectory_id>/map/", replay.map_of, name="map"),
+    path("trajectories/<uuid:trajectory_id>/search/", replay.search, name="search"),
+    path("trajectories/<uuid:trajectory_id>/parts/<int:index>/", replay.part, name="part"),
+    path("trajectories/<uuid:trajectory_id>/original/", replay.original, name="original"),
+    path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/", comparing.compare, name="compare"),
+    path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/rows/", comparing.compare_rows, name="compare_rows"),
+    path("tasks/", lists.tasks, name="tasks"),
+    path("tasks/<uuid:task_id>/", lists.task, name="task"),
     path("imports/", import_views.imports, name="imports"),
     path("imports/<uuid:batch_id>/", import_views.show_import, name="import"),
     path("imports/<uuid:batch_id>/progress/", import_views.import_progress, name="import_progress"),

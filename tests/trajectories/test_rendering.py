@@ -107,14 +107,14 @@ def test_hostile_content_is_inert_in_the_form_that_is_chosen(name: str, spoken: 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_hostile_content_is_inert_in_every_form_that_can_be_asked_for(name: str, form: str) -> None:
-    html, more = chunk(HOSTILE[name], PLACE, form)
+    html, more, _ = chunk(HOSTILE[name], PLACE, form)
     assert_inert(html + more)
 
 
 @pytest.mark.parametrize("name", HUGE)
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_huge_content_is_bounded_and_encodable(name: str, form: str) -> None:
-    html, more = chunk(HUGE[name], PLACE, form)
+    html, more, _ = chunk(HUGE[name], PLACE, form)
     assert len((html + more).encode()) < 80_000
     assert "\0" not in html
 
@@ -131,7 +131,7 @@ def test_chunks_put_together_are_the_whole_text(form: str) -> None:
     text = "".join(f" line {i}\n" for i in range(5_000)) + "y" * 130_000
     position, found = 0, ""
     while position is not None:
-        html, more = chunk(text, PLACE, form, start=position)
+        html, more, _ = chunk(text, PLACE, form, start=position)
         found += re.sub(r"<[^>]*>", "", html)
         link = re.search(r"from=(\d+)", more)
         position = int(link[1]) if link else None
@@ -259,7 +259,7 @@ def test_a_tree_of_any_size_can_be_walked_to_every_leaf() -> None:
     found = ""
     while waiting:
         start, path = waiting.pop()
-        html, more = chunk(text, PLACE, "tree", start=start, path=path)
+        html, more, _ = chunk(text, PLACE, "tree", start=start, path=path)
         found += html
         for begin, at in re.findall(r"from=(\d+)(?:&amp;path=([\d.]+))?", html + more):
             if (int(begin), at) not in seen:

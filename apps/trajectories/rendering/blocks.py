@@ -32,6 +32,8 @@ class Block:
     is_bad: bool = False
     source: str = ""
     """The escaped address that shows the content as it was written, where `html` shows it as something else."""
+    text: str = ""
+    """What `html` shows, where that is plain text: what a comparison compares."""
 
 
 def blocks_of(content: Any, url: str, at: str, *, tool: Kind | None = None, spoken: bool = False) -> list[Block]:
@@ -58,7 +60,7 @@ def text_block(value: Any, place: Place, *, tool: Kind | None = None, spoken: bo
 
 def as_form(value: Any, place: Place, form: str, *, text: str = "", label: str = "") -> Block:
     """`value` in a given form."""
-    html, more = chunk(value, place, form)
+    html, more, plain = chunk(value, place, form)
     code = terminal.unwrap(text)[1] if form == "terminal" else None
     return Block(
         form=form,
@@ -69,6 +71,7 @@ def as_form(value: Any, place: Place, form: str, *, text: str = "", label: str =
         label=label or (f"Exit code {code}" if code else ""),
         is_bad=bool(code),
         source=place.link("text") if form in {"page", "tree", "table", "results", "mail", "markdown"} and text else "",
+        text=plain,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.safestring import SafeString
+
 from apps.trajectories.rendering import diffs
 from apps.trajectories.rendering.blocks import Block, as_form, text_block
 from apps.trajectories.rendering.decoding import Arguments, arguments_of
@@ -34,6 +36,8 @@ class Fact:
     name: str
     value: str
     is_text: bool
+    marked: SafeString | None = None
+    """The value with what differs from another run's marked; see `marking`."""
 
 
 @dataclass(frozen=True)

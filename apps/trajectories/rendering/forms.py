@@ -38,10 +38,11 @@ class Place(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Markup, and the link to what follows it ("" at the end)."""
+    """Markup, and the link to what follows it ("" at the end). `text`: what `html` shows, where it shows plain text."""
 
     html: SafeString
     more: SafeString
+    text: str = ""
 
 
 class _Linear(NamedTuple):
@@ -67,6 +68,7 @@ LINEAR = {
     "page": _Linear(_plain, prepare=pages.text_of),
     "command": _Linear(_plain),
 }
+PLAIN = frozenset({"text", "prose", "command"})
 FORMS = frozenset({*LINEAR, "tree", "table", "results", "mail"})
 
 
@@ -96,7 +98,12 @@ def _linear(text: str, place: Place, form: str, start: int) -> Chunk:
     if form == "markdown":
         cut = _markdown_piece(body, cut)
     html = f'<{shape.tag} class="{form}">{shape.render(cut.text)}</{shape.tag}>'
-    return Chunk(mark_safe(html), _more(body, cut, place, form))
+    return Chunk(mark_safe(html), _more(body, cut, place, form), cut.text if form in PLAIN else "")
+
+
+def plain_markup(form: str, inner: SafeString) -> SafeString:
+    """The markup of a plain form around text that is already safe."""
+    return mark_safe(f'<{LINEAR[form].tag} class="{form}">{inner}</{LINEAR[form].tag}>')
 
 
 def _markdown_piece(body: str, cut: Excerpt) -> Excerpt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from apps.trajectories.rendering.blocks import Block, blocks_of, text_block
 from apps.trajectories.rendering.calls import CallView, call_view, part_of_call
 from apps.trajectories.rendering.forms import Place
 from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
-from apps.trajectories.rendering.text import one_line, size_in_words
+from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_in_words
 
 MAX_CALLS = 40
 MAX_MESSAGES = 60
@@ -57,6 +57,8 @@ class StepHead:
     seconds: float | None
     prompt_tokens: int | None
     completion_tokens: int | None
+    lines: int = 0
+    """About how many lines the opened step takes, so that pages can keep room for it."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def head_of(step: Step, *, blind: bool = False) -> StepHead:
         seconds=step.seconds,
         prompt_tokens=step.prompt_tokens,
         completion_tokens=step.completion_tokens,
+        lines=_lines(step.result_chars) + (_lines(step.context_chars) if step.index == 0 else 0) + 4,
     )
 
 
@@ -131,24 +134,25 @@ def step_view(
 def step_views(
     steps: Sequence[Step],
     *,
-    wanted: Iterable[int],
-    closing: Messages,
-    last_index: int,
+    following: Messages,
     part_url: Callable[[int], str],
+    previous_kind: str = "",
+    is_end: bool = False,
     blind: bool = False,
 ) -> list[StepView]:
-    """The wanted steps of a run, opened. `steps` holds them and, where the run has them, the one before and the one after each."""
-    known = {step.index: step for step in steps}
+    """Neighbouring steps, opened. `following` comes after the last of them, `previous_kind` before the first; `is_end`: they end the run."""
+    kinds = [previous_kind, *(step.kind for step in steps)]
+    heard_next = [*(step.context for step in steps[1:]), following]
     return [
         step_view(
-            known[index],
-            following=closing if index == last_index else known[index + 1].context,
-            part_url=part_url(index),
-            previous_kind=known[index - 1].kind if index else "",
-            is_last=index == last_index,
+            step,
+            following=heard_next[place],
+            part_url=part_url(step.index),
+            previous_kind=kinds[place],
+            is_last=is_end and place == len(steps) - 1,
             blind=blind,
         )
-        for index in wanted
+        for place, step in enumerate(steps)
     ]
 
 
@@ -257,6 +261,10 @@ def _role(message: Any) -> str:
 def _error_of(step: Step) -> str:
     error = step.info.get("error") if isinstance(step.info, dict) else None
     return error if isinstance(error, str) else ""
+
+
+def _lines(chars: int) -> int:
+    return min(SCREEN_LINES, 1 + chars // 80)
 
 
 def _list(value: Any) -> list[Any]:

@@ -1,0 +1,61 @@
+"""Answers for long content: the rest of a text, a branch of a tree, a checked picture, or the whole as a download."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+
+from apps.trajectories import queries
+from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.rendering.forms import FORMS, Place, chunk
+from apps.trajectories.rendering.images import picture_of
+from apps.trajectories.rendering.steps import part_of
+
+SEALED = "default-src 'none'; sandbox; frame-ancestors 'none'"
+
+
+def answer_part(request: HttpRequest, trajectory: Trajectory, index: int, *, url: str) -> HttpResponse:
+    """What a link made by `Place.link` asks for. The caller has checked that the trajectory may be seen; `url` is this view's own address.
+
+    `at`: the part; `as`: its form; `from`: where to go on; `path`: the branch of a tree; `raw`: everything, as a download.
+    """
+    step = get_object_or_404(Step, trajectory=trajectory, index=index)
+    at, form, path = request.GET.get("at", ""), request.GET.get("as", "text"), request.GET.get("path", "")
+    start = request.GET.get("from", "0")
+    try:
+        content = part_of(step, queries.following(trajectory, index) if at.startswith("after") else [], at)
+        if request.GET.get("raw"):
+            return _download(content, name=f"{trajectory.pk}-{index + 1}-{at.replace('.', '-')}.txt")
+        if form == "image":
+            return _picture(content)
+        if form not in FORMS or not start.isdecimal() or len(start) > 12:
+            raise LookupError(form)
+        html, more, _ = chunk(content, Place(url, at), form, start=int(start), path=path)
+    except (LookupError, ValueError):
+        raise Http404("There is no such part in this step.") from None
+    template = "trajectories/_part.html" if request.headers.get("HX-Request") else "trajectories/part.html"
+    return render(request, template, {"html": html, "more": more, "trajectory": trajectory, "number": index + 1})
+
+
+def _picture(part: Any) -> HttpResponse:
+    found = picture_of(part)
+    if isinstance(found, str):
+        raise LookupError(found)
+    return _sealed(HttpResponse(found.body, content_type=found.media_type))
+
+
+def _download(content: Any, *, name: str) -> HttpResponse:
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2)
+    response = HttpResponse(text.encode("utf-8", "backslashreplace"), content_type="application/octet-stream")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return _sealed(response)
+
+
+def _sealed(response: HttpResponse) -> HttpResponse:
+    """Whatever it holds, a browser that opens it by itself runs and loads nothing."""
+    response["Content-Security-Policy"] = SEALED
+    response["X-Content-Type-Options"] = "nosniff"
+    return response

@@ -1,0 +1,118 @@
+"""Which trajectories a query string asks for. The list, the API and queues made from "all that match" read it the same way."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Self
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib.postgres.search import SearchQuery
+from django.db.models import Q
+from django.http import QueryDict
+
+from apps.trajectories.models import Task, TrajectoryQuerySet
+from apps.trajectories.searching import TASK_WORDS, words_to_query
+
+OUTCOMES = {"success": Q(success=True), "failure": Q(success=False), "none": Q(success=None)}
+ERRORS = {"yes": Q(error_count__gt=0), "no": Q(error_count=0)}
+NO_POLICY = "none"
+
+
+class BadFilter(ValueError):
+    """A value that a filter cannot take: what was given and what it takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Every field is as it stands in the query string; "" asks for everything."""
+
+    q: str = ""
+    """Words of the task, or a trajectory's own id or external id."""
+    task: str = ""
+    environment: str = ""
+    policy: str = ""
+    """A policy's id, or `none` for trajectories whose policy is not known."""
+    outcome: str = ""
+    """`success`, `failure` or `none`."""
+    errors: str = ""
+    """`yes` or `no`: whether any step failed."""
+    min_steps: str = ""
+    max_steps: str = ""
+    tag: str = ""
+    source: str = ""
+    batch: str = ""
+    """An import's id."""
+
+    @classmethod
+    def read(cls, query: QueryDict | str) -> Self:
+        """The filters in a query string. Names that are no filters (a cursor, say) are left alone."""
+        given = QueryDict(query) if isinstance(query, str) else query
+        return cls(**{field.name: given.get(field.name, "").strip()[:300] for field in fields(cls)})
+
+    @property
+    def query(self) -> str:
+        """The query string that reads as these filters."""
+        return urlencode({name: value for name, value in asdict(self).items() if value})
+
+    def __bool__(self) -> bool:
+        return bool(self.query)
+
+    def apply(self, trajectories: TrajectoryQuerySet) -> TrajectoryQuerySet:
+        """Those that match all filters. Raises BadFilter."""
+        found = trajectories
+        if self.q:
+            found = found.filter(_says(self.q))
+        if self.task:
+            found = found.filter(task=_uuid("task", self.task))
+        if self.environment:
+            found = found.filter(task__environment=self.environment)
+        if self.policy:
+            found = found.filter(policy=None if self.policy == NO_POLICY else _uuid("policy", self.policy))
+        if self.outcome:
+            found = found.filter(_one_of("outcome", self.outcome, OUTCOMES))
+        if self.errors:
+            found = found.filter(_one_of("errors", self.errors, ERRORS))
+        if self.min_steps:
+            found = found.filter(step_count__gte=_count("min_steps", self.min_steps))
+        if self.max_steps:
+            found = found.filter(step_count__lte=_count("max_steps", self.max_steps))
+        if self.tag:
+            found = found.filter(tags__contains=[self.tag])
+        if self.source:
+            found = found.filter(source=self.source)
+        if self.batch:
+            found = found.filter(import_batch=_uuid("batch", self.batch))
+        return found
+
+
+def _says(words: str) -> Q:
+    try:
+        return Q(pk=UUID(words))
+    except ValueError:
+        pass
+    query = words_to_query(words)
+    by_name = Q(external_id=words)
+    if not query:
+        return by_name
+    tasks = Task.objects.annotate(words=TASK_WORDS).filter(words=SearchQuery(query, search_type="raw", config="simple"))
+    return by_name | Q(task__in=tasks.values("pk"))
+
+
+def _uuid(name: str, given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise BadFilter(f"`{name}` is “{given}”; expected an id such as 0190a6f2-….") from None
+
+
+def _one_of(name: str, given: str, choices: dict[str, Q]) -> Q:
+    if given not in choices:
+        raise BadFilter(f"`{name}` is “{given}”; expected one of {', '.join(choices)}.")
+    return choices[given]
+
+
+def _count(name: str, given: str) -> int:
+    if not given.isdecimal() or len(given) > 9:
+        raise BadFilter(f"`{name}` is “{given}”; expected a number of steps.")
+    return int(given)

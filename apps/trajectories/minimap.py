@@ -1,0 +1,105 @@
+"""The shape of a run in one picture: a cell a step, in lines like text; hue by kind, height by reward or time, a mark at errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from apps.trajectories.rendering.kinds import BY_SLUG, Kind
+from apps.trajectories.rendering.steps import StepHead
+
+WIDTH = 224
+LINE = 20
+TALL = 14
+SHORT = 3
+PER_LINE = 50
+LINES = 20
+
+Measure = Literal["reward", "time"]
+
+
+class Hue(NamedTuple):
+    """All cells of a kind as one SVG path."""
+
+    kind: Kind
+    path: str
+
+
+@dataclass(frozen=True)
+class Minimap:
+    """Sizes are in SVG units; step `i` is in column `i % columns` of line `i // columns`."""
+
+    height: int
+    columns: int
+    cell: float
+    hues: list[Hue]
+    errors: str
+    measure: Measure | None
+    measures: list[Measure]
+    count: int
+
+    @property
+    def width(self) -> int:
+        return WIDTH
+
+
+def minimap(heads: Sequence[StepHead], measure: str = "") -> Minimap:
+    """The map of a run. Without a `measure`, by reward where rewards differ, else by time where it is known."""
+    count = len(heads)
+    columns = _columns(count)
+    cell = min(16.0, WIDTH / columns)
+    measures = _measures(heads)
+    chosen: Measure | None = next((m for m in measures if m == measure), measures[0] if measures else None)
+    heights = _heights(heads, chosen)
+    paths: dict[str, list[str]] = {}
+    errors: list[str] = []
+    for i, head in enumerate(heads):
+        x, line = (i % columns) * cell, i // columns
+        bottom = (line + 1) * LINE - 2
+        width = cell - (1 if cell >= 4 else 0)
+        paths.setdefault(head.kind.slug, []).append(
+            f"M{x:.4g} {bottom}v-{heights[i]:.3g}h{width:.4g}v{heights[i]:.3g}z"
+        )
+        if head.is_error:
+            errors.append(f"M{x:.4g} {line * LINE}h{max(width, 2):.4g}v3h-{max(width, 2):.4g}z")
+    return Minimap(
+        height=max(1, math.ceil(count / columns)) * LINE,
+        columns=columns,
+        cell=cell,
+        hues=[Hue(BY_SLUG[slug], "".join(cells)) for slug, cells in paths.items()],
+        errors="".join(errors),
+        measure=chosen,
+        measures=measures,
+        count=count,
+    )
+
+
+def _columns(count: int) -> int:
+    if count <= PER_LINE:
+        return max(1, count)
+    return PER_LINE if count <= PER_LINE * LINES else math.ceil(count / LINES)
+
+
+def _measures(heads: Sequence[StepHead]) -> list[Measure]:
+    found: list[Measure] = []
+    if len({head.reward for head in heads if head.reward is not None}) > 1:
+        found.append("reward")
+    if len({head.seconds for head in heads if head.seconds is not None}) > 1:
+        found.append("time")
+    return found
+
+
+def _heights(heads: Sequence[StepHead], measure: Measure | None) -> list[float]:
+    """Bars from SHORT to TALL. Times span orders of magnitude, so theirs grow with the logarithm."""
+    if measure is None:
+        return [TALL * 0.7] * len(heads)
+    values = [head.reward if measure == "reward" else head.seconds for head in heads]
+    scaled = [
+        None if v is None or not math.isfinite(v) else math.log1p(max(v, 0)) if measure == "time" else v for v in values
+    ]
+    known = [v for v in scaled if v is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    span = (high - low) or 1.0
+    return [SHORT if v is None else SHORT + (v - low) / span * (TALL - SHORT) for v in scaled]

@@ -1,0 +1,74 @@
+"""What the pages of trajectories read: light outlines, windows of whole steps, and a search inside a run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from apps.accounts.models import Membership
+from apps.trajectories.models import Original, Step, Task, Trajectory, TrajectoryQuerySet
+from apps.trajectories.rendering.steps import Messages, StepHead, head_of
+
+WINDOW = 8
+"""Steps that are opened together: about two screens."""
+
+MAX_WINDOW = 40
+OTHER_RUNS = 30
+
+
+class Window(NamedTuple):
+    """Neighbouring steps with what `step_views` needs from beyond them."""
+
+    steps: list[Step]
+    previous_kind: str
+    following: Messages
+    is_end: bool
+
+
+def replayable(member: Membership) -> TrajectoryQuerySet:
+    """Trajectories for replay, with what the page says about them."""
+    trajectories: TrajectoryQuerySet = Trajectory.objects.visible_to(member)
+    return trajectories.select_related("task", "policy", "import_batch", "rollout_batch", "parent").defer(
+        "tools", "closing", "info", "task__initial_state", "task__success_check"
+    )
+
+
+def heads_of(trajectory: Trajectory) -> list[StepHead]:
+    """Every step in a line."""
+    return [head_of(step) for step in Step.objects.filter(trajectory=trajectory).outline()]
+
+
+def window_of(trajectory: Trajectory, first: int, last: int) -> Window:
+    """Steps `first` to `last` (inclusive; at most MAX_WINDOW). Reads their bodies and nothing else's."""
+    first = max(0, first)
+    last = min(last, first + MAX_WINDOW - 1, trajectory.step_count - 1)
+    of_run = Step.objects.filter(trajectory=trajectory)
+    steps = list(of_run.filter(index__gte=first, index__lte=last).order_by("index"))
+    is_end = last >= trajectory.step_count - 1
+    before = of_run.filter(index=first - 1).values_list("kind", flat=True).first() if first else ""
+    return Window(steps, before or "", following(trajectory, last), is_end)
+
+
+def following(trajectory: Trajectory, index: int) -> Messages:
+    """The messages after a step: the next one's context, or the trajectory's closing."""
+    if index >= trajectory.step_count - 1:
+        return trajectory.closing or []
+    context = Step.objects.filter(trajectory=trajectory, index=index + 1).values_list("context", flat=True).first()
+    return context if isinstance(context, list) else []
+
+
+def other_runs(trajectory: Trajectory) -> list[Trajectory]:
+    """The newest other runs of the same task."""
+    runs = Trajectory.objects.filter(task=trajectory.task_id, workspace=trajectory.workspace_id).exclude(
+        pk=trajectory.pk
+    )
+    return list(runs.for_list().order_by("-pk")[:OTHER_RUNS])
+
+
+def has_original(trajectory: Trajectory) -> bool:
+    return Original.objects.filter(pk=trajectory.pk).exists()
+
+
+def task_of(member: Membership, task_id: UUID) -> Task | None:
+    found: Task | None = Task.objects.visible_to(member).filter(pk=task_id).first()
+    return found

@@ -1,0 +1,72 @@
+"""Pages that find things: trajectories, tasks, and all runs of a task."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.trajectories import listing
+from apps.trajectories.filtering import BadFilter, Filters
+from apps.trajectories.models import Task, Trajectory
+
+
+@require_safe
+@at_least(Role.REVIEWER)
+def trajectories(request: HtmxRequest) -> HttpResponse:
+    """Trajectories, newest first, by any filter."""
+    filters, problem = Filters.read(request.GET), ""
+    visible = Trajectory.objects.visible_to(request.member)
+    try:
+        found = filters.apply(visible)
+    except BadFilter as error:
+        found, problem = visible.none(), str(error)
+    context = {
+        "page": page_of(found.for_list(), cursor=request.GET.get("cursor", ""), size=listing.PAGE),
+        "matches": listing.capped_count(found),
+        "filters": filters,
+        "problem": problem,
+        "choices": listing.choices(request.member, filters),
+    }
+    template = (
+        "trajectories/_list.html"
+        if request.htmx and not request.htmx.history_restore_request
+        else "trajectories/list.html"
+    )
+    return render(request, template, context, status=422 if problem else 200)
+
+
+@require_safe
+@at_least(Role.REVIEWER)
+def tasks(request: HtmxRequest) -> HttpResponse:
+    """Tasks, newest first, with how their runs ended."""
+    words = request.GET.get("q", "").strip()[:300]
+    page = page_of(listing.tasks(request.member, words), cursor=request.GET.get("cursor", ""), size=listing.PAGE)
+    context = {"page": page, "rows": listing.with_outcomes(page.rows), "q": words}
+    template = (
+        "trajectories/_tasks.html"
+        if request.htmx and not request.htmx.history_restore_request
+        else "trajectories/tasks.html"
+    )
+    return render(request, template, context)
+
+
+@require_safe
+def task(request: HtmxRequest, task_id: UUID) -> HttpResponse:
+    """One task: what it asks, and every run of it."""
+    found = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
+    runs = Trajectory.objects.visible_to(request.member).filter(task=found)
+    context = {
+        "task": found,
+        "outcomes": listing.outcomes_of(found),
+        "by_policy": listing.by_policy(found),
+        "page": page_of(runs.for_list(), cursor=request.GET.get("cursor", ""), size=listing.PAGE),
+        "details": listing.task_details(found),
+    }
+    return render(request, "trajectories/task.html", context)

@@ -1,0 +1,145 @@
+"""Pages of one trajectory: the replay, and the pieces that it fetches while one reads."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import zstandard
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_safe
+
+from apps.common.http import HtmxRequest
+from apps.trajectories import finding, queries
+from apps.trajectories.answering import SEALED, answer_part
+from apps.trajectories.minimap import minimap
+from apps.trajectories.models import Original, Trajectory
+from apps.trajectories.rendering.kinds import KINDS
+from apps.trajectories.rendering.steps import StepHead, StepView, step_views
+
+OUTLINE_ROWS = 60
+
+# Steps never change once stored, so what was read may be kept for a while; `private`, because access is personal.
+kept_a_while = cache_control(private=True, max_age=300)
+
+
+@require_safe
+def replay(request: HtmxRequest, trajectory_id: UUID, number: int = 1) -> HttpResponse:
+    """The whole page, opened at step `number`."""
+    trajectory = _found(request, trajectory_id)
+    heads = queries.heads_of(trajectory)
+    index = min(max(number, 1), max(len(heads), 1)) - 1
+    steps = _views(trajectory, index - 1, index + queries.WINDOW - 2) if heads else []
+    first_row = max(0, min(index - 10, len(heads) - OUTLINE_ROWS))
+    context = {
+        "trajectory": trajectory,
+        "steps": steps,
+        "current": index,
+        "number": index + 1,
+        "rows": heads[first_row : first_row + OUTLINE_ROWS],
+        "map": minimap(heads, request.GET.get("height", "")),
+        "kinds": _kinds(heads),
+        "errors": sum(head.is_error for head in heads),
+        "others": queries.other_runs(trajectory),
+        "branches": trajectory.branches.for_list().order_by("-pk")[:20],
+        "has_original": queries.has_original(trajectory),
+        "closing": trajectory.closing if not heads else [],
+    }
+    return render(request, "trajectories/replay.html", context)
+
+
+@require_safe
+@kept_a_while
+def outline(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
+    """Every step in a line, for the page's own script."""
+    heads = queries.heads_of(_found(request, trajectory_id))
+    return JsonResponse(
+        {
+            "kinds": [{"slug": kind.slug, "letter": kind.letter, "label": kind.label} for kind in KINDS],
+            "steps": [
+                [KINDS.index(h.kind), h.tool, h.headline, h.result, int(h.is_error), h.reward, h.seconds, h.lines]
+                for h in heads
+            ],
+        }
+    )
+
+
+@require_safe
+@kept_a_while
+def steps(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
+    """Steps `from` to `to` (inclusive, numbered from 0), opened."""
+    trajectory = _found(request, trajectory_id)
+    first, last = _number(request, "from"), _number(request, "to")
+    return render(
+        request, "trajectories/_steps.html", {"trajectory": trajectory, "steps": _views(trajectory, first, last)}
+    )
+
+
+@require_safe
+@kept_a_while
+def part(request: HtmxRequest, trajectory_id: UUID, index: int) -> HttpResponse:
+    """More of something long in a step, or all of it as a download; see `answer_part`."""
+    trajectory = _found(request, trajectory_id)
+    return answer_part(request, trajectory, index, url=_part_url(trajectory, index))
+
+
+@require_safe
+def map_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
+    """The minimap by another measure."""
+    trajectory = _found(request, trajectory_id)
+    picture = minimap(queries.heads_of(trajectory), request.GET.get("height", ""))
+    return render(request, "trajectories/_minimap.html", {"trajectory": trajectory, "map": picture})
+
+
+@require_safe
+def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
+    """The steps that say `q`, with the words around it."""
+    found = finding.find_in(_found(request, trajectory_id), request.GET.get("q", "")[:200])
+    return JsonResponse({"found": found, "is_all": len(found) < finding.MAX_FOUND})
+
+
+@require_safe
+def original(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
+    """The record as it was given, as a download: never shown, whatever it holds."""
+    trajectory = _found(request, trajectory_id)
+    stored = get_object_or_404(Original, pk=trajectory.pk)
+    body = zstandard.ZstdDecompressor().decompressobj().decompress(bytes(stored.body))
+    response = HttpResponse(body, content_type="application/octet-stream")
+    response["Content-Disposition"] = f'attachment; filename="{trajectory.pk}.json"'
+    response["Content-Security-Policy"] = SEALED
+    return response
+
+
+def _found(request: HtmxRequest, trajectory_id: UUID) -> Trajectory:
+    return get_object_or_404(queries.replayable(request.member), pk=trajectory_id)
+
+
+def _views(trajectory: Trajectory, first: int, last: int) -> list[StepView]:
+    window = queries.window_of(trajectory, first, last)
+    return step_views(
+        window.steps,
+        previous_kind=window.previous_kind,
+        following=window.following,
+        is_end=window.is_end,
+        part_url=lambda index: _part_url(trajectory, index),
+    )
+
+
+def _part_url(trajectory: Trajectory, index: int) -> str:
+    return reverse("trajectories:part", args=[trajectory.pk, index])
+
+
+def _number(request: HtmxRequest, name: str) -> int:
+    given = request.GET.get(name, "")
+    if not given.isdecimal() or len(given) > 9:
+        raise Http404(f"`{name}` is {given!r}; expected the index of a step.")
+    return int(given)
+
+
+def _kinds(heads: list[StepHead]) -> list[dict[str, Any]]:
+    """The kinds that occur, for the filter."""
+    counts = {kind: sum(head.kind == kind for head in heads) for kind in KINDS}
+    return [{"kind": kind, "count": count} for kind, count in counts.items() if count]

@@ -1,0 +1,13 @@
+// Filters that are empty stay out of the address, so that a copied link is short.
+import { attach } from "./attach.js";
+
+attach("form[data-filters]", (form, signal) => {
+  form.addEventListener(
+    "htmx:configRequest",
+    ({ detail }) => {
+      if (detail.elt !== form) return;
+      for (const [name, value] of [...detail.formData.entries()]) if (value === "") detail.formData.delete(name);
+    },
+    { signal },
+  );
+});

@@ -1,0 +1,71 @@
+// The outline: one row a step, all of one height, so only those in sight are in the page.
+import { outlineRow } from "./replay_row.js";
+
+const BEYOND = 10;
+
+export class Outline {
+  constructor(scroller, steps, { urlOf, onGo, signal }) {
+    Object.assign(this, { scroller, steps, urlOf });
+    this.rows = scroller.querySelector("ol");
+    this.rowHeight = this.rows.firstElementChild?.offsetHeight || 28;
+    this.order = steps.map((step) => step.index);
+    this.words = new Map();
+    this.current = -1;
+    this.draw();
+    scroller.addEventListener("scroll", () => this.draw(), { passive: true, signal });
+    const size = new ResizeObserver(() => this.draw());
+    size.observe(scroller);
+    signal.addEventListener("abort", () => size.disconnect());
+    scroller.addEventListener(
+      "click",
+      (event) => {
+        const row = event.target.closest("[data-go]");
+        if (!row || event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        onGo(Number(row.dataset.go));
+      },
+      { signal },
+    );
+  }
+
+  /** Show these steps; `words` (index → text) are what a search found in them. */
+  setOrder(order, words = new Map()) {
+    this.order = order;
+    this.words = words;
+    this.draw(true);
+  }
+
+  go(index) {
+    this.current = index;
+    const place = this.order.indexOf(index);
+    if (place >= 0) {
+      const top = place * this.rowHeight;
+      const { scrollTop, clientHeight } = this.scroller;
+      if (top < scrollTop + this.rowHeight || top > scrollTop + clientHeight - 2 * this.rowHeight) {
+        this.scroller.scrollTop = top - clientHeight / 3;
+      }
+    }
+    this.draw(true);
+  }
+
+  draw(anew = false) {
+    const { scrollTop, clientHeight } = this.scroller;
+    const first = Math.max(0, Math.floor(scrollTop / this.rowHeight) - BEYOND);
+    const last = Math.min(this.order.length, Math.ceil((scrollTop + clientHeight) / this.rowHeight) + BEYOND);
+    if (!anew && first === this.first && last === this.last) return;
+    Object.assign(this, { first, last });
+    const rows = this.order.slice(first, last).map((index) => {
+      const item = document.createElement("li");
+      const row = outlineRow(this.steps[index], this.urlOf(index), this.words.get(index));
+      if (index === this.current) {
+        row.classList.add("current");
+        row.setAttribute("aria-current", "step");
+      }
+      item.append(row);
+      return item;
+    });
+    this.rows.replaceChildren(...rows);
+    this.rows.style.paddingTop = `${first * this.rowHeight}px`;
+    this.rows.style.paddingBottom = `${(this.order.length - last) * this.rowHeight}px`;
+  }
+}
