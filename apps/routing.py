@@ -2,8 +2,10 @@
 
 from django.urls import URLPattern, URLResolver, path
 
+from apps.datasets.consumers import VersionConsumer
 from apps.trajectories.watching import ImportConsumer
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [
     path("ws/imports/<uuid:batch_id>/", ImportConsumer.as_asgi()),
+    path("ws/versions/<uuid:version_id>/", VersionConsumer.as_asgi()),
 ]

@@ -239,7 +239,9 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.IsMember"],
     "DEFAULT_PAGINATION_CLASS": "apps.common.pages.ApiCursorPagination",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "apps.common.openapi.ApiSchema",
+    "EXCEPTION_HANDLER": "apps.common.api.answer_error",
+    "URL_FORMAT_OVERRIDE": None,  # `?format=` names the format of exported rows
     "DEFAULT_THROTTLE_CLASSES": ["apps.accounts.authentication.MemberRateThrottle"],
     "DEFAULT_THROTTLE_RATES": {
         "member": os.environ.get("API_RATE", "600/min"),
@@ -258,6 +260,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "ENUM_NAME_OVERRIDES": {"CountOrDropEnum": ["count", "drop"]},
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "apps.common.openapi.describe_errors",
+    ],
 }
 
 # The rest ----------------------------------------------------------------------------------------------------------------

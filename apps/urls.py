@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from apps.datasets import urls as datasets
 from apps.trajectories import urls as trajectories
 
 
@@ -19,7 +20,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 handler404 = "apps.accounts.views.errors.not_found"
-api: list[URLPattern | URLResolver] = [*trajectories.api]
+api: list[URLPattern | URLResolver] = [*trajectories.api, *datasets.api]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
@@ -27,10 +28,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.accounts.urls")),
     path("", include("apps.trajectories.urls")),
     path("", include("apps.arena.urls")),
+    path("", include("apps.datasets.urls")),
     path("api/v1/", include((api, "v1"))),
     path(
         "api/schema/",
-        login_not_required(SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[])),
+        login_not_required(
+            SpectacularAPIView.as_view(api_version="v1", authentication_classes=[], permission_classes=[])
+        ),
         name="schema",
     ),
     path(

@@ -1,16 +1,69 @@
-"""What every API view has."""
+"""What every API view has, and the one shape of its errors.
+
+An error is `{"detail": "what was wrong and what to do"}`. Where fields of the request were wrong it also has
+`"fields": {name: [what is wrong with it]}`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rest_framework.views import APIView
+from django.http import Http404
+from rest_framework import status
+from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView, exception_handler
 
 if TYPE_CHECKING:
     from apps.accounts.models import Membership
 
 
 class MemberView(APIView):
-    """A view with `self.member`, the membership behind the request; set by `apps.accounts.authentication.IsMember`."""
+    """A view with `self.member`, the membership behind the request; set by `apps.accounts.authentication.IsMember`.
+
+    `needs` is the lowest role (a `Role`) that may know of the address; whoever has less gets 404, as an outsider does.
+    """
 
     member: Membership
+    needs: ClassVar[int] = 0
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if self.member.role < self.needs:
+            raise Http404
+
+
+class Conflict(APIException):
+    """The request was right, but the thing it is about is in no state for it."""
+
+    status_code = status.HTTP_409_CONFLICT
+    default_code = "conflict"
+
+
+def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
+    """Turn what a view raised into an answer of the one shape; None where it is no API error, but a fault of ours."""
+    response = exception_handler(error, context)
+    if response is None:
+        return None
+    if isinstance(error, ValidationError):
+        response.data = _of_fields(response.data)
+    elif isinstance(error, Http404) or response.status_code == status.HTTP_404_NOT_FOUND:
+        response.data = {"detail": "There is nothing here, or nothing that this token may see."}
+    return response
+
+
+def _of_fields(problems: Any) -> dict[str, Any]:
+    if isinstance(problems, list):
+        return {"detail": " ".join(map(str, problems))}
+    if set(problems) == {"detail"}:
+        return dict(problems)
+    words = [f"{name}: {_first(problem)}" for name, problem in problems.items()]
+    return {"detail": " ".join(words), "fields": problems}
+
+
+def _first(problem: Any) -> str:
+    """The first sentence in what may be nested lists and objects of them."""
+    while isinstance(problem, list | dict) and problem:
+        problem = next(iter(problem.values())) if isinstance(problem, dict) else problem[0]
+    return str(problem)

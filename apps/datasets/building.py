@@ -27,6 +27,9 @@ PAIRS_AT_ONCE = 64
 STEPS_AT_ONCE = 4096
 """Both bound how long one query runs, and with it how long the lease goes without being renewed."""
 
+SOURCES_AT_ONCE = 4000
+"""A commit waits for the disk, so there are few."""
+
 Source = tuple[UUID, UUID, UUID, str, int]
 """A row of VersionPreference: version, preference, task, split, row."""
 
@@ -68,10 +71,14 @@ class Builder:
             files = {split: SplitFiles(self.folder, split) for split in Split}
             for writer in files.values():
                 stack.callback(writer.close)
+            sources: list[Source] = []
             for chunk in _chunks(self._usable()):
-                sources = list(self._write(chunk, files))
-                _record(sources)
+                sources += self._write(chunk, files)
+                if len(sources) >= SOURCES_AT_ONCE:
+                    _record(sources)
+                    sources = []
                 self.progress(sum(self.figures.rows.values()), found.rows)
+            _record(sources)
             return Built({split: writer.finish() for split, writer in files.items()}, self.figures)
 
     def _usable(self) -> Iterator[JudgedPair]:

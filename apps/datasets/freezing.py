@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from time import monotonic
 from uuid import UUID
@@ -20,6 +19,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership
 from apps.annotation.models import Queue
+from apps.common.leases import Superseded, lease
 from apps.datasets import announcing
 from apps.datasets.building import Builder, Built
 from apps.datasets.card import make_card
@@ -29,7 +29,6 @@ from apps.datasets.selecting import survey
 from apps.datasets.splitfiles import content_hash
 from workers.app import enqueue
 
-LEASE = timedelta(seconds=60)
 RENEW_AFTER_SECONDS = 1.0
 MOST_ATTEMPTS = 5
 
@@ -40,10 +39,6 @@ class NothingToFreeze(ValueError):
 
 class NameTaken(ValueError):
     """The workspace has a dataset of that name."""
-
-
-class LeaseLost(Exception):
-    """Another worker has taken the version over, or it was deleted: this attempt must stop."""
 
 
 @transaction.atomic
@@ -108,7 +103,7 @@ def freeze(version_id: UUID) -> bool:
     try:
         built = Builder(version, folder, progress=_Progress(version)).build()
         _finish(version, built)
-    except LeaseLost:
+    except Superseded:
         return False
     except (BadRecipe, NothingToFreeze, OSError) as error:
         _fail(version, str(error))
@@ -120,7 +115,7 @@ def freeze(version_id: UUID) -> bool:
 
 def _claim(version_id: UUID) -> Version | None:
     taken = Version.objects.abandoned().filter(pk=version_id)
-    if not taken.update(leased_until=now() + LEASE, attempt=F("attempt") + 1):
+    if not taken.update(leased_until=now() + lease(), attempt=F("attempt") + 1):
         return None
     version = Version.objects.select_related("dataset", "workspace").get(pk=version_id)
     if version.attempt > MOST_ATTEMPTS:
@@ -133,10 +128,10 @@ def _claim(version_id: UUID) -> Version | None:
 
 
 def _mine(version: Version, **values: object) -> None:
-    """Update the version as the attempt that holds it. Raises LeaseLost."""
+    """Update the version as the attempt that holds it. Raises Superseded."""
     held = Version.objects.filter(pk=version.pk, state=Version.State.FREEZING, attempt=version.attempt)
     if not held.update(**values):
-        raise LeaseLost(version)
+        raise Superseded(version)
 
 
 class _Progress:
@@ -150,7 +145,7 @@ class _Progress:
         if done and monotonic() - self.told < RENEW_AFTER_SECONDS:
             return
         self.told = monotonic()
-        _mine(self.version, rows_done=done, rows_expected=expected, leased_until=now() + LEASE)
+        _mine(self.version, rows_done=done, rows_expected=expected, leased_until=now() + lease())
         announcing.version_changed(self.version.pk)
 
 
@@ -168,7 +163,7 @@ def _fresh_folder(version: Version) -> Path:
 def _finish(version: Version, built: Built) -> None:
     if not built.figures.rows:
         raise NothingToFreeze("Every pair was dropped when its steps were read: " + _reasons(built))
-    _mine(version, leased_until=now() + LEASE)
+    _mine(version, leased_until=now() + lease())
     files = {format: _store(version, built, format) for format in ("jsonl", "parquet")}
     sums = {split: built.files[split]["jsonl"].sha256 for split in Split}
     rows = {split.value: built.figures.rows[split.value] for split in Split}

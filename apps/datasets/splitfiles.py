@@ -22,7 +22,8 @@ COUNTS: Final = ("votes_for", "votes_against", "votes_tied")
 LISTS: Final = ("annotators", "judgements", "items")
 # None of these may be `margin`, `label` or `messages`: TRL gives those a meaning of its own.
 
-ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
+ROW_GROUP_BYTES: Final = 4 * 1024 * 1024
+"""Of JSON: what a split holds in memory before it is written, several times over."""
 
 
 class Row(NamedTuple):
@@ -90,7 +91,9 @@ class SplitFiles:
         self._lines = self._jsonl.open("wb", buffering=1024 * 1024)
         self._hash = hashlib.sha256()
         self._bytes = 0
-        self._table = pq.ParquetWriter(self._parquet, SCHEMA, compression="zstd", compression_level=1)
+        self._table = pq.ParquetWriter(
+            self._parquet, SCHEMA, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
+        )
         self._waiting: list[Row] = []
         self._waiting_bytes = 0
 

@@ -1,0 +1,63 @@
+"""How the API describes itself: Bearer tokens, and the errors that every operation may answer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+
+
+class ApiSchema(AutoSchema):
+    """Adds the answers that authentication, access and throttling give to every operation."""
+
+    def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> Any:
+        answers = super()._get_response_bodies(direction)
+        for status, words in self._refusals().items():
+            answers.setdefault(status, {"description": words, **_error_body()})
+        answers["429"]["headers"] = {
+            "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until the next request is let in."}
+        }
+        return answers
+
+    def _refusals(self) -> dict[str, str]:
+        refusals = {
+            "401": "No token, or one that is unknown, revoked or expired.",
+            "404": "No such thing, or not in this token's workspace.",
+            "429": "Too many requests.",
+        }
+        if self.method in {"POST", "PUT", "PATCH"}:
+            refusals = {"400": "The request is not right; `fields` says where.", **refusals}
+        return refusals
+
+
+def _error_body() -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}
+
+
+def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the `Error` component that `ApiSchema` refers to. A hook of drf-spectacular."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Error"] = {
+        "type": "object",
+        "description": "What went wrong, and what to do now.",
+        "properties": {
+            "detail": {"type": "string", "description": "In words."},
+            "fields": {
+                "type": "object",
+                "description": "What is wrong with each field of the request.",
+                "additionalProperties": {"type": "array", "items": {"type": "string"}},
+            },
+        },
+        "required": ["detail"],
+    }
+    return result
+
+
+class BearerToken(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
+    """Describes `apps.accounts.authentication.BearerTokenAuthentication`."""
+
+    target_class = "apps.accounts.authentication.BearerTokenAuthentication"
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "A token made under Settings, API tokens: `rt_…`."}

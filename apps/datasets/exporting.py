@@ -1,0 +1,117 @@
+"""Handing out the files of a frozen version: whole or in ranges, compressed where asked, never in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+import zlib
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from django.core.files.storage import default_storage
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import parse_etags
+
+from apps.datasets.models import Version
+
+CONTENT_TYPES = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
+PIECE_BYTES = 1024 * 1024
+RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+
+
+class Span(NamedTuple):
+    """Bytes `start` to `end` of a file, `end` excluded; empty where the file has none of those asked for."""
+
+    start: int
+    end: int
+
+
+def export(request: HttpRequest, version: Version, *, format: str, split: str) -> HttpResponseBase:
+    """The answer to a request for one file of a frozen version.
+
+    The entity tag is the file's SHA-256: a client that has the file gets 304, a broken download resumes where it stopped, and a range
+    of another file is never mistaken for one of this.
+    """
+    facts = version.files[format][split]
+    tag = f'"{facts["sha256"]}"'
+    zipped_tag = f'"{facts["sha256"]}-gzip"'
+    size: int = facts["bytes"]
+    response: HttpResponseBase
+    span = wanted_span(request, size=size, tag=tag)
+    if {tag, zipped_tag, "*"} & set(parse_etags(request.headers.get("If-None-Match", ""))):
+        response = HttpResponse(status=304)
+    elif span is not None and span.start >= span.end:
+        response = HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
+    elif span is not None:
+        response = _body(request, _pieces(facts["name"], span), status=206)
+        response["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
+        response["Content-Length"] = span.end - span.start
+    elif format == "jsonl" and accepts_gzip(request):
+        tag = zipped_tag
+        response = _body(request, _zipped(_pieces(facts["name"], Span(0, size))))
+        response["Content-Encoding"] = "gzip"
+    else:
+        response = _body(request, _pieces(facts["name"], Span(0, size)))
+        response["Content-Length"] = size
+    name = f"{version.dataset_id}-v{version.number}-{split}.{format}"
+    response["Content-Type"] = CONTENT_TYPES[format]
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["ETag"] = tag
+    response["Accept-Ranges"] = "bytes"
+    response["Vary"] = "Accept-Encoding, Authorization, Cookie"
+    response["Cache-Control"] = "private, no-transform"
+    response["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(facts['sha256'])).decode()}:"
+    return response
+
+
+def wanted_span(request: HttpRequest, *, size: int, tag: str) -> Span | None:
+    """The one range asked for; None for the whole file, which also answers several ranges and ranges of another file (RFC 9110, 14.2)."""
+    asked = RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
+    if asked is None or asked[1] == asked[2] == "" or request.headers.get("If-Range", tag) != tag:
+        return None
+    if not asked[1]:
+        return Span(max(0, size - int(asked[2])), size)
+    start, last = int(asked[1]), int(asked[2] or size)
+    if last < start:
+        return None
+    return Span(start, min(last + 1, size))
+
+
+def accepts_gzip(request: HttpRequest) -> bool:
+    """Whether the client takes gzip, by name or by `*`, and did not refuse it with q=0."""
+    offers = {}
+    for part in request.headers.get("Accept-Encoding", "").lower().split(","):
+        coding, _, weight = part.partition(";")
+        offers[coding.strip()] = weight.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
+    return offers.get("gzip", offers.get("*", False))
+
+
+def _body(request: HttpRequest, pieces: AsyncIterator[bytes], *, status: int = 200) -> HttpResponseBase:
+    """A streamed body, or none for HEAD."""
+    if request.method == "HEAD":
+        return HttpResponse(status=status)
+    return StreamingHttpResponse(pieces, status=status)
+
+
+async def _pieces(name: str, span: Span) -> AsyncIterator[bytes]:
+    """The bytes of a stored file. Reading happens in threads, so a slow disk or bucket holds up nobody else's request."""
+    file = await asyncio.to_thread(default_storage.open, name, "rb")
+    try:
+        await asyncio.to_thread(file.seek, span.start)
+        left = span.end - span.start
+        while left and (piece := await asyncio.to_thread(file.read, min(PIECE_BYTES, left))):
+            left -= len(piece)
+            yield piece
+    finally:
+        await asyncio.to_thread(file.close)
+
+
+async def _zipped(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """gzip at its fastest: the point is a slow line, not a small file."""
+    squeeze = zlib.compressobj(level=1, wbits=31)
+    async for piece in pieces:
+        if squeezed := await asyncio.to_thread(squeeze.compress, piece):
+            yield squeezed
+    yield squeeze.flush()

@@ -1,0 +1,118 @@
+"""What people fill in: a dataset's name, and the rules of a version."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+
+from apps.accounts.models import Membership
+from apps.annotation.models import Annotator, Queue
+from apps.datasets.models import Split
+from apps.datasets.queries import freezable_queues, judging_annotators
+from apps.datasets.recipe import DEFAULT_SHARES, KINDS, MAX_SEED, BadRecipe, Recipe
+
+
+class DatasetForm(forms.Form):
+    """A new dataset."""
+
+    name = forms.CharField(max_length=200)
+    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 3}))
+    licence = forms.CharField(
+        max_length=200, required=False, help_text="Under which terms the rows may be used. It goes into every card."
+    )
+
+
+class RecipeForm(forms.Form):
+    """The rules of the next version; `recipe` holds them once the form is valid."""
+
+    queues: forms.ModelMultipleChoiceField[Queue] = forms.ModelMultipleChoiceField(
+        queryset=Queue.objects.none(),
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one queue."},
+    )
+    judgements = forms.ChoiceField(
+        label="Several judgements on a pair",
+        choices=[("majority", "One row for the majority"), ("each", "Each its own row")],
+        initial="majority",
+        widget=forms.RadioSelect,
+    )
+    minimum_margin = forms.IntegerField(
+        label="Smallest lead",
+        min_value=1,
+        max_value=1000,
+        initial=1,
+        help_text="Votes by which the majority must lead.",
+    )
+    minimum_strength = forms.TypedChoiceField(
+        label="Smallest strength",
+        coerce=int,
+        choices=[(1, "slightly better"), (2, "clearly better"), (3, "much better")],
+        initial=1,
+    )
+    ties = forms.ChoiceField(
+        choices=[("count", "Count them in the card"), ("drop", "Leave them out altogether")],
+        initial="count",
+        help_text="They never make a row.",
+    )
+    both_bad = forms.ChoiceField(
+        label="Both bad",
+        choices=[("count", "Count them in the card"), ("drop", "Leave them out altogether")],
+        initial="count",
+        help_text="They never make a row.",
+    )
+    annotator_kinds = forms.MultipleChoiceField(
+        label="Whose judgements",
+        choices=[("person", "People"), ("model", "Models"), ("rule", "Rules")],
+        initial=list(KINDS),
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one kind of annotator."},
+    )
+    without_annotators: forms.ModelMultipleChoiceField[Annotator] = forms.ModelMultipleChoiceField(
+        label="Leave out", queryset=Annotator.objects.none(), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    train = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["train"])
+    validation = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["validation"])
+    test = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["test"])
+    seed = forms.IntegerField(min_value=0, max_value=MAX_SEED, initial=0, help_text="Decides where new tasks go.")
+    surrogates = forms.ChoiceField(
+        label="Broken characters",
+        choices=[("replace", "Replace lone surrogates by U+FFFD"), ("keep", "Keep their escapes")],
+        initial="replace",
+        help_text="No tokenizer reads lone surrogates.",
+    )
+
+    recipe: Recipe
+
+    def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._choices("queues").queryset = freezable_queues(member)
+        self._choices("without_annotators").queryset = judging_annotators(member)
+
+    def _choices(self, name: str) -> forms.ModelMultipleChoiceField[Any]:
+        return cast("forms.ModelMultipleChoiceField[Any]", self.fields[name])
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if self.errors:
+            return data
+        plain = {
+            **data,
+            "queues": [str(queue.pk) for queue in data["queues"]],
+            "without_annotators": [str(annotator.pk) for annotator in data["without_annotators"]],
+        }
+        try:
+            self.recipe = Recipe.from_json(plain)
+        except BadRecipe as error:
+            self.add_error(error.field if error.field in self.fields else None, error.problem)
+        return data
+
+    @property
+    def has_annotators(self) -> bool:
+        """Whether there is anybody to leave out."""
+        return bool(self._choices("without_annotators").queryset)
+
+    @property
+    def shares(self) -> list[forms.BoundField]:
+        """The three shares, side by side."""
+        return [self[split.value] for split in Split]

@@ -1,0 +1,171 @@
+"""A version's card and rows in the shape that pages show."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from apps.accounts.models import Membership
+from apps.accounts.navigation import address
+from apps.annotation.models import Annotator
+from apps.datasets.models import Split, Version
+from apps.datasets.queries import SampleRow
+from apps.datasets.verdicts import REASONS, Drop
+from apps.trajectories.rendering.text import excerpt, legible, one_line
+
+Message = dict[str, Any]
+ROLE_KINDS = {"assistant": "message", "tool": "read", "user": "search", "system": "reasoning"}
+MANY_MESSAGES = 12
+"""Messages of a side that are shown; the replay shows them all."""
+
+
+class MessageView(NamedTuple):
+    """A chat message to read."""
+
+    role: str
+    text: str
+    cut: int
+    """Characters that are not shown."""
+    calls: list[str]
+    reasoning: str
+
+
+class SideView(NamedTuple):
+    """The chosen or the rejected side."""
+
+    name: str
+    policy: str
+    replay: str
+    messages: list[MessageView]
+    more: int
+
+
+class RowView(NamedTuple):
+    """A row to read."""
+
+    number: int
+    row: dict[str, Any]
+    prompt: list[MessageView]
+    sides: list[SideView]
+    tools: list[str]
+
+
+def row_view(sample: SampleRow) -> RowView:
+    """A sample row with its messages cut to a screenful."""
+    row = sample.row
+    return RowView(
+        sample.number,
+        row,
+        [_message(message) for message in row["prompt"]],
+        [_side(row, "chosen"), _side(row, "rejected")],
+        [legible(str(tool.get("function", {}).get("name", "tool"))) for tool in json.loads(row["tools"])],
+    )
+
+
+def _side(row: dict[str, Any], name: str) -> SideView:
+    messages = row[name]
+    return SideView(
+        name,
+        row[f"{name}_policy"],
+        address("trajectories:detail", UUID(row[f"{name}_run"])),
+        [_message(message) for message in messages[:MANY_MESSAGES]],
+        max(0, len(messages) - MANY_MESSAGES),
+    )
+
+
+def _message(message: Message) -> MessageView:
+    content = excerpt(legible(str(message.get("content") or "")))
+    return MessageView(
+        str(message["role"]),
+        content.text,
+        content.total - content.end,
+        [_call(call["function"]) for call in message.get("tool_calls", [])],
+        one_line(str(message.get("reasoning_content") or ""), 300),
+    )
+
+
+def _call(function: dict[str, Any]) -> str:
+    arguments = function["arguments"]
+    if isinstance(arguments, dict):
+        arguments = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return one_line(f"{function['name']}({arguments})", 400)
+
+
+@dataclass(frozen=True)
+class AnnotatorView:
+    """Somebody who judged: their name for owners, otherwise what the rows call them."""
+
+    name: str
+    label: str
+    kind: str
+    judgements: int
+
+
+def annotator_views(version: Version, member: Membership) -> list[AnnotatorView]:
+    """Who judged. Owners see whose pseudonym is whose; machines are shown as what they are."""
+    entries = version.card["annotators"]
+    names: dict[str, str] = {}
+    if member.is_owner:
+        known = Annotator.objects.visible_to(member).filter(pk__in=[entry["id"] for entry in entries])
+        names = {str(annotator.pk): str(annotator) for annotator in known}
+    return [
+        AnnotatorView(
+            names.get(entry["id"], entry["label"].partition(":")[2]), entry["label"], entry["kind"], entry["judgements"]
+        )
+        for entry in entries
+    ]
+
+
+class SplitView(NamedTuple):
+    """One split of a frozen version."""
+
+    split: Split
+    rows: int
+    tasks: int
+    share: float
+    jsonl: dict[str, Any]
+    parquet: dict[str, Any]
+
+
+def split_views(version: Version) -> list[SplitView]:
+    """The splits with their files."""
+    total = sum(version.row_counts.values())
+    return [
+        SplitView(
+            split,
+            version.row_counts[split.value],
+            version.card["tasks"][split.value],
+            version.row_counts[split.value] / total,
+            version.files["jsonl"][split.value],
+            version.files["parquet"][split.value],
+        )
+        for split in Split
+    ]
+
+
+def dropped_views(version: Version) -> list[tuple[str, int]]:
+    """Why what was judged is no row, in words."""
+    return [(REASONS[Drop(reason)], count) for reason, count in version.card["dropped"].items()]
+
+
+RULE_NAMES = {
+    "judgements": "Several judgements",
+    "minimum_margin": "Smallest lead",
+    "minimum_strength": "Smallest strength",
+    "ties": "Ties",
+    "both_bad": "Both bad",
+    "annotator_kinds": "Whose judgements",
+    "seed": "Seed",
+    "surrogates": "Broken characters",
+}
+
+
+def rule_views(version: Version) -> list[tuple[str, str]]:
+    """The recipe as facts."""
+    recipe = version.recipe
+    shown = [(name, recipe[key]) for key, name in RULE_NAMES.items() if key in recipe]
+    facts = [(name, ", ".join(value) if isinstance(value, list) else str(value)) for name, value in shown]
+    shares = " / ".join(f"{recipe[split]}" for split in Split.values)
+    return [*facts, ("Shares", f"{shares} %"), ("Left out", str(len(recipe["without_annotators"])) + " annotators")]

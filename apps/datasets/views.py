@@ -1,0 +1,235 @@
+"""Pages of datasets: the list, freezing with a live preview, and what is in a version."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.accounts.navigation import address
+from apps.annotation.models import Queue
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.datasets import freezing
+from apps.datasets.card import markdown
+from apps.datasets.exporting import CONTENT_TYPES, export
+from apps.datasets.forms import DatasetForm, RecipeForm
+from apps.datasets.models import Dataset, Split, Version
+from apps.datasets.previewing import preview as preview_of
+from apps.datasets.queries import datasets_for_list, freezable_queues, sample_rows
+from apps.datasets.recipe import BadRecipe
+from apps.datasets.showing import annotator_views, dropped_views, row_view, rule_views, split_views
+from apps.datasets.snippets import snippets
+from apps.datasets.verifying import verify as verification_of
+
+ROWS_A_PAGE = 10
+ROWS_ON_VERSION = 2
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def dataset_list(request: HtmxRequest) -> HttpResponse:
+    page = page_of(datasets_for_list(request.member), cursor=request.GET.get("cursor", ""))
+    queue = _queue(request)
+    if queue and not page.rows:
+        return redirect(f"{reverse('datasets:new')}?queue={queue.pk}")
+    return render(request, "datasets/list.html", {"page": page, "queue": queue})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@at_least(Role.RESEARCHER)
+def new_dataset(request: HtmxRequest) -> HttpResponse:
+    queue = _queue(request)
+    form = DatasetForm(request.POST or None, initial={"name": queue.name if queue else ""})
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = freezing.create_dataset(**form.cleaned_data, by=request.member)
+            return redirect(reverse("datasets:new_version", args=[made.pk]) + (f"?queue={queue.pk}" if queue else ""))
+        except freezing.NameTaken as refusal:
+            form.add_error("name", str(refusal))
+    status = 422 if form.is_bound else 200
+    return render(request, "datasets/new.html", {"form": form, "queue": queue}, status=status)
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def dataset(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
+    found = _dataset(request, dataset_id)
+    versions = found.versions.select_related("created_by").defer("card", "files", "recipe")
+    page = page_of(versions, cursor=request.GET.get("cursor", ""), order=("-number",))
+    return render(request, "datasets/dataset.html", {"dataset": found, "page": page, "next_number": _next(found)})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@at_least(Role.RESEARCHER)
+def new_version(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
+    found = _dataset(request, dataset_id)
+    form = RecipeForm(request.POST or None, member=request.member, initial=_initial(request, found))
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = freezing.request_version(dataset=found, recipe=form.recipe, by=request.member)
+            return redirect("datasets:version", found.pk, made.number)
+        except BadRecipe as refusal:
+            form.add_error(refusal.field if refusal.field in form.fields else None, refusal.problem)
+        except freezing.NothingToFreeze as refusal:
+            form.add_error(None, str(refusal))
+    context = {
+        "dataset": found,
+        "form": form,
+        "next_number": _next(found),
+        "has_queues": freezable_queues(request.member).exists(),
+        "queues_address": address("annotation:queues"),
+    }
+    return render(request, "datasets/new_version.html", context, status=422 if form.is_bound else 200)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def preview(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
+    """What the form as it stands would freeze."""
+    found = _dataset(request, dataset_id)
+    form = RecipeForm(request.POST, member=request.member)
+    context: dict[str, Any] = {"dataset": found, "form": form, "next_number": _next(found)}
+    if form.is_valid():
+        context["preview"] = preview_of(form.recipe, found.workspace)
+    return render(request, "datasets/_preview.html", context)
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
+    found = _version(request, dataset_id, number)
+    context: dict[str, Any] = {"version": found, "dataset": found.dataset, "rules": rule_views(found)}
+    if found.state == Version.State.FROZEN:
+        shown = next((split for split in Split if found.row_counts[split.value]), Split.TRAIN)
+        samples = sample_rows(found, shown.value, start=0, count=ROWS_ON_VERSION)
+        context |= {
+            "card": found.card,
+            "splits": split_views(found),
+            "annotators": annotator_views(found, request.member),
+            "dropped": dropped_views(found),
+            "queues": _queues(request, found),
+            "runs": found.runs.order_by("-pk")[:20],
+            "sample": [row_view(sample) for sample in samples],
+            "shown_split": shown,
+            "snippets": snippets(request, found),
+            "train_address": address("training:new_run"),
+        }
+    return render(request, "datasets/version.html", context)
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def version_live(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
+    """The progress partial, for browsers without a websocket."""
+    return render(request, "datasets/_progress.html", {"version": _version(request, dataset_id, number)})
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def rows(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
+    """The rows of one split, a few at a time."""
+    found = _frozen(request, dataset_id, number)
+    split = request.GET.get("split", Split.TRAIN.value)
+    if split not in Split.values:
+        raise Http404
+    start = max(0, int(request.GET.get("from", "0")) if request.GET.get("from", "0").isdecimal() else 0)
+    shown = [row_view(sample) for sample in sample_rows(found, split, start=start, count=ROWS_A_PAGE)]
+    context = {
+        "version": found,
+        "dataset": found.dataset,
+        "splits": split_views(found),
+        "split": Split(split),
+        "rows": shown,
+        "start": start,
+        "before": max(0, start - ROWS_A_PAGE),
+        "after": start + len(shown) if start + len(shown) < found.row_counts[split] else None,
+    }
+    return render(request, "datasets/rows.html", context)
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def file(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponseBase:
+    """A file of the version, for the browser; programs use the API."""
+    found = _frozen(request, dataset_id, number)
+    format, split = request.GET.get("format", "jsonl"), request.GET.get("split", Split.TRAIN.value)
+    if format not in CONTENT_TYPES or split not in Split.values:
+        raise Http404
+    return export(request, found, format=format, split=split)
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def card_markdown(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
+    """The card as a README."""
+    text = markdown(_frozen(request, dataset_id, number))
+    headers = {"Content-Disposition": 'attachment; filename="README.md"'}
+    return HttpResponse(text, content_type="text/markdown; charset=utf-8", headers=headers)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def verify(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
+    """Hash the files again, now."""
+    found = _frozen(request, dataset_id, number)
+    verification = verification_of(found)
+    if request.htmx:
+        return render(request, "datasets/_verification.html", {"version": found, "verification": verification})
+    if verification.holds:
+        messages.success(request, "Every file is what was frozen.")
+    else:
+        messages.error(request, "A file is not what was frozen.")
+    return redirect("datasets:version", dataset_id, number)
+
+
+def _dataset(request: HtmxRequest, dataset_id: UUID) -> Dataset:
+    return get_object_or_404(Dataset.objects.visible_to(request.member), pk=dataset_id)
+
+
+def _version(request: HtmxRequest, dataset_id: UUID, number: int) -> Version:
+    versions = Version.objects.visible_to(request.member).select_related("dataset", "created_by")
+    return get_object_or_404(versions, dataset=dataset_id, number=number)
+
+
+def _frozen(request: HtmxRequest, dataset_id: UUID, number: int) -> Version:
+    found = _version(request, dataset_id, number)
+    if found.state != Version.State.FROZEN:
+        raise Http404
+    return found
+
+
+def _next(found: Dataset) -> int:
+    latest = found.versions.order_by("-number").values_list("number", flat=True).first()
+    return (latest or 0) + 1
+
+
+def _queue(request: HtmxRequest) -> Queue | None:
+    """The queue that a link came from."""
+    given = request.GET.get("queue", "")
+    try:
+        return Queue.objects.visible_to(request.member).filter(pk=UUID(given)).first() if given else None
+    except ValueError:
+        return None
+
+
+def _initial(request: HtmxRequest, found: Dataset) -> dict[str, Any]:
+    """The rules of the dataset's latest version, or the defaults, with the queue that a link came from."""
+    latest = found.versions.order_by("-number").values_list("recipe", flat=True).first() or {}
+    initial = {name: value for name, value in latest.items() if name != "until"}
+    if queue := _queue(request):
+        initial["queues"] = sorted({*initial.get("queues", []), str(queue.pk)})
+    return initial
+
+
+def _queues(request: HtmxRequest, found: Version) -> list[tuple[Queue, str]]:
+    known = Queue.objects.visible_to(request.member).filter(pk__in=found.recipe["queues"]).order_by("name")
+    return [(queue, address("annotation:queue", queue.pk)) for queue in known]
