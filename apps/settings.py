@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from apps.common.stack import paths
+from apps.demo import sign_ins
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENVIRONMENT = os.environ.get("RETRACE_ENV", "development")
@@ -172,7 +173,7 @@ AUTH_PASSWORD_VALIDATORS = [
 if ENVIRONMENT == "test":  # tests make hundreds of people
     PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Shown on the sign-in page: {"role", "email", "password"} of each person of the demo workspace. Never in production.
-DEMO_SIGN_INS: list[dict[str, str]] = []
+DEMO_SIGN_INS: list[dict[str, str]] = [] if PRODUCTION else sign_ins.for_settings()
 CSRF_FAILURE_VIEW = "apps.accounts.views.errors.csrf_failed"
 LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "home"

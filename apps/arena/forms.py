@@ -15,8 +15,12 @@ class ExperimentForm(forms.Form):
     """Two policies, the tasks they attempt, and when it ends."""
 
     name = forms.CharField(max_length=200)
-    policy_a = forms.ModelChoiceField(Policy.objects.none(), label="Policy A", help_text="Usually the champion.")
-    policy_b = forms.ModelChoiceField(Policy.objects.none(), label="Policy B", help_text="Usually the challenger.")
+    policy_a = forms.ModelChoiceField(
+        Policy.objects.none(), label="Policy A", empty_label="Choose a policy", help_text="Usually the champion."
+    )
+    policy_b = forms.ModelChoiceField(
+        Policy.objects.none(), label="Policy B", empty_label="Choose a policy", help_text="Usually the challenger."
+    )
     environment = forms.ChoiceField(choices=())
     tasks = forms.IntegerField(
         min_value=2,

@@ -1,32 +1,12 @@
-"""The demo's sign-ins. They are named for what they may do; nobody here is a person."""
-
-from dataclasses import dataclass
+"""The demo workspace and its people."""
 
 from django.conf import settings
 from django.db import transaction
 
 from apps.accounts.models import Membership, Role, User, Workspace
+from apps.demo.sign_ins import PASSWORD, SIGN_INS
 
-PASSWORD = "retrace-demo"
 SLUG = "demo"
-
-
-@dataclass(frozen=True)
-class SignIn:
-    """An account of the demo workspace."""
-
-    email: str
-    name: str
-    role: Role
-
-
-SIGN_INS = (
-    SignIn("owner@example.org", "Demo owner", Role.OWNER),
-    SignIn("researcher@example.org", "Demo researcher", Role.RESEARCHER),
-    SignIn("reviewer@example.org", "Demo reviewer", Role.REVIEWER),
-    SignIn("annotator@example.org", "Demo annotator", Role.ANNOTATOR),
-    SignIn("annotator2@example.org", "Second demo annotator", Role.ANNOTATOR),
-)
 
 
 class RefusedInProduction(Exception):
@@ -43,5 +23,6 @@ def demo_workspace() -> Workspace:
         user = User.objects.filter(email__iexact=sign_in.email).first()
         if user is None:
             user = User.objects.create_user(email=sign_in.email, password=PASSWORD, name=sign_in.name)
-        Membership.objects.get_or_create(user=user, workspace=workspace, defaults={"role": sign_in.role})
+        role = Role[sign_in.role.upper()]
+        Membership.objects.get_or_create(user=user, workspace=workspace, defaults={"role": role})
     return workspace

@@ -14,7 +14,7 @@ from apps.arena.experimenting import start_experiment
 from apps.arena.models import Experiment
 from apps.arena.stopping import StoppingRule
 from apps.demo.judging import judge_by_rule
-from apps.demo.people import SIGN_INS
+from apps.demo.sign_ins import RESEARCHER
 from apps.policies.models import Policy
 from apps.trajectories.models import JobState, RolloutBatch, Trajectory
 from apps.trajectories.rolling_out import start_rollouts
@@ -46,7 +46,7 @@ def go_on(workspace: Workspace) -> None:
 
 
 def researcher(workspace: Workspace) -> User:
-    return User.objects.get(email=SIGN_INS[1].email)
+    return User.objects.get(email=RESEARCHER.email)
 
 
 def scripted_policies(workspace: Workspace) -> bool:

@@ -5,7 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from apps.demo import story
-from apps.demo.people import PASSWORD, SIGN_INS, RefusedInProduction, demo_workspace
+from apps.demo.people import RefusedInProduction, demo_workspace
+from apps.demo.sign_ins import PASSWORD, SIGN_INS
 
 
 class Command(BaseCommand):
@@ -19,4 +20,4 @@ class Command(BaseCommand):
         story.go_on(workspace)
         self.stdout.write(f"Sign in to “{workspace}” with the password {PASSWORD}:")
         for sign_in in SIGN_INS:
-            self.stdout.write(f"  {sign_in.email:<26}{sign_in.role.label}")
+            self.stdout.write(f"  {sign_in.email:<26}{sign_in.role}")
