@@ -80,8 +80,9 @@ def demonstration_from_json(row: JsonObject) -> Demonstration:
         return Demonstration([], completion_in({"steps": trajectory.messages}, "steps"), trajectory.tools)
     if "messages" in row:
         return Demonstration([], completion_in(row, "messages"), tools_in(row))
-    if "chosen" in row:  # a preference row: the better side is worth imitating
-        return Demonstration(messages_in(row, "prompt"), completion_in(row, "chosen"), tools_in(row))
+    if "chosen" in row:
+        # A preference row: the better run is worth imitating, with the steps that both runs share and so are in the prompt.
+        return Demonstration([], messages_in(row, "prompt") + completion_in(row, "chosen"), tools_in(row))
     return Demonstration(messages_in(row, "prompt"), completion_in(row, "completion"), tools_in(row))
 
 

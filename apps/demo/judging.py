@@ -3,7 +3,7 @@
 from apps.accounts.models import Workspace
 from apps.annotation.assigning import next_assignment
 from apps.annotation.labelling import record_preference
-from apps.annotation.models import Annotator, Queue
+from apps.annotation.models import Annotator, Preference, Queue
 from apps.demo.rules import RULES, RunFacts
 from apps.trajectories.models import Trajectory
 
@@ -14,22 +14,20 @@ def rule_annotator(workspace: Workspace, name: str) -> Annotator:
     return annotator
 
 
-def judge_by_rule(*, queue: Queue, rule: str, share: float) -> int:
-    """Let a rule judge until it has done `share` of the queue's items; how many judgements that added."""
+def judge_by_rule(*, queue: Queue, rule: str, share: float, at_most: int) -> bool:
+    """Let a rule judge up to `at_most` items more; whether it has now judged `share` of the queue, or all it can get."""
     annotator = rule_annotator(queue.workspace, rule)
-    done = annotator.preferences.standing().filter(queue=queue).count()
-    wanted = round(queue.item_count * share) - done
-    added = 0
-    while added < wanted:
+    done = Preference.objects.standing().filter(queue=queue, annotator=annotator).count()
+    missing = round(queue.item_count * share) - done
+    for _ in range(min(missing, at_most)):
         assignment = next_assignment(queue=queue, annotator=annotator)
         if assignment is None:
-            break
+            return True
         answer = RULES[rule](_facts(assignment.item.a), _facts(assignment.item.b))
         record_preference(
             assignment=assignment, strength=answer.strength, both_bad=answer.both_bad, rationale=answer.rationale
         )
-        added += 1
-    return added
+    return missing <= at_most
 
 
 def _facts(run: Trajectory) -> RunFacts:

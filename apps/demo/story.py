@@ -1,127 +1,165 @@
-"""What happens in the demo workspace, step by step. Each step looks at what is there and does what is due, so the story can be
-told again and again: `seed_demo` begins it, the clock goes on with it, and a killed worker only pauses it."""
+"""What happens in the demo workspace. Each step looks at what is there and does what is due, so the story can be told again
+and again: `seed_demo` begins it, the clock goes on with it, and a killed worker only pauses it.
+
+Two threads run side by side. In one, scripts of different quality are compared. In the other, a small model learns: from a
+demonstrator's runs, then from judgements on its own.
+"""
 
 from collections.abc import Callable
 
-from django.db import transaction
+from django.core.cache import cache
 
-from apps.accounts.models import User, Workspace
-from apps.annotation.models import Queue
+from apps.accounts.models import Workspace
 from apps.annotation.pairing import Pairing
-from apps.annotation.queueing import create_queue
-from apps.annotation.selecting import Selection
-from apps.arena.experimenting import start_experiment
-from apps.arena.models import Experiment
-from apps.arena.stopping import StoppingRule
-from apps.demo.judging import judge_by_rule
-from apps.demo.sign_ins import RESEARCHER
-from apps.policies.models import Policy
-from apps.trajectories.models import JobState, RolloutBatch, Trajectory
-from apps.trajectories.rolling_out import start_rollouts
+from apps.demo import making
+from apps.demo.making import Scene
+from apps.training.models import Run
 
-ENVIRONMENT = "office"
-SCRIPTS = {
+Step = Callable[[Scene], bool]
+"""Answers whether it is done, so that the next step may begin."""
+
+COMPARED = {
     "expert": "Does what is asked, by the book.",
     "hasty": "Takes the first thing it finds and leaves steps out.",
     "careless": "Knows the way, and slips now and then.",
 }
-TRAIN_TASKS = 60
-GUIDELINES = """\
-Two runs of the same office task, by two agents. Which one would you rather have had working for you?
-
-- First: did it do **all** of what was asked, and nothing that was not asked?
-- Then: did it take a sensible way? Needless steps and failed calls count against it.
-- Use *tie* when you would not mind which one you got, and *both bad* when you would want neither.
-"""
 
 
-@transaction.atomic
 def go_on(workspace: Workspace) -> None:
-    """Do every step that is due now."""
-    if Workspace.objects.select_for_update(skip_locked=True).filter(pk=workspace.pk).first() is None:
-        return  # another worker is at it
-    for step in STEPS:
-        if not step(workspace):
-            return
+    """Do every step that is due now. Two workers at once: the second leaves it to the first."""
+    if not cache.add("demo:going-on", 1, timeout=300):
+        return
+    try:
+        scene = Scene.of(workspace)
+        for thread in THREADS:
+            for step in thread:
+                if not step(scene):
+                    break
+    finally:
+        cache.delete("demo:going-on")
 
 
-def researcher(workspace: Workspace) -> User:
-    return User.objects.get(email=RESEARCHER.email)
+def scripts_act(scene: Scene) -> bool:
+    for name, words in COMPARED.items():
+        making.scripted_policy(scene, name, words)
+    done = [making.rollouts(scene, policy=name, split="train", count=60, seed=1) for name in COMPARED]
+    return all(done)
 
 
-def scripted_policies(workspace: Workspace) -> bool:
-    """Scripts of different quality that attempt the same tasks."""
-    for name, description in SCRIPTS.items():
-        Policy.objects.get_or_create(
-            workspace=workspace,
-            name=name,
-            defaults={"kind": Policy.Kind.SCRIPTED, "location": name, "description": description},
-        )
-    return True
-
-
-def scripted_rollouts(workspace: Workspace) -> bool:
-    """Each script's runs; done when all have arrived."""
-    states = []
-    for policy in Policy.objects.filter(workspace=workspace, name__in=SCRIPTS):
-        batch = RolloutBatch.objects.filter(policy=policy, config__tasks__split="train").first()
-        if batch is None:
-            batch = start_rollouts(
-                workspace=workspace,
-                policy=policy,
-                environment=ENVIRONMENT,
-                tasks={"split": "train", "count": TRAIN_TASKS, "seed": 1},
-                by=researcher(workspace),
-            )
-        states.append(batch.state)
-    return all(state == JobState.DONE for state in states)
-
-
-def first_queue(workspace: Workspace) -> bool:
-    """Pairs of those runs; two rules judge most of them, and every pair has a place for a person."""
-    queue = Queue.objects.filter(workspace=workspace, name="Office runs").first()
+def scripts_are_compared(scene: Scene) -> bool:
+    """Two rules judge most pairs; each pair keeps a place for a person."""
+    pairing = Pairing(per_task=2, different_policies=True, seed=1)
+    queue = making.queue(scene, name="Office runs", policies=list(COMPARED), pairing=pairing, overlap=3)
     if queue is None:
-        runs = Trajectory.objects.filter(workspace=workspace, rollout_batch__policy__name__in=SCRIPTS)
-        create_queue(
-            workspace=workspace,
-            created_by=researcher(workspace),
-            name="Office runs",
-            selection=Selection(ids=list(runs.values_list("pk", flat=True))),
-            pairing=Pairing(per_task=2, different_policies=True, seed=1),
-            overlap=3,
-            guidelines=GUIDELINES,
-        )
         return False
-    if queue.state == Queue.State.OPEN:
-        judge_by_rule(queue=queue, rule="Outcome first", share=0.8)
-        judge_by_rule(queue=queue, rule="Clean and short", share=0.6)
-    return queue.state != Queue.State.FILLING
+    done = [
+        making.judge_by_rule(queue=queue, rule="Outcome first", share=0.8),
+        making.judge_by_rule(queue=queue, rule="Clean and short", share=0.6),
+    ]
+    return all(done)
 
 
-def first_experiment(workspace: Workspace) -> bool:
-    """Two scripts, blind. A rule judges a third of the pairs, so the figures show something and the rest is open."""
-    experiment = Experiment.objects.filter(workspace=workspace, name="Hasty or careless?").first()
-    if experiment is None:
-        policies = {policy.name: policy for policy in Policy.objects.filter(workspace=workspace, name__in=SCRIPTS)}
-        start_experiment(
-            workspace=workspace,
-            name="Hasty or careless?",
-            environment=ENVIRONMENT,
-            policy_a=policies["hasty"],
-            policy_b=policies["careless"],
-            tasks=30,
-            levels=[],
-            samples=1,
-            overlap=1,
-            rule=StoppingRule(min_tasks=15),
-            seed=1,
-            by=researcher(workspace),
-        )
-        return True
-    if experiment.queue and experiment.queue.state == Queue.State.OPEN:
-        judge_by_rule(queue=experiment.queue, rule="Outcome first", share=1 / 3)
-    return True
+def scripts_make_a_version(scene: Scene) -> bool:
+    return making.version(scene, dataset="Office preferences", queue="Office runs") is not None
 
 
-STEPS: list[Callable[[Workspace], bool]] = [scripted_policies, scripted_rollouts, first_queue, first_experiment]
-"""In order; a step that answers False is waited for."""
+def scripts_meet_blind(scene: Scene) -> bool:
+    """A third is judged, so the figures show something and people can go on."""
+    return making.experiment(scene, name="Hasty or careless?", a="hasty", b="careless", tasks=30, judged=1 / 3)
+
+
+def demonstrator_acts(scene: Scene) -> bool:
+    making.scripted_policy(scene, "demonstrator", "Succeeds about half the time: what a first model learns from.")
+    return making.rollouts(scene, policy="demonstrator", split="train", count=800, samples=2, seed=2)
+
+
+def demonstrations_are_judged(scene: Scene) -> bool:
+    """The better of two runs of each task, by the outcome alone."""
+    queue = making.queue(
+        scene, name="Demonstrations", policies=["demonstrator"], pairing=Pairing(per_task=1, seed=2), overlap=1
+    )
+    return queue is not None and making.judge_by_rule(queue=queue, rule="Outcome first", share=1.0)
+
+
+def demonstrations_make_a_version(scene: Scene) -> bool:
+    return making.version(scene, dataset="Office demonstrations", queue="Demonstrations") is not None
+
+
+def model_is_tried(scene: Scene) -> bool:
+    return making.run(
+        scene,
+        name="office-check",
+        algorithm=Run.Algorithm.SFT,
+        dataset="Office demonstrations",
+        preset="quick",
+    )
+
+
+def model_learns(scene: Scene) -> bool:
+    return making.run(
+        scene,
+        name="office-sft",
+        algorithm=Run.Algorithm.SFT,
+        dataset="Office demonstrations",
+        preset="standard",
+        changes={"max_steps": 400, "warmup_steps": 30, "checkpoint_every": 50},
+    )
+
+
+def model_acts(scene: Scene) -> bool:
+    return making.rollouts(scene, policy="office-sft", split="train", count=150, samples=4, seed=3)
+
+
+def model_is_judged(scene: Scene) -> bool:
+    pairing = Pairing(per_task=3, different_outcomes=True, seed=3)
+    queue = making.queue(scene, name="The model's own runs", policies=["office-sft"], pairing=pairing, overlap=1)
+    return queue is not None and making.judge_by_rule(queue=queue, rule="Outcome first", share=1.0)
+
+
+def model_makes_a_version(scene: Scene) -> bool:
+    return making.version(scene, dataset="On-policy preferences", queue="The model's own runs") is not None
+
+
+def model_improves(scene: Scene) -> bool:
+    return making.run(
+        scene,
+        name="office-dpo",
+        algorithm=Run.Algorithm.DPO,
+        dataset="On-policy preferences",
+        base="office-sft",
+        preset="thorough",
+    )
+
+
+def model_meets_its_base(scene: Scene) -> bool:
+    return making.experiment(scene, name="Did DPO help?", a="office-dpo", b="office-sft", tasks=60, judged=0.5)
+
+
+def judgements_are_scored(scene: Scene) -> bool:
+    return making.run(
+        scene,
+        name="office-reward",
+        algorithm=Run.Algorithm.REWARD_MODEL,
+        dataset="Office preferences",
+        base="office-sft",
+        preset="thorough",
+    )
+
+
+THREADS: list[list[Step]] = [
+    [scripts_act, scripts_are_compared, scripts_make_a_version],
+    [scripts_act, scripts_meet_blind],
+    [
+        demonstrator_acts,
+        demonstrations_are_judged,
+        demonstrations_make_a_version,
+        model_is_tried,
+        model_learns,
+        model_acts,
+        model_is_judged,
+        model_makes_a_version,
+        model_improves,
+        model_meets_its_base,
+        judgements_are_scored,
+    ],
+]
