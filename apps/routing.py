@@ -3,9 +3,12 @@
 from django.urls import URLPattern, URLResolver, path
 
 from apps.datasets.consumers import VersionConsumer
+from apps.training.consumers import RolloutsConsumer, RunConsumer
 from apps.trajectories.watching import ImportConsumer
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [
     path("ws/imports/<uuid:batch_id>/", ImportConsumer.as_asgi()),
     path("ws/versions/<uuid:version_id>/", VersionConsumer.as_asgi()),
+    path("ws/runs/<uuid:run_id>/", RunConsumer.as_asgi()),
+    path("ws/rollouts/<uuid:batch_id>/", RolloutsConsumer.as_asgi()),
 ]

@@ -8,6 +8,8 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from apps.datasets import urls as datasets
+from apps.policies import urls as policies
+from apps.training import urls as training
 from apps.trajectories import urls as trajectories
 
 
@@ -20,13 +22,15 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 handler404 = "apps.accounts.views.errors.not_found"
-api: list[URLPattern | URLResolver] = [*trajectories.api, *datasets.api]
+api: list[URLPattern | URLResolver] = [*trajectories.api, *datasets.api, *training.api, *policies.api]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
     path("", include("apps.trajectories.urls")),
+    path("", include("apps.policies.urls")),
+    path("", include("apps.training.urls")),
     path("", include("apps.arena.urls")),
     path("", include("apps.datasets.urls")),
     path("api/v1/", include((api, "v1"))),

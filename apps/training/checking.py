@@ -49,6 +49,19 @@ class Check:
     """What checkpoints and the model will take."""
     run_json: str = ""
 
+    @property
+    def memory_size(self) -> float | None:
+        """In bytes, for the page."""
+        return self.memory_mb * 1e6 if self.memory_mb is not None else None
+
+    @property
+    def capacity_size(self) -> float | None:
+        return self.capacity_mb * 1e6 if self.capacity_mb is not None else None
+
+    @property
+    def disk_size(self) -> float | None:
+        return self.disk_mb * 1e6 if self.disk_mb is not None else None
+
 
 class RefusedByWorker(LaunchRefused):
     """A worker looked and said no."""

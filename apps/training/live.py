@@ -1,11 +1,53 @@
 """Tells the pages that watch a run or a batch of rollouts."""
 
+from typing import Any
 from uuid import UUID
+
+from django.template.loader import render_to_string
+
+from apps.common.live import send
+from apps.training.folders import folder_of
+from apps.training.models import Run
+from apps.training.queries import TIMELINE, headway
+from apps.trajectories.models import RolloutBatch, Trajectory
+
+SHOWN = 50
+
+
+def run_group(run_id: UUID) -> str:
+    return f"run.{run_id}"
+
+
+def rollouts_group(batch_id: UUID) -> str:
+    return f"rollouts.{batch_id}"
+
+
+def run_context(run: Run) -> dict[str, Any]:
+    """What the live parts of a run's page show."""
+    log = folder_of(run.pk).log
+    return {
+        "run": run,
+        "headway": headway(run),
+        "timeline": list(run.events.exclude(kind="log").order_by("-id")[:TIMELINE]),
+        "log_size": log.stat().st_size if log.exists() else 0,
+    }
+
+
+def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
+    """What the live part of a batch's page shows."""
+    arrived = Trajectory.objects.filter(rollout_batch=batch).select_related("task")
+    light = arrived.defer("tools", "closing", "info", "task__initial_state", "task__success_check")
+    share = batch.succeeded / batch.finished if batch.finished else None
+    return {"batch": batch, "trajectories": list(light.order_by("-id")[:SHOWN]), "success_share": share}
 
 
 def show(run_id: UUID) -> None:
     """Send the state of a run to everyone who looks at it."""
+    run = Run.objects.select_related("version__dataset", "base", "result", "created_by").get(pk=run_id)
+    send(run_group(run_id), render_to_string("training/_live.html", run_context(run)))
 
 
 def show_rollouts(batch_id: UUID) -> None:
     """Send the state of a batch to everyone who looks at it."""
+    batch = RolloutBatch.objects.select_related("policy", "created_by").get(pk=batch_id)
+    send(rollouts_group(batch_id), render_to_string("training/_rollouts_live.html", rollouts_context(batch)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, User, Workspace
+from apps.common.environments import ENVIRONMENTS as ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER
 from apps.policies.models import Policy
 from apps.trajectories.models import JobState, RolloutBatch
@@ -17,19 +17,6 @@ from workers.app import enqueue
 
 TASK = "rollouts.run"
 MOST_EPISODES = 20_000
-
-
-@dataclass(frozen=True)
-class EnvironmentFacts:
-    """What people choose from. The worlds themselves live in the trainer; a test holds these to them."""
-
-    levels: tuple[str, ...]
-    scripts: tuple[str, ...]
-
-
-ENVIRONMENTS: Mapping[str, EnvironmentFacts] = {
-    "office": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=("expert", "hasty", "careless", "demonstrator")),
-}
 
 
 class RolloutRefused(Exception):

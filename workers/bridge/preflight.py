@@ -1,8 +1,133 @@
-"""Looks before anything starts: is the model there, does it fit?"""
+"""Looks before anything starts: is the model there, can the settings work, does it fit?"""
 
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.common.quantities import size
+from apps.datasets.models import Split, Version
+from apps.policies.models import Policy
+from apps.training.checking import Check, Refusal
 from apps.training.folders import RunFolder
-from trainer.configs import RunConfig
+from trainer.configs import ModelConfig, TrainingConfig
+from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
+from workers.bridge.capacity import Capacity, largest, measured
+from workers.bridge.configs import config_from
+from workers.bridge.hub import NotOnHub, facts_of_hub
+from workers.bridge.sizing import Estimate, ModelFacts, Unreadable, estimate, facts_of_folder, facts_of_scratch
+
+BYTES_A_TOKEN = 3.0
+"""Of JSON, in English and code: low, so that rows are rather thought too long."""
+USUAL_ROW = 512
+NEARLY = 0.85
 
 
-def refuse_what_cannot_work(config: RunConfig, folder: RunFolder) -> None:
-    """Raises RunFailure."""
+def check(plan: dict[str, Any]) -> Check:
+    """The answer to a plan of `apps.training.launching`, for the page."""
+    version = Version.objects.get(pk=plan["version"])
+    base = Policy.objects.get(pk=plan["base"]) if plan["base"] else None
+    files = {split.value: f"{split.value}.jsonl" for split in Split if version.row_counts.get(split.value)}
+    folder = RunFolder(Path(settings.RUNS_DIR) / "RUN")
+    notes: list[str] = []
+    try:
+        config = config_from(
+            algorithm=plan["algorithm"], base=base, config=plan["config"], files=dict(files), folder=folder.path
+        )
+        assert isinstance(config, TrainingConfig), "plans are for training"
+        facts = model_facts(config.model, folder.path, notes)
+    except RunFailure as failure:
+        return Check("refused", refusals=[Refusal(_form_field(failure), f"{failure.message} {failure.advice}".strip())])
+    capacity = largest()
+    if capacity is None:
+        notes.append("No training worker has told what it has, so whether it fits is seen when one takes the run.")
+    needs = _needs(config, facts, capacity, _row_tokens(version)) if facts else None
+    refusals = _reasons(needs, capacity, folder) if needs else []
+    if needs and capacity and not refusals and needs.memory_mb > NEARLY * capacity.memory_mb:
+        notes.append("It will be tight: the estimate is close to what the worker has.")
+    return Check(
+        state="refused" if refusals else "passed",
+        refusals=refusals,
+        notes=notes,
+        parameters=facts.parameters if facts else None,
+        memory_mb=needs.memory_mb if needs else None,
+        capacity_mb=capacity.memory_mb if capacity else None,
+        device=capacity.device if capacity else "",
+        disk_mb=needs.disk_mb if needs else None,
+        run_json=json.dumps(config.to_json(), indent=2),
+    )
+
+
+def refuse_what_cannot_work(config: TrainingConfig, folder: RunFolder, *, version: Version) -> None:
+    """The same on the worker that took the run, against what it really has. Raises RunFailure; nothing has started then."""
+    facts = model_facts(config.model, folder.path, [])
+    if facts is None:
+        return
+    capacity = measured()
+    needs = _needs(config, facts, capacity, _row_tokens(version))
+    for refusal in _reasons(needs, capacity, folder):
+        failure = OutOfMemory if refusal.field == "batch_size" else RunFailure
+        raise failure(f"{refusal.message} Nothing was started.", advice="Launch it again with smaller settings.")
+
+
+def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFacts | None:
+    """The shape of the base; None (and a note) where only the worker that loads it can know. Raises ConfigFailure."""
+    if model.scratch is not None:
+        return facts_of_scratch(model.scratch)
+    place = folder / model.path
+    try:
+        if place.is_dir():
+            return facts_of_folder(place)
+        if model.path.startswith(("/", ".")):
+            raise ConfigFailure(
+                f"model.path: there is no folder {place.resolve()}.",
+                advice="Put the model there, or correct the policy's location.",
+            )
+        facts = facts_of_hub(model.path, model.revision)
+    except (Unreadable, NotOnHub) as error:
+        raise ConfigFailure(f"model.path: {error}.", advice="Choose another base, or repair this one.") from None
+    if facts is None:
+        notes.append(f"The hub cannot be reached from here, so {model.path} is looked up when a worker loads it.")
+    return facts
+
+
+def _needs(config: TrainingConfig, facts: ModelFacts, capacity: Capacity | None, row_tokens: int) -> Estimate:
+    return estimate(config, facts, row_tokens=row_tokens, on_gpu=bool(capacity and capacity.on_gpu))
+
+
+def _reasons(needs: Estimate, capacity: Capacity | None, folder: RunFolder) -> list[Refusal]:
+    reasons = []
+    if capacity and needs.memory_mb > capacity.memory_mb:
+        reasons.append(
+            Refusal(
+                "batch_size",
+                f"It does not fit: it needs about {size(needs.memory_mb * 1e6)}, and the training worker ({capacity.device}) "
+                f"has {size(capacity.memory_mb * 1e6)}. Lower the batch size or the longest row, or use LoRA.",
+            )
+        )
+    if needs.disk_mb * 1e6 > folder.free_bytes():
+        reasons.append(
+            Refusal(
+                "",
+                f"The disk for runs has {size(folder.free_bytes())} left; checkpoints and the model take about "
+                f"{size(needs.disk_mb * 1e6)}. Free some space first.",
+            )
+        )
+    return reasons
+
+
+def _row_tokens(version: Version) -> int:
+    """Length of a usual training row, from the size of the file."""
+    facts = version.files.get("jsonl", {}).get(Split.TRAIN.value)
+    if not facts or not facts.get("rows"):
+        return USUAL_ROW
+    return max(1, int(facts["bytes"] / facts["rows"] / BYTES_A_TOKEN))
+
+
+def _form_field(failure: RunFailure) -> str:
+    """The form's field behind a dotted path of run.json."""
+    path: str = getattr(failure, "field", "") or failure.message.partition(":")[0]
+    return "base" if path.startswith("model") else path.rpartition(".")[2]

@@ -8,7 +8,7 @@ from apps.datasets.models import Split
 from apps.training import claiming, live, progress, recovering
 from apps.training.folders import folder_of, last_lines
 from apps.training.models import Run
-from trainer.configs import write_run_config
+from trainer.configs import TrainingConfig, write_run_config
 from trainer.events import StampedEvent
 from workers.bridge.configs import training_config
 from workers.bridge.digesting import digest
@@ -40,7 +40,8 @@ class TrainingJob:
             for split in (Split.TRAIN, Split.VALIDATION)
         }
         config = training_config(self.run, files=files)
-        refuse_what_cannot_work(config, self.folder)
+        assert isinstance(config, TrainingConfig), "runs are trained"
+        refuse_what_cannot_work(config, self.folder, version=self.run.version)
         write_run_config(config, self.folder.config)
 
     def started(self, process_id: int) -> None:

@@ -3,11 +3,13 @@
 import logging
 
 from apps.annotation import assigning, filling
+from apps.training import recovering
+from apps.trajectories import harvesting
 from workers.app import app
 
 log = logging.getLogger(__name__)
 
-CHORES = (assigning.expire_leases, filling.fill_stalled)
+CHORES = (assigning.expire_leases, filling.fill_stalled, recovering.recover_runs, harvesting.recover_rollouts)
 """Functions without arguments that may run twice, at once, or late."""
 
 

@@ -1,0 +1,17 @@
+"""The built-in environments, as people choose from them. The worlds themselves live in the trainer; a test holds these to them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class EnvironmentFacts:
+    """The levels of its tasks, and the scripts that can act in it."""
+
+    levels: tuple[str, ...]
+    scripts: tuple[str, ...]
+
+
+ENVIRONMENTS: Mapping[str, EnvironmentFacts] = {
+    "office": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=("expert", "hasty", "careless", "demonstrator")),
+}

@@ -1,0 +1,118 @@
+"""Making a policy known that no run here made: a base model, a script, a served model."""
+
+from __future__ import annotations
+
+import re
+
+from django.db import IntegrityError, transaction
+
+from apps.accounts import auditing
+from apps.accounts.models import User, Workspace
+from apps.common.environments import ENVIRONMENTS
+from apps.policies.models import Endpoint, Policy
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
+
+
+class PolicyRefused(Exception):
+    """Why it cannot be registered. `field` is what to change."""
+
+    field = ""
+
+
+class NameTaken(PolicyRefused):
+    """Policies of a workspace are told apart by their names."""
+
+    field = "name"
+
+
+class NoSuchPlace(PolicyRefused):
+    """The location is neither a folder nor a hub id, or no such script."""
+
+    field = "location"
+
+
+class BadEndpoint(PolicyRefused):
+    """The server's address or its key's variable cannot be used."""
+
+    field = "base_url"
+
+
+def register_model(*, workspace: Workspace, name: str, location: str, description: str = "", by: User) -> Policy:
+    """A language model from a folder on the workers' machines, or from the hub. Raises PolicyRefused.
+
+    Whether it is there is checked when a run or rollouts use it: the web may run on another machine.
+    """
+    if not location.startswith("/") and not HUB_ID.fullmatch(location):
+        raise NoSuchPlace(
+            f"{location!r} is neither an absolute folder (/models/qwen3) nor the id of a model on the hub (Qwen/Qwen3-0.6B)."
+        )
+    return _register(workspace, name, Policy.Kind.MODEL, location, description, by)
+
+
+def register_script(*, workspace: Workspace, name: str, script: str, description: str = "", by: User) -> Policy:
+    """A scripted rule of a built-in environment. Raises PolicyRefused."""
+    scripts = sorted({script for facts in ENVIRONMENTS.values() for script in facts.scripts})
+    if script not in scripts:
+        raise NoSuchPlace(f"There is no script {script!r}; known: {', '.join(scripts)}.")
+    return _register(workspace, name, Policy.Kind.SCRIPTED, script, description, by)
+
+
+@transaction.atomic
+def register_served(
+    *,
+    workspace: Workspace,
+    name: str,
+    base_url: str,
+    model: str,
+    key_variable: str = "",
+    description: str = "",
+    by: User,
+) -> Policy:
+    """A model behind an OpenAI-compatible server, such as vLLM. Raises PolicyRefused.
+
+    The key stays in the workers' environment. Its variable must end in _API_KEY, so that nobody can have another secret of the
+    worker sent to a server of theirs.
+    """
+    if not base_url.startswith(("http://", "https://")):
+        raise BadEndpoint(f"{base_url!r} is no http:// or https:// address, such as http://127.0.0.1:8000/v1.")
+    if key_variable and not KEY_VARIABLE.fullmatch(key_variable):
+        raise BadEndpoint(
+            f"The variable {key_variable!r} must be capital letters and end in _API_KEY, such as VLLM_API_KEY."
+        )
+    if not model:
+        raise NoSuchPlace("Give the model's name on that server.")
+    endpoint, _ = Endpoint.objects.get_or_create(
+        workspace=workspace,
+        base_url=base_url,
+        key_variable=key_variable,
+        defaults={"name": _endpoint_name(workspace, base_url)},
+    )
+    return _register(workspace, name, Policy.Kind.ENDPOINT, model, description, by, endpoint=endpoint)
+
+
+def _register(
+    workspace: Workspace,
+    name: str,
+    kind: str,
+    location: str,
+    description: str,
+    by: User,
+    *,
+    endpoint: Endpoint | None = None,
+) -> Policy:
+    try:
+        with transaction.atomic():
+            policy = Policy.objects.create(
+                workspace=workspace, name=name, kind=kind, location=location, description=description, endpoint=endpoint
+            )
+            auditing.record(workspace=workspace, actor=by, action="registered", subject=f"policy {name}", about=policy)
+    except IntegrityError:
+        raise NameTaken(f"There is a policy called {name!r} already. Choose another name.") from None
+    return policy
+
+
+def _endpoint_name(workspace: Workspace, base_url: str) -> str:
+    taken = Endpoint.objects.filter(workspace=workspace, name__startswith=base_url[:90]).count()
+    return base_url[:90] + (f" ({taken + 1})" if taken else "")

@@ -1,0 +1,84 @@
+"""Pages of policies."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.policies.forms import PolicyForm
+from apps.policies.models import Policy, Promotion
+from apps.policies.queries import (
+    SHOWN_ROLLOUTS,
+    ancestors_of,
+    champions_of,
+    descendants_of,
+    policies_for_list,
+    policy_for_page,
+)
+from apps.policies.registering import PolicyRefused
+from apps.policies.reports import held_out_of, report_rows
+
+
+@require_GET
+@at_least(Role.RESEARCHER)
+def policies(request: HtmxRequest) -> HttpResponse:
+    """Who is champion, who descends from whom, how good each is on held-out tasks."""
+    page = page_of(policies_for_list(request.member), cursor=request.GET.get("cursor", ""), size=50)
+    champions = champions_of(request.member)
+    rows = [
+        (policy, champions.get(policy.pk, []), held_out_of(policy.held_out_succeeded, policy.held_out_played))
+        for policy in page
+    ]
+    return render(request, "policies/policies.html", {"page": page, "rows": rows})
+
+
+@require_GET
+def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
+    """One policy: where it comes from, what came from it, how it does."""
+    policy = get_object_or_404(policy_for_page(request.member), pk=policy_id)
+    context = {
+        "policy": policy,
+        "environments": champions_of(request.member).get(policy.pk, []),
+        "ancestors": ancestors_of(policy),
+        "descendants": descendants_of(policy),
+        "can_act": policy.kind not in (Policy.Kind.REWARD_MODEL, Policy.Kind.EXTERNAL),
+        "rollouts": [
+            (batch, held_out_of(batch.succeeded, batch.finished))
+            for batch in policy.rollouts.select_related("created_by").order_by("-pk")[:SHOWN_ROLLOUTS]
+        ],
+        "runs": policy.runs.select_related("version__dataset", "result")
+        .defer("config", "failure")
+        .order_by("-pk")[:SHOWN_ROLLOUTS],
+        "promotions": Promotion.objects.visible_to(request.member)
+        .filter(policy=policy)
+        .select_related("by")
+        .order_by("-pk")[:20],
+        "report": report_rows(policy.report),
+    }
+    return render(request, "policies/policy.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@at_least(Role.RESEARCHER)
+def register(request: HtmxRequest) -> HttpResponse:
+    """Make a base model, a script or a served model known."""
+    if request.method == "GET":
+        return render(request, "policies/register.html", {"form": PolicyForm()})
+    form = PolicyForm(request.POST)
+    if form.is_valid():
+        try:
+            policy = form.register(workspace=request.member.workspace, by=request.user)
+        except PolicyRefused as refusal:
+            form.add_error(refusal.field or None, str(refusal))
+        else:
+            messages.success(request, f"{policy.name} is known now.")
+            return redirect("policies:policy", policy.pk)
+    return render(request, "policies/register.html", {"form": form}, status=422)

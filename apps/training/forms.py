@@ -1,0 +1,158 @@
+"""The form of a new run."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+
+from apps.accounts.models import Membership
+from apps.datasets.models import Version
+from apps.policies.models import Policy
+from apps.training.launching import LaunchRefused, Plan, check_plan
+from apps.training.models import Run
+from apps.training.recipes import METHODS, PRESETS, RANGES, InvalidSetting, settings_from
+
+ADVANCED = (
+    "learning_rate",
+    "epochs",
+    "max_steps",
+    "batch_size",
+    "gradient_accumulation",
+    "max_length",
+    "warmup_steps",
+    "beta",
+    "lora_rank",
+    "checkpoint_every",
+    "seed",
+    "gradient_checkpointing",
+)
+HELP = {
+    "learning_rate": "At the top of the schedule.",
+    "epochs": "Passes over the training rows.",
+    "max_steps": "Stop after so many steps; 0 leaves it to the passes.",
+    "batch_size": "Rows in one forward pass; for preferences, pairs.",
+    "gradient_accumulation": "Forward passes before each step.",
+    "max_length": "Longest row in tokens; longer ones are left out and counted.",
+    "warmup_steps": "Steps over which the learning rate rises.",
+    "beta": "DPO: how strongly to stay near the base.",
+    "lora_rank": "Width of each adapter.",
+    "checkpoint_every": "Steps between two checkpoints.",
+    "seed": "Fixes the order of rows and the initial weights.",
+}
+WHOLE = (
+    "max_steps",
+    "batch_size",
+    "gradient_accumulation",
+    "max_length",
+    "warmup_steps",
+    "lora_rank",
+    "checkpoint_every",
+    "seed",
+)
+
+
+class VersionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in the stubs only
+    """A frozen version, with its size."""
+
+    def label_from_instance(self, obj: Version) -> str:
+        return f"{obj} · {obj.row_counts.get('train', 0):,} training rows"
+
+
+class RunForm(forms.Form):
+    """What to train, on what, from what. Empty advanced fields mean what the preset says."""
+
+    algorithm = forms.ChoiceField(choices=Run.Algorithm.choices, initial=Run.Algorithm.DPO, widget=forms.RadioSelect)
+    version = VersionChoice(Version.objects.none(), label="Dataset version", empty_label="Choose a version")
+    base = forms.ModelChoiceField(
+        Policy.objects.none(),
+        required=False,
+        empty_label="A new small model, from scratch (fine-tuning only)",
+        label="Begin from",
+    )
+    preset = forms.ChoiceField(
+        choices=[(preset.name, preset.title) for preset in PRESETS.values()],
+        initial="standard",
+        widget=forms.RadioSelect,
+    )
+    method = forms.ChoiceField(choices=list(METHODS.items()), initial="full", widget=forms.RadioSelect, label="Trains")
+    name = forms.CharField(
+        max_length=180,
+        required=False,
+        help_text="The run's, and of the policy that it makes. Empty: made from the choices above.",
+    )
+    gradient_checkpointing = forms.NullBooleanField(
+        required=False, help_text="A third slower, much less memory.", label="Recompute activations"
+    )
+
+    def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.member = member
+        self.plan: Plan | None = None
+        frozen = Version.objects.visible_to(member).frozen().select_related("dataset").defer("card", "recipe", "files")
+        cast("forms.ModelChoiceField[Version]", self.fields["version"]).queryset = frozen.order_by("-id")
+        bases = Policy.objects.visible_to(member).trainable().defer("report")
+        cast("forms.ModelChoiceField[Policy]", self.fields["base"]).queryset = bases.order_by("-id")
+        for name in ADVANCED:
+            if name in RANGES:
+                self.fields[name] = _number(name)
+
+    @property
+    def advanced(self) -> list[forms.BoundField]:
+        return [self[name] for name in ADVANCED]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if self.errors:
+            return cleaned
+        version, base, algorithm = cleaned["version"], cleaned["base"], cleaned["algorithm"]
+        changes = {name: cleaned[name] for name in ADVANCED if cleaned.get(name) is not None}
+        try:
+            settings = settings_from(
+                preset=cleaned["preset"],
+                algorithm=algorithm,
+                method=cleaned["method"],
+                parameters=parameters_of(base, algorithm),
+                changes=changes,
+            )
+            plan = Plan(
+                workspace=self.member.workspace,
+                name=cleaned["name"] or default_name(algorithm, version),
+                algorithm=algorithm,
+                version=version,
+                base=base,
+                preset=cleaned["preset"],
+                settings=settings,
+            )
+            check_plan(plan)
+        except InvalidSetting as refusal:
+            self.add_error(refusal.field if refusal.field in self.fields else None, str(refusal))
+        except LaunchRefused as refusal:
+            self.add_error(refusal.field if refusal.field in self.fields else None, str(refusal))
+        else:
+            self.plan = plan
+        return cleaned
+
+
+def parameters_of(base: Policy | None, algorithm: str) -> int | None:
+    """How large the base is, where it is known. A new model is small."""
+    if base is None:
+        return 0
+    known: int | None = base.settings.get("parameters")
+    return known
+
+
+def default_name(algorithm: str, version: Version) -> str:
+    """What a run is called when nobody says."""
+    return f"{Run.Algorithm(algorithm).label} on {version}"[:180]
+
+
+def _number(name: str) -> forms.Field:
+    low, high = RANGES[name]
+    label = "LoRA rank" if name == "lora_rank" else name.replace("_", " ").capitalize()
+    common: dict[str, Any] = {"required": False, "help_text": HELP[name], "label": label}
+    if name in WHOLE:
+        widget = forms.NumberInput(attrs={"placeholder": "from the preset"})
+        return forms.IntegerField(min_value=int(low), max_value=int(high), widget=widget, **common)
+    widget = forms.NumberInput(attrs={"step": "any", "placeholder": "from the preset"})
+    return forms.FloatField(min_value=low, max_value=high, widget=widget, **common)

@@ -1,0 +1,158 @@
+"""What the pages and the API read about runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Count, QuerySet
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.common import quantities
+from apps.datasets.models import VersionPreference
+from apps.training.charts import Point
+from apps.training.models import Metric, Run
+
+MOST_POINTS = 240
+TIMELINE = 200
+PATIENCE_SECONDS = 45
+"""A run that waits longer probably has no worker to take it."""
+
+
+@dataclass(frozen=True)
+class Headway:
+    """How far a run is, in words."""
+
+    words: str
+    end: str
+    done: int | None
+    total: int
+    advice: str = ""
+
+
+def runs_for_list(member: Membership) -> QuerySet[Run]:
+    """What a row of the list shows, without the heavy columns."""
+    return (
+        Run.objects.visible_to(member)
+        .select_related("version__dataset", "base", "result", "created_by")
+        .defer("config", "failure", "command", "version__card", "version__recipe", "version__files")
+    )
+
+
+def run_for_page(member: Membership) -> QuerySet[Run]:
+    """A run with everything that its page names."""
+    return Run.objects.visible_to(member).select_related(
+        "version__dataset", "base", "result", "created_by", "workspace"
+    )
+
+
+def headway(run: Run, *, at: datetime | None = None) -> Headway:
+    """Where the run stands and, once it has a pace, how long it will still take."""
+    moment = at or now()
+    total = run.total_steps
+    steps = f"step {run.step:,} of {total:,}" if total else f"step {run.step:,}"
+    match run.state:
+        case Run.State.QUEUED:
+            waited = (moment - _queued_since(run)).total_seconds()
+            advice = "" if waited < PATIENCE_SECONDS else NO_WORKER
+            return Headway(
+                "Waiting for a worker of the gpu queue", quantities.duration(waited), run.step or None, total, advice
+            )
+        case Run.State.STARTING:
+            return Headway(f"Loading the model and the data on {run.worker.partition(':')[0]}", "", None, total)
+        case Run.State.RUNNING:
+            return Headway(steps.capitalize(), _remaining(run, moment), run.step, total)
+        case Run.State.CANCELLING:
+            return Headway(f"Saving a checkpoint at {steps}, then it stops", "", run.step, total)
+        case Run.State.FINISHED:
+            return Headway(f"Finished after {run.step:,} steps", _took(run), total, total)
+        case _:
+            return Headway(f"Stopped at {steps}", _took(run), run.step, total)
+
+
+NO_WORKER = (
+    "No worker has taken it yet: they may all be busy, or none is running. "
+    "Start one with `celery -A workers.app worker --queues gpu --concurrency 1`."
+)
+
+
+def _queued_since(run: Run) -> datetime:
+    return run.created_at if run.attempt == 0 else (run.running_since or run.created_at)
+
+
+def _remaining(run: Run, moment: datetime) -> str:
+    """From the pace of this attempt, not of the run: a resumed one did not take the time in between."""
+    done = run.step - run.running_from
+    if not run.running_since or done < 1 or run.total_steps <= run.step:
+        return ""
+    seconds = (moment - run.running_since).total_seconds() / done * (run.total_steps - run.step)
+    return f"about {quantities.duration(seconds)} left"
+
+
+def _took(run: Run) -> str:
+    if not (run.started_at and run.finished_at):
+        return ""
+    return quantities.duration((run.finished_at - run.started_at).total_seconds())
+
+
+def metric_points(run_id: UUID, *, after: int = -1, most: int = MOST_POINTS) -> list[Point]:
+    """The run's metrics above step `after`, at most `most` points: where there are more steps, neighbours become their mean.
+
+    Two queries, whatever the length of the run; the database does the averaging.
+    """
+    metrics = Metric.objects.filter(run=run_id, step__gt=after)
+    first = metrics.order_by("step").values_list("step", flat=True).first()
+    last = metrics.order_by("-step").values_list("step", flat=True).first()
+    if first is None or last is None:
+        return []
+    width = max(1, math.ceil((last - first + 1) / most))
+    points: dict[int, Point] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT max(step) OVER (PARTITION BY bucket), name, mean, low, high FROM (
+                SELECT (step - %s) / %s AS bucket, max(step) AS step, name,
+                       avg(value::float8) AS mean, min(value::float8) AS low, max(value::float8) AS high
+                FROM training_metric, jsonb_each("values") AS pair(name, value)
+                WHERE run_id = %s AND step > %s AND jsonb_typeof(value) = 'number'
+                GROUP BY 1, name
+            ) AS buckets ORDER BY bucket, name
+            """,
+            [first, width, run_id, after],
+        )
+        for step, name, mean, low, high in cursor.fetchall():
+            point = points.setdefault(step, Point(step, {}, {}, {}))
+            point.means[name], point.lows[name], point.highs[name] = mean, low, high
+    return list(points.values())
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """Where a run comes from: the judgements of its version and who gave them."""
+
+    judgements: int
+    annotators: list[tuple[str, str, int]]
+    """Kind, name, judgements: the most active first."""
+    more_annotators: int
+
+
+SHOWN_ANNOTATORS = 6
+
+
+def lineage_of(run: Run) -> Lineage | None:
+    """The people, models and rules behind the rows; two queries."""
+    if run.version_id is None:
+        return None
+    sources = VersionPreference.objects.filter(version=run.version_id)
+    by_annotator = list(
+        sources.values_list("preference__annotator__kind", "preference__annotator__name")
+        .annotate(judgements=Count("id"))
+        .order_by("-judgements", "preference__annotator__name")
+    )
+    shown = [(kind, name, judgements) for kind, name, judgements in by_annotator[:SHOWN_ANNOTATORS]]
+    total = sum(judgements for _, _, judgements in by_annotator)
+    return Lineage(total, shown, max(0, len(by_annotator) - SHOWN_ANNOTATORS))

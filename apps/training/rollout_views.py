@@ -1,0 +1,129 @@
+"""Pages of rollouts: a policy attempting tasks."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Membership, Role
+from apps.common.http import HtmxRequest
+from apps.policies.models import Policy
+from apps.training.folders import folder_of
+from apps.training.live import rollouts_context
+from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rolling_out import (
+    ENVIRONMENTS,
+    NotResumable,
+    NotRollingOut,
+    RolloutRefused,
+    cancel_rollouts,
+    resume_rollouts,
+    start_rollouts,
+)
+
+
+class RolloutForm(forms.Form):
+    """Who attempts what, how often."""
+
+    policy = forms.ModelChoiceField(Policy.objects.none())
+    environment = forms.ChoiceField(choices=())
+    split = forms.ChoiceField(
+        choices=[("held_out", "Held out: to measure"), ("train", "Training: to judge and learn from")],
+        label="Tasks",
+        widget=forms.RadioSelect,
+        initial="held_out",
+    )
+    levels = forms.MultipleChoiceField(
+        choices=(), required=False, widget=forms.CheckboxSelectMultiple, help_text="None means all."
+    )
+    count = forms.IntegerField(min_value=1, max_value=5000, initial=30, label="How many tasks")
+    samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
+    temperature = forms.FloatField(min_value=0, max_value=5, initial=1.0, help_text="Of language models; 0 is greedy.")
+    seed = forms.IntegerField(
+        min_value=0, max_value=2**31 - 1, initial=0, help_text="The same seed draws the same tasks."
+    )
+
+    def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        acting = Policy.objects.visible_to(member).acting().order_by("-id")
+        cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = acting
+        cast("forms.ChoiceField", self.fields["environment"]).choices = [(name, name) for name in ENVIRONMENTS]
+        levels = sorted({level for facts in ENVIRONMENTS.values() for level in facts.levels})
+        cast("forms.MultipleChoiceField", self.fields["levels"]).choices = [(level, level) for level in levels]
+
+
+@require_http_methods(["GET", "POST"])
+@at_least(Role.RESEARCHER)
+def new(request: HtmxRequest) -> HttpResponse:
+    """Choose who attempts what."""
+    if request.method == "GET":
+        form = RolloutForm(member=request.member, initial={"policy": request.GET.get("policy")})
+        return render(request, "training/new_rollouts.html", {"form": form})
+    form = RolloutForm(request.POST, member=request.member)
+    if form.is_valid():
+        given = form.cleaned_data
+        try:
+            batch = start_rollouts(
+                workspace=request.member.workspace,
+                policy=given["policy"],
+                environment=given["environment"],
+                tasks={name: given[name] for name in ("split", "levels", "count", "seed")},
+                samples=given["samples"],
+                seed=given["seed"],
+                sampling={"temperature": given["temperature"]},
+                by=request.user,
+            )
+            return redirect("training:rollouts", batch.pk)
+        except RolloutRefused as refusal:
+            form.add_error(None, str(refusal))
+    return render(request, "training/new_rollouts.html", {"form": form}, status=422)
+
+
+@require_GET
+def show(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """One batch: how far it is, what has arrived."""
+    batch = _find(request, batch_id)
+    return render(
+        request, "training/rollouts.html", {**rollouts_context(batch), "command": folder_of(batch.pk).command_line}
+    )
+
+
+@require_GET
+def live(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """The live part alone."""
+    return render(request, "training/_rollouts_live.html", rollouts_context(_find(request, batch_id)))
+
+
+@require_POST
+def cancel(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """Stop it; what has arrived stays."""
+    batch = _find(request, batch_id)
+    try:
+        cancel_rollouts(batch=batch, by=request.user)
+    except NotRollingOut as refusal:
+        messages.info(request, str(refusal))
+    return redirect("training:rollouts", batch.pk)
+
+
+@require_POST
+def resume(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """Play what is left to play."""
+    batch = _find(request, batch_id)
+    try:
+        resume_rollouts(batch=batch, by=request.user)
+    except NotResumable as refusal:
+        messages.error(request, str(refusal))
+    return redirect("training:rollouts", batch.pk)
+
+
+def _find(request: HtmxRequest, batch_id: UUID) -> RolloutBatch:
+    return get_object_or_404(
+        RolloutBatch.objects.visible_to(request.member).select_related("policy", "created_by"), pk=batch_id
+    )

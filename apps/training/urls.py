@@ -1,0 +1,33 @@
+"""Pages of runs and rollouts, and their part of the API."""
+
+from django.urls import path
+
+from apps.training import api as run_api
+from apps.training import rollout_views, views
+
+app_name = "training"
+urlpatterns = [
+    path("runs/", views.runs, name="list"),
+    path("runs/new/", views.new, name="new"),
+    path("runs/new/check/", views.check, name="check"),
+    path("runs/<uuid:run_id>/", views.show, name="run"),
+    path("runs/<uuid:run_id>/live/", views.live, name="live"),
+    path("runs/<uuid:run_id>/charts/", views.charts, name="charts"),
+    path("runs/<uuid:run_id>/metrics/", views.metrics, name="metrics"),
+    path("runs/<uuid:run_id>/log/", views.log, name="log"),
+    path("runs/<uuid:run_id>/cancel/", views.cancel, name="cancel"),
+    path("runs/<uuid:run_id>/resume/", views.resume, name="resume"),
+    path("rollouts/new/", rollout_views.new, name="new_rollouts"),
+    path("rollouts/<uuid:batch_id>/", rollout_views.show, name="rollouts"),
+    path("rollouts/<uuid:batch_id>/live/", rollout_views.live, name="rollouts_live"),
+    path("rollouts/<uuid:batch_id>/cancel/", rollout_views.cancel, name="cancel_rollouts"),
+    path("rollouts/<uuid:batch_id>/resume/", rollout_views.resume, name="resume_rollouts"),
+]
+
+api = [
+    path("runs", run_api.RunsView.as_view(), name="runs"),
+    path("runs/<uuid:run_id>", run_api.RunView.as_view(), name="run"),
+    path("runs/<uuid:run_id>/metrics", run_api.MetricsView.as_view(), name="run_metrics"),
+    path("runs/<uuid:run_id>/cancel", run_api.CancelView.as_view(), name="run_cancel"),
+    path("runs/<uuid:run_id>/resume", run_api.ResumeView.as_view(), name="run_resume"),
+]

@@ -1,0 +1,96 @@
+"""What the training workers have. Each tells by itself; a page that plans a run asks here, on whatever machine it is."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from celery.signals import heartbeat_sent, worker_ready
+from django.conf import settings
+from django.core.cache import cache
+
+from workers.app import app
+
+logger = logging.getLogger(__name__)
+
+KEY = "training-workers"
+TOLD_EVERY_SECONDS = 20.0
+FORGOTTEN_AFTER_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The memory of one training worker's device."""
+
+    device: str
+    memory_mb: float
+    on_gpu: bool
+    told_at: float = 0.0
+
+
+def largest() -> Capacity | None:
+    """The roomiest worker that has told of itself lately; None when none has."""
+    known = [Capacity(**told) for told in (cache.get(KEY) or {}).values()]
+    fresh = [each for each in known if time.time() - each.told_at < FORGOTTEN_AFTER_SECONDS]
+    return max(fresh, key=lambda each: each.memory_mb, default=None)
+
+
+def measured() -> Capacity:
+    """What this machine has: its smallest GPU, else its memory as far as this process may use it."""
+    gpus = _gpu_memory_mb()
+    if gpus:
+        return Capacity(f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}", min(gpus), on_gpu=True)
+    limits = [psutil.virtual_memory().total / 1e6, settings.TRAINER_MEMORY_MB, *_group_limit_mb()]
+    return Capacity("CPU", min(limit for limit in limits if limit), on_gpu=False)
+
+
+def tell() -> None:
+    """Note what this machine has. Two workers that tell at once may lose one note; the next comes in seconds."""
+    known: dict[str, Any] = cache.get(KEY) or {}
+    known[socket.gethostname()] = asdict(measured()) | {"told_at": time.time()}
+    cache.set(KEY, known, timeout=int(FORGOTTEN_AFTER_SECONDS))
+
+
+class _Herald:
+    """Tells now and then, for as long as the worker's heart beats. The signals are sent in the worker's main process."""
+
+    def __init__(self) -> None:
+        self.next = 0.0
+
+    def __call__(self, **_: Any) -> None:
+        if time.monotonic() < self.next or "gpu" not in app.amqp.queues.consume_from:
+            return
+        self.next = time.monotonic() + TOLD_EVERY_SECONDS
+        try:
+            tell()
+        except Exception:
+            logger.warning("could not tell what this worker has", exc_info=True)
+
+
+herald = _Herald()
+worker_ready.connect(herald)
+heartbeat_sent.connect(herald)
+
+
+def _gpu_memory_mb() -> list[float]:
+    if not (program := shutil.which("nvidia-smi")):
+        return []
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        query = [program, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+        shown = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
+        return [float(line) * 1.048576 for line in shown.split()]  # MiB
+    return []
+
+
+def _group_limit_mb() -> list[float]:
+    with suppress(OSError, ValueError):
+        return [int(Path("/sys/fs/cgroup/memory.max").read_text()) / 1e6]
+    return []  # "max", or no such file

@@ -1,0 +1,133 @@
+"""How much memory and disk a run will take, from the shape of its model. Reads headers, loads nothing, imports no torch.
+
+The figures are for one device and about right, not exact: activations follow Korthikanti et al. (2022), with memory-efficient
+attention.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.configs import DpoConfig, RewardModelConfig, ScratchConfig, TrainingConfig
+
+ADAM_BYTES = 12
+"""Per trained weight: its gradient and Adam's two moments, all float32."""
+OVERHEAD_MB = 900.0
+"""Of a process that has loaded torch and transformers; a CUDA context takes about as much."""
+LOGIT_COPIES = 3
+"""Logits in float32, their softmax, and their gradient."""
+MAX_HEADER_BYTES = 100 * 1024 * 1024
+
+
+class Unreadable(ValueError):
+    """The folder holds no model whose size could be read."""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The shape of a decoder."""
+
+    parameters: int
+    hidden: int
+    layers: int
+    intermediate: int
+    vocabulary: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes at its peak."""
+
+    memory_mb: float
+    disk_mb: float
+
+
+def facts_of_folder(folder: Path) -> ModelFacts:
+    """From config.json and the headers of the weights. Raises Unreadable, naming what is missing."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except OSError:
+        raise Unreadable(f"{folder} has no config.json") from None
+    except ValueError:
+        raise Unreadable(f"config.json in {folder} is no JSON") from None
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise Unreadable(f"{folder} has no *.safetensors (other formats can run code and are not loaded)")
+    return facts_of_config(config, sum(_parameters_in(path) for path in weights))
+
+
+def facts_of_config(config: dict[str, Any], parameters: int) -> ModelFacts:
+    """From a decoded config.json; models of images and text keep the decoder's shape in text_config."""
+    shape = config.get("text_config") or config
+    hidden = int(shape.get("hidden_size") or 0)
+    return ModelFacts(
+        parameters=parameters,
+        hidden=hidden,
+        layers=int(shape.get("num_hidden_layers") or 0),
+        intermediate=int(shape.get("intermediate_size") or 4 * hidden),
+        vocabulary=int(shape.get("vocab_size") or 0),
+    )
+
+
+def facts_of_scratch(scratch: ScratchConfig) -> ModelFacts:
+    """Of a model that is yet to be made, with tied embeddings."""
+    attention = scratch.hidden * scratch.hidden * 2 * (1 + scratch.kv_heads / scratch.heads)
+    layer = attention + 3 * scratch.hidden * scratch.intermediate
+    return ModelFacts(
+        parameters=int(scratch.layers * layer + scratch.vocabulary * scratch.hidden),
+        hidden=scratch.hidden,
+        layers=scratch.layers,
+        intermediate=scratch.intermediate,
+        vocabulary=scratch.vocabulary,
+    )
+
+
+def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, on_gpu: bool) -> Estimate:
+    """What training takes. row_tokens: length of a usual row, tokens; longer than max_length counts as that."""
+    optimizer = config.optimizer
+    compute_bytes = 2 if optimizer.precision == "bfloat16" or (optimizer.precision == "auto" and on_gpu) else 4
+    trained = _lora_parameters(facts, config.lora.rank) if config.lora else facts.parameters
+    weights = facts.parameters * (compute_bytes if config.lora else 4) + trained * (4 if config.lora else 0)
+    reference = facts.parameters * compute_bytes if isinstance(config, DpoConfig) and not config.lora else 0
+    pairs = isinstance(config, DpoConfig | RewardModelConfig)
+    tokens = optimizer.batch_size * (2 if pairs else 1) * min(row_tokens, optimizer.max_length)
+    a_layer = (9 * facts.hidden + 3 * facts.intermediate) * compute_bytes
+    kept = (
+        facts.layers * facts.hidden * compute_bytes + a_layer
+        if optimizer.gradient_checkpointing
+        else facts.layers * a_layer
+    )
+    logits = 0 if isinstance(config, RewardModelConfig) else LOGIT_COPIES * 4 * facts.vocabulary
+    memory = weights + trained * ADAM_BYTES + reference + tokens * (kept + logits)
+    checkpoint = trained * 12  # the weights and Adam's moments
+    disk = (config.checkpoints.keep + 1) * checkpoint + facts.parameters * compute_bytes
+    return Estimate(memory_mb=round(memory / 1e6 + OVERHEAD_MB), disk_mb=round(disk / 1e6, 1))
+
+
+def _lora_parameters(facts: ModelFacts, rank: int) -> int:
+    """Adapters on every linear layer: four of attention, three of the feed-forward."""
+    return facts.layers * rank * (8 * facts.hidden + 3 * (facts.hidden + facts.intermediate))
+
+
+def _parameters_in(path: Path) -> int:
+    """The weights in a safetensors file, counted from the shapes in its header."""
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
+        if not 0 < length < MAX_HEADER_BYTES:
+            raise Unreadable(f"{path.name} is no safetensors file")
+        try:
+            header = json.loads(file.read(length))
+        except ValueError:
+            raise Unreadable(f"{path.name} is cut off or no safetensors file") from None
+    total = 0
+    for name, tensor in header.items():
+        if name != "__metadata__":
+            count = 1
+            for size in tensor["shape"]:
+                count *= size
+            total += count
+    return total
