@@ -75,7 +75,9 @@ attach("[data-live]", (root, signal) => {
     });
     socket.addEventListener("message", ({ data }) => {
       swapPartials(data);
-      if (ended()) socket.close();
+      if (!ended()) return;
+      say("ended");
+      socket.close();
     });
     socket.addEventListener("close", ({ code }) => {
       if (ended() || code === NOT_FOUND) return say("ended");
