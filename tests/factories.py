@@ -13,7 +13,9 @@ from apps.annotation.models import Annotator, Assignment, Item, Preference, Queu
 from apps.datasets.models import Dataset, Version
 from apps.policies.models import Policy
 from apps.training.models import Run
+from apps.trajectories.copying import Origin, copy_in, prepare
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
+from apps.trajectories.records import StepRecord, TaskRecord, TrajectoryRecord
 
 _number = count(1)
 
@@ -125,6 +127,27 @@ def trajectory(
         for index, (context, message) in enumerate(steps)
     )
     return made
+
+
+def imported_run(
+    steps: Sequence[dict[str, Any]],
+    *,
+    of: Workspace | None = None,
+    original: bytes = b"{}",
+    task_key: str = "",
+    environment: str = "",
+    **fields: Any,
+) -> Trajectory:
+    """A trajectory as an import stores it, outlines and original included. `steps` and `fields` are those of the records."""
+    n = next(_number)
+    record = TrajectoryRecord(
+        task=TaskRecord(key=task_key or f"task-{n}", instruction=f"Do thing {n}.", environment=environment),
+        steps=[StepRecord(**step) for step in steps],
+        **{"external_id": f"run-{n}", **fields},
+    )
+    prepared = prepare(record, original)
+    copy_in([prepared], Origin(workspace_id=(of or workspace()).pk, source="retrace"))
+    return Trajectory.objects.get(pk=prepared.id)
 
 
 def queue(*, of: Workspace | None = None, **fields: Any) -> Queue:

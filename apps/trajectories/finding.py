@@ -25,15 +25,15 @@ class Found(NamedTuple):
 # Steps are stored as the JSON text that was written, so the words are searched as JSON spells them. Results of tools stand in the
 # context of the step after theirs; `"role":"tool"` with bare quotes cannot occur inside a JSON string.
 _SQL = """
-SELECT index, where_found, substring(body FROM greatest(1, at - %(around)s) FOR %(length)s), is_result FROM (
-    SELECT index, 'message' AS where_found, message::text AS body,
-           position(lower(%(needle)s) IN lower(message::text)) AS at, false AS is_result
-    FROM trajectories_step WHERE trajectory_id = %(trajectory)s AND message::text ILIKE %(pattern)s
-    UNION ALL
-    SELECT index, 'context', context::text, position(lower(%(needle)s) IN lower(context::text)),
-           index > 0 AND context::text ~ '"role": ?"tool"'
-    FROM trajectories_step WHERE trajectory_id = %(trajectory)s AND context::text ILIKE %(pattern)s
-) AS found WHERE at > 0 ORDER BY index - is_result::int LIMIT %(limit)s
+SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(around)s) FOR %(length)s), needle FROM (
+    SELECT index, body, is_result, needle, position(lower(needle) IN lower(body)) AS at FROM (
+        SELECT index, message::text AS body, false AS is_result
+        FROM trajectories_step WHERE trajectory_id = %(trajectory)s AND message::text ILIKE ANY(%(patterns)s::text[])
+        UNION ALL
+        SELECT index, context::text, index > 0 AND context::text ~ '"role": ?"tool"'
+        FROM trajectories_step WHERE trajectory_id = %(trajectory)s AND context::text ILIKE ANY(%(patterns)s::text[])
+    ) AS matching, unnest(%(needles)s::text[]) AS needle
+) AS found WHERE at > 0 ORDER BY shown LIMIT %(limit)s
 """
 
 
@@ -42,35 +42,38 @@ def find_in(trajectory: Trajectory, words: str) -> list[Found]:
     words = words.strip()
     if len(words) < MIN_CHARS:
         return []
-    needle = json.dumps(words, ensure_ascii=True)[1:-1]
-    pattern = "%" + needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    # Letters beyond ASCII stand as themselves or as \u escapes, depending on who wrote the record.
+    needles = sorted({json.dumps(words, ensure_ascii=escaping)[1:-1] for escaping in (True, False)})
     with connection.cursor() as cursor:
         cursor.execute(
             _SQL,
             {
                 "trajectory": trajectory.pk,
-                "needle": needle,
-                "pattern": pattern,
+                "needles": needles,
+                "patterns": [_pattern(needle) for needle in needles],
                 "around": AROUND,
-                "length": AROUND * 2 + len(needle),
+                "length": AROUND * 2 + max(map(len, needles)),
                 "limit": MAX_FOUND,
             },
         )
         rows = cursor.fetchall()
     found: dict[int, Found] = {}
-    for index, _, around, is_result in rows:
-        shown = index - 1 if is_result else index
+    for shown, around, needle in rows:
         found.setdefault(shown, Found(shown, _readable(around, needle)))
-    for index in _in_closing(trajectory, words):
-        found.setdefault(index, Found(index, words))
+    if _is_in(trajectory.closing, words) and trajectory.step_count:
+        last = trajectory.step_count - 1
+        found.setdefault(last, Found(last, words))
     return list(found.values())
 
 
-def _in_closing(trajectory: Trajectory, words: str) -> list[int]:
-    closing: Any = trajectory.closing
-    if not closing or trajectory.step_count == 0:
-        return []
-    return [trajectory.step_count - 1] if words.lower() in json.dumps(closing, ensure_ascii=False).lower() else []
+def _pattern(needle: str) -> str:
+    for sign in ("\\", "%", "_"):
+        needle = needle.replace(sign, f"\\{sign}")
+    return f"%{needle}%"
+
+
+def _is_in(closing: Any, words: str) -> bool:
+    return bool(closing) and words.lower() in json.dumps(closing, ensure_ascii=False).lower()
 
 
 def _readable(around: str, needle: str) -> str:

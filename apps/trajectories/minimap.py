@@ -11,11 +11,11 @@ from apps.trajectories.rendering.kinds import BY_SLUG, Kind
 from apps.trajectories.rendering.steps import StepHead
 
 WIDTH = 224
-LINE = 20
-TALL = 14
-SHORT = 3
+LINE = 18
+TALL = 12
+SHORT = 2.5
 PER_LINE = 50
-LINES = 20
+LINES = 14
 
 Measure = Literal["reward", "time"]
 
@@ -79,7 +79,7 @@ def minimap(heads: Sequence[StepHead], measure: str = "") -> Minimap:
 def _columns(count: int) -> int:
     if count <= PER_LINE:
         return max(1, count)
-    return PER_LINE if count <= PER_LINE * LINES else math.ceil(count / LINES)
+    return max(PER_LINE, math.ceil(count / LINES))
 
 
 def _measures(heads: Sequence[StepHead]) -> list[Measure]:

@@ -1,7 +1,7 @@
 // The minimap: shows where one is; a click or a drag goes there.
 import { attach } from "./attach.js";
 
-const LINE = 20;
+const LINE = 18; // apps/trajectories/minimap.py
 
 attach("[data-map]", (map, signal) => {
   const svg = map.querySelector("svg");

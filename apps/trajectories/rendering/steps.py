@@ -240,7 +240,7 @@ def _message(message: Any, at: str, url: str) -> MessageView:
     content = message.get("content") if isinstance(message, dict) else message
     name = message.get("name") if isinstance(message, dict) else None
     return MessageView(
-        role=role,
+        role=role if role in ROLES else "other",
         title=one_line(f"{ROLES.get(role, role)} {name}" if isinstance(name, str) else ROLES.get(role, role), 80),
         size=size_in_words(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
         blocks=_blocks(message, at, url, OTHER if role == "tool" else None),

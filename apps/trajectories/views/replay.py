@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-import zstandard
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -15,6 +14,7 @@ from django.views.decorators.http import require_safe
 from apps.common.http import HtmxRequest
 from apps.trajectories import finding, queries
 from apps.trajectories.answering import SEALED, answer_part
+from apps.trajectories.copying import unpack_original
 from apps.trajectories.minimap import minimap
 from apps.trajectories.models import Original, Trajectory
 from apps.trajectories.rendering.kinds import KINDS
@@ -39,6 +39,8 @@ def replay(request: HtmxRequest, trajectory_id: UUID, number: int = 1) -> HttpRe
         "steps": steps,
         "current": index,
         "number": index + 1,
+        "earlier": max(1, index + 2 - queries.WINDOW) if index else 0,
+        "later": index + queries.WINDOW if index + queries.WINDOW <= len(heads) else 0,
         "rows": heads[first_row : first_row + OUTLINE_ROWS],
         "map": minimap(heads, request.GET.get("height", "")),
         "kinds": _kinds(heads),
@@ -106,8 +108,7 @@ def original(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The record as it was given, as a download: never shown, whatever it holds."""
     trajectory = _found(request, trajectory_id)
     stored = get_object_or_404(Original, pk=trajectory.pk)
-    body = zstandard.ZstdDecompressor().decompressobj().decompress(bytes(stored.body))
-    response = HttpResponse(body, content_type="application/octet-stream")
+    response = HttpResponse(unpack_original(stored.body), content_type="application/octet-stream")
     response["Content-Disposition"] = f'attachment; filename="{trajectory.pk}.json"'
     response["Content-Security-Policy"] = SEALED
     return response

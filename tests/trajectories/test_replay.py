@@ -1,0 +1,236 @@
+"""The replay's pages: what they show, to whom, and at which cost."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from pytest_django.asserts import assertContains, assertNotContains
+
+from apps.accounts.models import Membership, Role
+from apps.trajectories.models import Trajectory
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def signed_in(member: Membership) -> Client:
+    client = Client()
+    client.force_login(member.user)
+    return client
+
+
+def tool_step(number: int, *, answer: str = "", **more: Any) -> dict[str, Any]:
+    """A step that runs a command, after hearing `answer`."""
+    heard = [{"role": "tool", "tool_call_id": f"c{number - 1}", "content": answer}] if answer else []
+    call = {
+        "id": f"c{number}",
+        "type": "function",
+        "function": {"name": "bash", "arguments": {"command": f"echo {number}"}},
+    }
+    return {"context": heard, "message": {"role": "assistant", "content": None, "tool_calls": [call]}, **more}
+
+
+@pytest.fixture
+def reader() -> Membership:
+    return factories.member(Role.REVIEWER)
+
+
+@pytest.fixture
+def run(reader: Membership) -> Trajectory:
+    steps = [tool_step(i, answer=f"output {i - 1}" if i else "", reward=0.5 if i == 3 else 0.0) for i in range(30)]
+    return factories.imported_run(steps, of=reader.workspace)
+
+
+ADDRESSES = ("detail", "outline", "map", "search", "original")
+
+
+@pytest.mark.parametrize("number", [1, 2, 7, 15, 29, 30])
+def test_the_page_opens_at_any_step(reader: Membership, run: Trajectory, number: int) -> None:
+    page = signed_in(reader).get(reverse("trajectories:step", args=[run.pk, number]))
+    assertContains(page, f'id="step-{number}"')
+    assertContains(page, f'data-current="{number - 1}"')
+    assertContains(page, f"echo {number - 1}")
+
+
+def test_a_step_number_beyond_the_end_opens_the_last_step(reader: Membership, run: Trajectory) -> None:
+    assertContains(signed_in(reader).get(reverse("trajectories:step", args=[run.pk, 999])), 'data-current="29"')
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_an_outsider_and_an_annotator_get_404(run: Trajectory, name: str) -> None:
+    for nobody in (factories.member(Role.OWNER), factories.member(Role.ANNOTATOR, of=run.workspace)):
+        assert signed_in(nobody).get(reverse(f"trajectories:{name}", args=[run.pk])).status_code == 404
+
+
+def test_an_outsider_gets_no_step_and_no_part(run: Trajectory) -> None:
+    client = signed_in(factories.member(Role.OWNER))
+    assert client.get(reverse("trajectories:steps", args=[run.pk]) + "?from=0&to=3").status_code == 404
+    assert client.get(reverse("trajectories:part", args=[run.pk, 0]) + "?at=call.0.0&as=text").status_code == 404
+
+
+def test_nobody_sees_a_run_without_signing_in(run: Trajectory) -> None:
+    assert Client().get(reverse("trajectories:detail", args=[run.pk])).status_code == 302
+
+
+def test_a_result_stands_with_the_step_that_caused_it(reader: Membership, run: Trajectory) -> None:
+    page = signed_in(reader).get(reverse("trajectories:steps", args=[run.pk]) + "?from=4&to=4")
+    assertContains(page, "output 4")
+    assertNotContains(page, "output 3")
+    assertNotContains(page, "output 5")
+
+
+def test_the_last_step_shows_what_the_run_ended_with(reader: Membership) -> None:
+    closing = [{"role": "tool", "tool_call_id": "c0", "content": "the end"}, {"role": "user", "content": "goodbye"}]
+    run = factories.imported_run([tool_step(0)], of=reader.workspace, closing=closing)
+    page = signed_in(reader).get(reverse("trajectories:detail", args=[run.pk]))
+    assertContains(page, "the end")
+    assertContains(page, "goodbye")
+
+
+def test_a_run_without_steps_has_a_page(reader: Membership) -> None:
+    run = factories.imported_run([], of=reader.workspace)
+    assertContains(signed_in(reader).get(reverse("trajectories:detail", args=[run.pk])), "This run has no steps")
+
+
+def test_the_page_costs_the_same_whatever_the_length(reader: Membership) -> None:
+    client = signed_in(reader)
+    costs = []
+    for count in (1, 3, 60):
+        run = factories.imported_run([tool_step(i) for i in range(count)], of=reader.workspace)
+        with CaptureQueriesContext(connection) as queries:
+            client.get(reverse("trajectories:detail", args=[run.pk]))
+        costs.append(len(queries))
+    assert costs[0] <= costs[1] == costs[2] <= 15
+
+
+def test_the_outline_has_a_line_for_every_step_and_no_bodies(reader: Membership, run: Trajectory) -> None:
+    answer = signed_in(reader).get(reverse("trajectories:outline", args=[run.pk])).json()
+    assert len(answer["steps"]) == 30
+    kind, tool, headline, result, is_error, reward, seconds, lines = answer["steps"][3]
+    assert (answer["kinds"][kind]["slug"], tool, headline, result) == ("run", "bash", "echo 3", "output 3")
+    assert (is_error, reward, seconds) == (0, 0.5, None)
+    assert lines > 0
+
+
+@pytest.mark.parametrize("query", ["", "?from=0", "?from=a&to=2", "?from=-1&to=2", "?from=1e3&to=2", "?from=²&to=2"])
+def test_a_window_without_proper_bounds_is_404(reader: Membership, run: Trajectory, query: str) -> None:
+    assert signed_in(reader).get(reverse("trajectories:steps", args=[run.pk]) + query).status_code == 404
+
+
+def test_a_window_is_bounded(reader: Membership) -> None:
+    run = factories.imported_run([tool_step(i) for i in range(60)], of=reader.workspace)
+    page = signed_in(reader).get(reverse("trajectories:steps", args=[run.pk]) + "?from=0&to=999999")
+    assert page.content.count(b"<article") == 40
+
+
+LONG = "".join(f"line {i}\n" for i in range(5_000))
+
+
+@pytest.fixture
+def long_run(reader: Membership) -> Trajectory:
+    return factories.imported_run([tool_step(0), tool_step(1, answer=LONG)], of=reader.workspace)
+
+
+def test_long_output_is_cut_and_the_rest_comes_when_asked_for(reader: Membership, long_run: Trajectory) -> None:
+    client = signed_in(reader)
+    page = client.get(reverse("trajectories:detail", args=[long_run.pk]))
+    assertContains(page, "line 23")
+    assertNotContains(page, "line 24\n")
+    assertContains(page, "4,977 lines left")
+    part = reverse("trajectories:part", args=[long_run.pk, 0])
+    rest = client.get(f"{part}?at=after.0&as=terminal&from=183", headers={"HX-Request": "true"})
+    assertContains(rest, "line 900")
+    assertNotContains(rest, "<html")
+    assertContains(client.get(f"{part}?at=after.0&as=terminal&from=183"), "<html")
+
+
+def test_a_download_of_a_part_is_whole_and_never_shown(reader: Membership, long_run: Trajectory) -> None:
+    answer = signed_in(reader).get(reverse("trajectories:part", args=[long_run.pk, 0]) + "?at=after.0&raw=1")
+    assert answer.content.decode() == LONG
+    assert answer["Content-Disposition"].startswith("attachment;")
+    assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox; frame-ancestors 'none'"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?at=nowhere",
+        "?at=after.9",
+        "?at=after.0&as=evil",
+        "?at=after.0&from=-1",
+        "?at=after.0&as=image",
+    ],
+)
+def test_a_part_that_is_not_there_is_404(reader: Membership, long_run: Trajectory, query: str) -> None:
+    assert signed_in(reader).get(reverse("trajectories:part", args=[long_run.pk, 0]) + query).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("echo 17", [17]),
+        ("ECHO 17", [17]),
+        ("output 21", [21]),
+        ("nothing says this", []),
+        ("100%", []),
+        ("_", []),
+        ('a "quote" \\ and <tag>', [30]),
+        ("café 東京", [31]),
+        ("goodbye", [31]),
+    ],
+)
+def test_search_finds_the_step_that_shows_the_words(reader: Membership, words: str, found: list[int]) -> None:
+    steps = [tool_step(i, answer=f"output {i - 1}" if i else "") for i in range(30)]
+    steps.append({"context": [], "message": {"role": "assistant", "content": 'a "quote" \\ and <tag>'}})
+    steps.append(
+        {"context": [{"role": "user", "content": "café 東京"}], "message": {"role": "assistant", "content": "yes"}}
+    )
+    run = factories.imported_run(steps, of=reader.workspace, closing=[{"role": "user", "content": "Goodbye"}])
+    answer = signed_in(reader).get(reverse("trajectories:search", args=[run.pk]), {"q": words}).json()
+    assert [step for step, _ in answer["found"]] == found
+
+
+def test_the_original_comes_back_byte_for_byte(reader: Membership) -> None:
+    run = factories.imported_run([tool_step(0)], of=reader.workspace, original=b'{"as": "given"}\n')
+    answer = signed_in(reader).get(reverse("trajectories:original", args=[run.pk]))
+    assert answer.content == b'{"as": "given"}\n'
+    assert answer["Content-Disposition"].startswith("attachment;")
+
+
+def test_two_runs_are_compared_row_by_row_from_their_first_difference(reader: Membership) -> None:
+    left = factories.imported_run([tool_step(i) for i in (0, 1, 2, 3)], of=reader.workspace, task_key="same")
+    right = factories.imported_run([tool_step(i) for i in (0, 1, 9, 3)], of=reader.workspace, task_key="same")
+    client = signed_in(reader)
+    page = client.get(reverse("trajectories:compare", args=[left.pk, right.pk]))
+    assertContains(page, "the first 2 are identical")
+    assertContains(page, 'data-opened="2-2"')
+    assertContains(page, "echo <mark>2</mark>")
+    assertContains(page, "echo <mark>9</mark>")
+    rows = client.get(reverse("trajectories:compare_rows", args=[left.pk, right.pk]) + "?row=3-3&row=-1")
+    assert rows.content.count(b"data-opened") == 2
+    for bad in ("x", "9-9", "-", "1-2-3", ""):
+        assert (
+            client.get(reverse("trajectories:compare_rows", args=[left.pk, right.pk]) + f"?row={bad}").status_code
+            == 404
+        )
+
+
+def test_an_outsider_compares_nothing(run: Trajectory) -> None:
+    client = signed_in(factories.member(Role.OWNER))
+    assert client.get(reverse("trajectories:compare", args=[run.pk, run.pk])).status_code == 404
+
+
+def test_hostile_steps_keep_the_page_whole(reader: Membership) -> None:
+    evil = "</pre></article></main><script>alert(1)</script>\0\ud800\u202e\"' onload=x"
+    step = tool_step(0, answer=evil, error=evil)
+    step["message"] |= {"content": evil, "reasoning_content": evil}
+    step["message"]["tool_calls"][0]["function"] = {"name": evil, "arguments": json.dumps({evil: evil})}
+    run = factories.imported_run([step], of=reader.workspace, closing=[{"role": evil, "content": evil}], tags=[evil])
+    page = signed_in(reader).get(reverse("trajectories:detail", args=[run.pk]))
+    assertNotContains(page, "<script>alert")
+    assert page.content.count(b"</main>") == 1
