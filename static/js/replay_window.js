@@ -37,6 +37,12 @@ export class StepWindow {
     this.list.prepend(this.above);
     this.list.append(this.below);
     this.count();
+    const drawn = [...this.shown.keys()];
+    if (!drawn.length) return;
+    resize(this.above, this.tops[drawn[0]]);
+    resize(this.below, this.tops[this.order.length] - this.tops[drawn.at(-1) + 1]);
+    this.scrollTo(this.tops[drawn[0]]);
+    this.remember();
   }
 
   /** Show only these steps, in this order. */
@@ -86,6 +92,7 @@ export class StepWindow {
     }
     resize(this.above, this.tops[first]);
     resize(this.below, this.tops[this.order.length] - this.tops[last + 1]);
+    this.hold();
     this.onDraw?.();
     const visible = this.placeAt(scrollTop);
     this.bodies.want([...this.order.slice(visible, last + 9), ...this.order.slice(Math.max(0, first - 2), visible).reverse()]);
@@ -140,9 +147,7 @@ export class StepWindow {
     }
     if (!changed) return;
     this.count();
-    this.hold();
     this.draw();
-    this.hold();
   }
 
   /** Moves the pane so that the anchor is where it was. */
@@ -150,18 +155,25 @@ export class StepWindow {
     const article = this.anchor && this.shown.get(this.anchor.index);
     if (!article) return;
     const off = article.getBoundingClientRect().top - this.pane.getBoundingClientRect().top - this.anchor.offset;
-    if (Math.abs(off) >= 1) {
-      this.quiet = true;
-      this.pane.scrollTop += off;
-    }
+    if (Math.abs(off) >= 1) this.scrollTo(this.pane.scrollTop + off);
   }
 
+  scrollTo(top) {
+    this.pane.scrollTop = top;
+    this.expected = this.pane.scrollTop;
+  }
+
+  // Scrolling of our own keeps the anchor; a reader's makes a new one.
   scrolled() {
+    const byHand = Math.abs(this.pane.scrollTop - (this.expected ?? 0)) >= 2;
+    if (byHand) {
+      this.expected = this.pane.scrollTop;
+      this.anchor = null;
+    }
     this.draw();
+    if (!byHand) return;
     this.remember();
-    const byHand = !this.quiet;
-    this.quiet = false;
-    if (byHand) this.onScroll?.(this.anchor?.index);
+    this.onScroll?.(this.anchor?.index);
   }
 
   remember() {
@@ -177,19 +189,17 @@ export class StepWindow {
     this.current = index;
     for (const changed of [before, index]) if (this.shown.has(changed)) this.dress(changed, this.shown.get(changed));
     if (!scroll || !this.places.has(index)) return;
+    this.anchor = { index, offset: 0 };
     if (!this.shown.has(index)) {
-      this.quiet = true;
-      this.pane.scrollTop = this.tops[this.places.get(index)];
+      this.scrollTo(this.tops[this.places.get(index)]);
       this.draw();
     }
-    const article = this.shown.get(index);
-    const top = this.pane.scrollTop + article.getBoundingClientRect().top - this.pane.getBoundingClientRect().top;
-    this.anchor = { index, offset: 0 };
-    if (Math.abs(this.pane.scrollTop - top) >= 1) {
-      this.quiet = true;
-      this.pane.scrollTop = top;
+    // Drawing around the step moves it until what is above it has its real size.
+    for (let settled = false; !settled; ) {
+      const before = this.pane.scrollTop;
+      this.hold();
       this.draw();
-      this.remember();
+      settled = Math.abs(this.pane.scrollTop - before) < 1;
     }
   }
 
