@@ -47,19 +47,19 @@ class Choices(NamedTuple):
 class Outcomes:
     """How the runs of a task ended."""
 
-    success: int = 0
-    failure: int = 0
-    unknown: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    undecided: int = 0
 
     @property
     def runs(self) -> int:
-        return self.success + self.failure + self.unknown
+        return self.succeeded + self.failed + self.undecided
 
     @property
     def share(self) -> float | None:
         """Successes among the runs whose outcome is known."""
-        known = self.success + self.failure
-        return self.success / known if known else None
+        known = self.succeeded + self.failed
+        return self.succeeded / known if known else None
 
 
 def capped_count(rows: QuerySet[Any]) -> Capped:
@@ -126,7 +126,7 @@ def by_policy(task: Task) -> list[tuple[str, Outcomes]]:
     """How each policy does on the task, the most successful first."""
     rows = Trajectory.objects.filter(task=task).order_by().values("policy__name").annotate(**_COUNTS)
     found = [(name or "Not known", Outcomes(*counts)) for name, *counts in rows.values_list("policy__name", *_COUNTS)]
-    return sorted(found, key=lambda row: (-row[1].success / max(1, row[1].success + row[1].failure), row[0]))[:CHOICES]
+    return sorted(found, key=lambda row: (-(row[1].share or 0), row[0]))[:CHOICES]
 
 
 def task_details(task: Task) -> list[tuple[str, Block]]:
@@ -136,7 +136,7 @@ def task_details(task: Task) -> list[tuple[str, Block]]:
 
 
 _COUNTS = {
-    "success": Count("pk", filter=Q(success=True)),
-    "failure": Count("pk", filter=Q(success=False)),
-    "unknown": Count("pk", filter=Q(success=None)),
+    "succeeded": Count("pk", filter=Q(success=True)),
+    "failed": Count("pk", filter=Q(success=False)),
+    "undecided": Count("pk", filter=Q(success=None)),
 }

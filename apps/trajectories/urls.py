@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from apps.trajectories import api as trajectories_api
 from apps.trajectories import import_api, import_views
 from apps.trajectories.views import comparing, lists, replay
 
@@ -29,6 +30,8 @@ urlpatterns = [
 ]
 
 api = [
+    path("trajectories", trajectories_api.TrajectoriesView.as_view(), name="trajectories"),
+    path("trajectories/<uuid:trajectory_id>", trajectories_api.TrajectoryView.as_view(), name="trajectory"),
     path("imports", import_api.ImportsView.as_view(), name="imports"),
     path("imports/<uuid:batch_id>", import_api.ImportView.as_view(), name="import"),
     path("imports/<uuid:batch_id>/rejected", import_api.RejectedRowsView.as_view(), name="import_rejected"),

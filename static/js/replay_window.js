@@ -195,7 +195,7 @@ export class StepWindow {
       this.draw();
     }
     // Drawing around the step moves it until what is above it has its real size.
-    for (let settled = false; !settled; ) {
+    for (let turn = 0, settled = false; !settled && turn < 4; turn++) {
       const before = this.pane.scrollTop;
       this.hold();
       this.draw();
