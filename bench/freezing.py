@@ -1,33 +1,32 @@
 """Freezing: preference rows a second, beside a bare read of the same steps, and the memory it takes.
 
-    python -m bench.freezing [ROWS]
-
-A row is a judged pair of two runs of 8 steps, 1 KB a step: 16 steps. The limit is 2,000 rows a second.
+A row is a judged pair: two runs of 8 steps, 1 KB a step. The limit is 2,000 rows a second. What is read is given three times: by a
+bare read in one stream, and once more with the JSON of every step decoded, which is the least that making a row needs.
 """
 
-import json
-import resource
-import sys
+from __future__ import annotations
+
 from collections.abc import Iterator
-from time import perf_counter
 from typing import Any
-from uuid import UUID
 
-from bench.stacked import fresh_stack
+import orjson
+from django.db import connection
 
-STEPS = 8
-STEP_BYTES = 1024
+from apps.accounts.models import Membership, Role, User, Workspace
+from apps.annotation.models import Annotator, Queue
+from apps.datasets.freezing import create_dataset, freeze, request_version
+from apps.datasets.models import Version
+from apps.datasets.recipe import Recipe
+from bench.harness import Figure, Size, elapsed, watch_memory
+
 TASKS = 500
+MOST_PAIRS = 50_000
 ROWS_A_SECOND = 2000
+READ = "SELECT trajectory_id, context::text, message::text FROM trajectories_step"
 
 
-def fill(pairs: int) -> tuple[Any, Any]:
+def fill(pairs: int, size: Size) -> tuple[Membership, Queue]:
     """A workspace with `pairs` judged pairs; answers an owner and the queue."""
-    from django.db import connection
-
-    from apps.accounts.models import Membership, Role, User, Workspace
-    from apps.annotation.models import Annotator, Queue
-
     workspace = Workspace.objects.create(name="bench", slug="bench")
     user = User.objects.create_user(email="bench@example.org", name="Bench")
     member = Membership.objects.create(user=user, workspace=workspace, role=Role.OWNER)
@@ -54,7 +53,7 @@ def fill(pairs: int) -> tuple[Any, Any]:
                                                     error_count, tags, tools, closing, info, content_hash)
                SELECT run, %s, task, 'bench', '', 'done', %s, 0, '{}', '[]', '[]', '{}', sha256(run::text::bytea)
                FROM pair, LATERAL (VALUES (a), (b)) v (run)""",
-            [workspace.pk, STEPS],
+            [workspace.pk, size.steps],
         )
         cursor.execute(
             """INSERT INTO trajectories_step (trajectory_id, index, kind, tool, headline, result, is_error, done,
@@ -67,7 +66,7 @@ def fill(pairs: int) -> tuple[Any, Any]:
                                             json_build_object('name', 'look', 'arguments', '{"at": ' || i || '}')))),
                       '{}'
                FROM pair, LATERAL (VALUES (a), (b)) v (run), generate_series(0, %(steps)s - 1) i""",
-            {"bytes": STEP_BYTES, "filler": filler, "steps": STEPS},
+            {"bytes": size.step_bytes, "filler": filler, "steps": size.steps},
         )
         cursor.execute(
             """INSERT INTO annotation_item (queue_id, position, task_id, a_id, b_id, overlap, taken, judged, disputed)
@@ -94,54 +93,45 @@ def fill(pairs: int) -> tuple[Any, Any]:
     return member, queue
 
 
-def bare_read() -> float:
-    """Seconds to receive context and message of every step, as text, and do nothing with them."""
-    from django.db import connection
-
-    began = perf_counter()
+def read(*, decode: bool) -> None:
+    """Receive context and message of every step, as text, and perhaps decode them."""
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
-        for _ in raw.stream("SELECT trajectory_id, context::text, message::text FROM trajectories_step", size=64):
-            pass
-    return perf_counter() - began
+        for _, context, message in raw.stream(READ, size=64):
+            if decode:
+                orjson.loads(context)
+                orjson.loads(message)
 
 
-def frozen(member: Any, queue: Any) -> tuple[float, UUID]:
-    """Seconds to freeze everything, and the version."""
-    from apps.datasets.freezing import create_dataset, freeze, request_version
-    from apps.datasets.recipe import Recipe
-
+def frozen(member: Membership, queue: Queue) -> Version:
+    """A version of everything that was judged."""
     dataset = create_dataset(name="bench", description="", licence="", by=member)
     version = request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
-    began = perf_counter()
     freeze(version.pk)
-    return perf_counter() - began, version.pk
+    version.refresh_from_db()
+    if version.state != Version.State.FROZEN:
+        raise RuntimeError(f"The version is {version.state}: {version.error}")
+    return version
 
 
-def peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def measure(rows: int = 10_000) -> Iterator[dict[str, Any]]:
-    """Freeze `rows` rows in a stack of their own."""
-    from apps.datasets.models import Version
-
-    member, queue = fill(rows)
-    read = bare_read()
-    before = peak_mb()
-    seconds, version_id = frozen(member, queue)
-    version = Version.objects.get(pk=version_id)
-    if version.state != Version.State.FROZEN or sum(version.row_counts.values()) != rows:
-        raise SystemExit(f"Expected {rows} frozen rows: {version.state} {version.row_counts} {version.error}")
-    yield {"name": "freezing", "value": round(rows / seconds), "unit": "rows/s", "limit": ROWS_A_SECOND, "rows": rows}
-    yield {"name": "freezing: bare read of the steps", "value": round(rows / read), "unit": "rows/s", "rows": rows}
-    yield {"name": "freezing: share of the bare read", "value": round(read / seconds, 2), "unit": "of 1", "rows": rows}
-    size = sum(facts["bytes"] for facts in version.files["jsonl"].values()) / 1e6
-    yield {"name": "freezing: JSON Lines written", "value": round(size / seconds, 1), "unit": "MB/s", "rows": rows}
-    yield {"name": "freezing: memory added", "value": round(peak_mb() - before), "unit": "MB", "rows": rows}
-
-
-if __name__ == "__main__":
-    with fresh_stack():
-        for result in measure(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000):
-            print(json.dumps(result), flush=True)
+def measure(size: Size) -> Iterator[Figure]:
+    """Freeze up to 50,000 pairs; memory has to be the same for a tenth of them."""
+    pairs = min(size.items, MOST_PAIRS)
+    member, queue = fill(pairs, size)
+    facts = {"rows": pairs, "steps_a_row": 2 * size.steps, "bytes_a_step": size.step_bytes}
+    with elapsed() as bare:
+        read(decode=False)
+    with elapsed() as decoded:
+        read(decode=True)
+    with elapsed() as took, watch_memory() as memory:
+        version = frozen(member, queue)
+    if sum(version.row_counts.values()) != pairs:
+        raise RuntimeError(f"Expected {pairs} rows; got {version.row_counts} and {version.card['dropped']}")
+    written = sum(entry["bytes"] for files in version.files.values() for entry in files.values()) / 1e6
+    yield Figure(
+        name="freezing", value=pairs / took.seconds, unit="rows/s", limit=ROWS_A_SECOND, better="higher", with_=facts
+    )
+    yield Figure(name="freezing: bare read of the steps", value=pairs / bare.seconds, unit="rows/s", with_=facts)
+    yield Figure(name="freezing: read and decode the steps", value=pairs / decoded.seconds, unit="rows/s", with_=facts)
+    yield Figure(name="freezing: written, both formats", value=written / took.seconds, unit="MB/s", with_=facts)
+    yield Figure(name="freezing: memory", value=memory.growth, unit="MB", limit=300, with_=facts)
