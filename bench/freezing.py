@@ -59,11 +59,10 @@ def fill(pairs: int, size: Size) -> tuple[Membership, Queue]:
             """INSERT INTO trajectories_step (trajectory_id, index, kind, tool, headline, result, is_error, done,
                                               context_chars, result_chars, context, message, info)
                SELECT run, i, 'tool', 'look', 'x', 'y', false, false, %(bytes)s, 0,
-                      json_build_array(json_build_object('role', CASE i WHEN 0 THEN 'user' ELSE 'tool' END, 'content',
-                                                         left(%(filler)s, %(bytes)s - 250))),
-                      json_build_object('role', 'assistant', 'content', run::text, 'tool_calls', json_build_array(
-                          json_build_object('id', 'c' || i, 'type', 'function', 'function',
-                                            json_build_object('name', 'look', 'arguments', '{"at": ' || i || '}')))),
+                      format('[{"role":"%%s","content":"%%s"}]', CASE i WHEN 0 THEN 'user' ELSE 'tool' END,
+                             left(%(filler)s, %(bytes)s - 220))::json,
+                      format('{"role":"assistant","content":"%%s","tool_calls":[{"id":"c%%s","type":"function","function":'
+                             '{"name":"look","arguments":"{\\"at\\": %%s, \\"in\\": \\"shop\\"}"}}]}', run, i, i)::json,
                       '{}'
                FROM pair, LATERAL (VALUES (a), (b)) v (run), generate_series(0, %(steps)s - 1) i""",
             {"bytes": size.step_bytes, "filler": filler, "steps": size.steps},

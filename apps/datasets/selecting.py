@@ -113,7 +113,7 @@ def _pair(rows: list[tuple[Any, ...]]) -> Pair:
         second_steps=second_steps,
         first_policy=first_policy,
         second_policy=second_policy,
-        items=tuple(sorted({row[11] for row in rows})),
+        items=tuple(sorted({row[11] for row in rows})) if len(rows) > 1 else (rows[0][11],),
         votes=tuple(Vote(*row[12:]) for row in rows),
     )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -157,12 +159,15 @@ def _marked(messages: Sequence[bytes]) -> list[bytes]:
 
 def _messages(lists: Sequence[Sequence[bytes]]) -> pa.Array:
     """Lists of encoded messages as an Arrow column, without decoding one."""
-    offsets = [0]
-    for messages in lists:
-        offsets.append(offsets[-1] + len(messages))
-    flat = pa.array([message for messages in lists for message in messages], pa.binary()).cast(pa.string())
-    items = pa.ExtensionArray.from_storage(pa.json_(), flat)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items)
+    flat = [message for messages in lists for message in messages]
+    texts = pa.StringArray.from_buffers(len(flat), _ends(map(len, flat)), pa.py_buffer(b"".join(flat)))
+    ends = pa.Array.from_buffers(pa.int32(), len(lists) + 1, [None, _ends(map(len, lists))])
+    return pa.ListArray.from_arrays(ends, pa.ExtensionArray.from_storage(pa.json_(), texts))
+
+
+def _ends(lengths: Iterable[int]) -> pa.Buffer:
+    """Arrow's offsets: where each value begins and the last one ends."""
+    return pa.py_buffer(array("i", accumulate(lengths, initial=0)))
 
 
 def sha256_of(path: Path) -> str:

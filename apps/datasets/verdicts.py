@@ -72,13 +72,20 @@ class Decision(NamedTuple):
 
 def counted(votes: Sequence[Vote], recipe: Recipe) -> list[Vote]:
     """The votes that take part: of an annotator's several on one pair (in different queues) the latest, and no tie that is dropped."""
-    latest = {vote.annotator: vote for vote in sorted(votes, key=lambda vote: vote.preference)}
+    if len(votes) > 1:
+        votes = _latest(votes)
     return [
         vote
-        for vote in sorted(latest.values(), key=lambda vote: vote.preference)
+        for vote in votes
         if not (vote.both_bad and recipe.both_bad == "drop")
         and not (vote.is_tie and not vote.both_bad and recipe.ties == "drop")
     ]
+
+
+def _latest(votes: Sequence[Vote]) -> list[Vote]:
+    """Of each annotator the newest vote, oldest first: ids grow with time."""
+    latest = {vote.annotator: vote for vote in sorted(votes, key=lambda vote: vote.preference)}
+    return sorted(latest.values(), key=lambda vote: vote.preference)
 
 
 def decide(votes: Sequence[Vote], recipe: Recipe) -> Decision:

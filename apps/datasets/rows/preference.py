@@ -27,7 +27,7 @@ from apps.trajectories import jsontext
 Json = Any
 LONG_NUMBER = re.compile(r"\d{19,}")
 SURROGATE = re.compile("[\ud800-\udfff]")
-CARRIED = ("reasoning_content", "tool_call_id", "name")
+BEFORE_CONTENT = ("tool_call_id", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +104,20 @@ def _after(turns: Sequence[Turn], skipped: int) -> list[bytes]:
 
 def read_turn(context: bytes, message: bytes, *, keep_surrogates: bool = False) -> Turn:
     """A stored step as a turn of encoded messages."""
-    return Turn(
-        [encode_message(given, keep_surrogates=keep_surrogates) for given in jsontext.loads(context)],
-        encode_message(jsontext.loads(message), keep_surrogates=keep_surrogates),
-    )
+    heard = [encode_message(given, keep_surrogates=keep_surrogates) for given in jsontext.loads(context)]
+    return Turn(heard, encode_message(jsontext.loads(message), keep_surrogates=keep_surrogates))
 
 
 def encode_message(given: dict[str, Json], *, keep_surrogates: bool = False) -> bytes:
     """One chat message in the spelling that chat templates expect, as JSON. Keys come in one order, so equal messages are equal bytes."""
-    role = given["role"]
-    message: dict[str, Json] = {
-        "role": "system" if role == "developer" else role,
-        "content": _text(given.get("content")),
-    }
-    for key in CARRIED:
+    role, content = given["role"], given.get("content")
+    message: dict[str, Json] = {"role": "system" if role == "developer" else role}
+    for key in BEFORE_CONTENT:
         if given.get(key):
             message[key] = given[key]
+    message["content"] = content if type(content) is str else _text(content)
+    if given.get("reasoning_content"):
+        message["reasoning_content"] = given["reasoning_content"]
     if given.get("tool_calls"):
         message["tool_calls"] = [_call(call) for call in given["tool_calls"]]
     return encode(message, keep_surrogates=keep_surrogates)
