@@ -35,7 +35,7 @@ class ScratchConfig(Checked):
     """Attention heads; `hidden` must be divisible by it."""
     kv_heads: Count = 2
     """Key-value heads; must divide `heads`."""
-    vocabulary: Annotated[int, Between(300, 50_000)] = 600
+    vocabulary: Annotated[int, Between(300, 50_000)] = 1000
     """Tokens, the 256 bytes and the special ones included."""
     initializer_range: Positive = 0.08
     """Standard deviation of the initial weights. Small models learn to copy from their context much sooner with 0.08 than with the usual 0.02."""

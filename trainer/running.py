@@ -44,11 +44,11 @@ def run(path: Path, *, stop: StopRequest) -> ExitCode:
 
 def work_of(config: RunConfig) -> Work:
     """The function that does this kind of run. Each is imported only when used: rollouts of scripts need no torch."""
+    set_up_libraries()
     if isinstance(config, RolloutConfig):
         from trainer.rollouts.runner import run_rollout
 
         return run_rollout
-    set_up_libraries()
     if isinstance(config, SftConfig):
         from trainer.algorithms.sft import train_sft
 

@@ -18,8 +18,8 @@ CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
 """Part of the text, one token each."""
 TEMPLATE = Path(__file__).parents[1] / "rendering" / "small_template.jinja"
-WORDS_DIGITS_REST = Regex(r"\p{L}+|\p{N}|[^\p{L}\p{N}]+")
-"""Letters, single digits and punctuation never share a token: an id such as f37 is spelled the same wherever it stands."""
+NAMES_NUMBERS_REST = Regex(r"[\p{L}_]+|\p{N}{1,3}|[^\p{L}\p{N}_]+")
+"""Names, numbers and punctuation never share a token: the number in an id such as f37 is one token wherever it stands, easy to copy."""
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
@@ -27,7 +27,7 @@ def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(WORDS_DIGITS_REST, behavior="isolated"),
+            pre_tokenizers.Split(NAMES_NUMBERS_REST, behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainer.configs import RolloutConfig, ScriptedPolicy, TasksConfig
+from trainer.configs import LocalPolicy, RolloutConfig, ScriptedPolicy, ServerPolicy, TasksConfig
 from trainer.environments import environment_named
 from trainer.events import EventLog, Progress, RolloutFinished, Started, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure
@@ -141,8 +141,14 @@ def make_policy(config: RolloutConfig, folder: Path, stop: StopRequest) -> Polic
     match config.policy:
         case ScriptedPolicy():
             return ScriptedEngine(config.policy, environment_named(config.tasks.environment))
-        case other:
-            raise ConfigFailure(f"policy.engine: got {other.engine!r}, expected 'scripted'")
+        case LocalPolicy():
+            from trainer.rollouts.local import LocalEngine
+
+            return LocalEngine(config.policy, folder, stop)
+        case ServerPolicy():
+            from trainer.rollouts.server import ServerEngine
+
+            return ServerEngine(config.policy, parallel=config.parallel)
 
 
 def episode_seed(seed: int, episode: Episode) -> int:

@@ -153,7 +153,7 @@ def test_any_free_hour_will_do_and_a_busy_one_will_not():
         (call("send_file", file="f20", address="mia@office.test"), "the address 'mia@office.test' is unknown"),
         (call("book_meeting", day="Monday", hour=3, address="mia22@office.test"), "hour must be from 9 to 16, got 3"),
         (call("move_mail", mail="m30", folder="attic"), 'folder must be one of inbox, archive, trash, got "attic"'),
-        (call("delete_everything"), "there is no tool 'delete_everything'; the tools are find_files, read_file"),
+        (call("delete_everything"), "there is no tool 'delete_everything'"),
         ({"role": "assistant", "tool_calls": [{"id": "c1"}]}, "there is no tool None"),
         ({"role": "assistant", "tool_calls": [{"function": {"name": ["x"]}}]}, "there is no tool ['x']"),
     ],

@@ -13,11 +13,11 @@ from trainer.environments.office.scripts import SCRIPTS
 from trainer.environments.office.tasks import LEVELS, office_tasks
 from trainer.environments.protocol import Score, Split, Transition
 from trainer.environments.scripting import ScriptFactory
-from trainer.environments.tools import ToolError, checked_arguments, comma
+from trainer.environments.tools import ToolError, checked_arguments
 from trainer.failures import DataFailure
 from trainer.records import JsonObject, Message, Task, ToolSchema
 
-SYSTEM = "You run an office desk. Look ids and addresses up, never guess. Do only what is asked, then say what you did."
+SYSTEM = "You run an office desk. Look ids and addresses up, never guess them."
 
 
 class Office:
@@ -74,5 +74,5 @@ class Office:
     def _call(self, function: JsonObject) -> Any:
         name = function.get("name")
         if not isinstance(name, str) or name not in TOOLS:
-            raise ToolError(f"there is no tool {name!r}; the tools are {comma(TOOLS)}")
+            raise ToolError(f"there is no tool {name!r}")
         return TOOLS[name](self._desk, **checked_arguments(SCHEMA_OF[name], function.get("arguments")))

@@ -1,0 +1,56 @@
+"""Reads what a policy generated back into a message."""
+
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedTokenizerBase
+
+from trainer.records import Message, ToolSchema
+
+
+class Parsed(NamedTuple):
+    """A message, and what is wrong with its tool calls where they cannot be read."""
+
+    message: Message
+    error: str | None = None
+
+
+def parse_turn(
+    tokenizer: PreTrainedTokenizerBase,
+    ids: list[int],
+    *,
+    prompt_ids: list[int],
+    tools: list[ToolSchema],
+    call_ids: str = "call",
+) -> Parsed:
+    """The assistant message that `ids` spell after `prompt_ids`. Calls get the ids `<call_ids>_1`, `<call_ids>_2`, …
+
+    What cannot be read as calls stays in the content as it was written, so that nothing is lost.
+    """
+    if ids and ids[-1] == tokenizer.eos_token_id:
+        ids = ids[:-1]
+    text = str(tokenizer.decode(ids))
+    if getattr(tokenizer, "response_template", None) is None:
+        return Parsed({"role": "assistant", "content": text})
+    try:
+        found: dict[str, Any] = tokenizer.parse_response(ids, prefix=prompt_ids, tools=[*tools])
+        calls = [checked_call(call) for call in found.get("tool_calls") or []]
+    except (ValueError, TypeError) as error:
+        return Parsed({"role": "assistant", "content": text}, error=f"{error}"[:200])
+    message: Message = {"role": "assistant", "content": found.get("content") or ""}
+    if found.get("reasoning_content"):
+        message["reasoning_content"] = found["reasoning_content"]
+    if calls:
+        message["tool_calls"] = [
+            {"id": f"{call_ids}_{number}", "type": "function", "function": call}
+            for number, call in enumerate(calls, start=1)
+        ]
+    return Parsed(message)
+
+
+def checked_call(call: dict[str, Any]) -> dict[str, Any]:
+    """Raises ValueError where the name is no text."""
+    function = call.get("function", call)
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise ValueError("a tool call needs a name")
+    arguments = function.get("arguments")
+    return {"name": function["name"], "arguments": {} if arguments is None else arguments}

@@ -1,0 +1,120 @@
+"""A model in this process: chats that wait at the same time are answered in one batch."""
+
+import asyncio
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer.configs import LocalPolicy
+from trainer.models.loading import compute_dtype, load_policy, load_tokenizer
+from trainer.records import Message, Task, ToolSchema
+from trainer.rendering.chat import render_prompt
+from trainer.rendering.parsing import parse_turn
+from trainer.rollouts.policy import PolicyError, Turn
+from trainer.rollouts.sampling import Request, Sampled, sample
+from trainer.stopping import StopRequest
+
+
+class LocalEngine:
+    """Loads the model once and shares it among all episodes."""
+
+    def __init__(self, config: LocalPolicy, folder: Path, stop: StopRequest) -> None:
+        self.name = config.name or config.model.path
+        self.sampling = config.sampling
+        self.tokenizer = load_tokenizer(config.model, folder)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        model: Any = load_policy(config.model, folder, compute_dtype(config.precision))
+        self.model = model.to(device).eval()
+        self.context: int = getattr(self.model.config.get_text_config(), "max_position_embeddings", 1 << 30)
+        self._stop = stop
+        self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
+        self._server: asyncio.Task[None] | None = None
+
+    def begin(self, task: Task, seed: int) -> "LocalAgent":
+        return LocalAgent(self, seed)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await asyncio.gather(self._server, return_exceptions=True)
+
+    async def answer(self, request: Request) -> Sampled:
+        """Wait for a place in the next batch, and for its result."""
+        future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, future))
+        if self._server is None or self._server.done():
+            self._server = asyncio.create_task(self._serve())
+        return await future
+
+    async def _serve(self) -> None:
+        """Answer batch after batch while anyone waits."""
+        while self._waiting:
+            await self._until_all_have_asked()
+            batch, self._waiting = self._waiting, []
+            try:
+                results = await asyncio.to_thread(self._sample, [request for request, _ in batch])
+            except Exception as error:  # out of memory, say: whoever waits must hear of it
+                for _, future in batch:
+                    future.set_exception(error)
+                continue
+            for index, (_, future) in enumerate(batch):
+                if results is None:
+                    future.cancel()
+                elif not future.done():  # its episode may have run out of time meanwhile
+                    future.set_result(results[index])
+            await asyncio.sleep(0)
+
+    async def _until_all_have_asked(self) -> None:
+        """Episodes that were answered together ask again within a few turns of the event loop: one batch, not many."""
+        before = -1
+        while len(self._waiting) != before:
+            before = len(self._waiting)
+            for _ in range(4):
+                await asyncio.sleep(0)
+
+    def _sample(self, requests: list[Request]) -> list[Sampled] | None:
+        ends = self.model.generation_config.eos_token_id
+        end_ids = {self.tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])}
+        return sample(
+            self.model,
+            requests,
+            self.sampling,
+            end_ids=end_ids,
+            pad_id=self.tokenizer.pad_token_id,
+            stopped=lambda: self._stop.requested,
+        )
+
+
+class LocalAgent:
+    """One episode of a local model, with random numbers of its own."""
+
+    def __init__(self, engine: LocalEngine, seed: int) -> None:
+        self._engine = engine
+        self._rng = random.Random(seed)
+        self._turns = 0
+
+    async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
+        engine = self._engine
+        self._turns += 1
+        prompt = render_prompt(engine.tokenizer, chat, tools)
+        limit = min(max_tokens, engine.sampling.max_new_tokens, engine.context - len(prompt))
+        if limit <= 0:
+            raise PolicyError(f"the chat has {len(prompt)} tokens, the model's context {engine.context}")
+        began = time.monotonic()
+        sampled = await engine.answer(Request(prompt, limit, self._rng))
+        parsed = parse_turn(
+            engine.tokenizer, sampled.ids, prompt_ids=prompt, tools=tools, call_ids=f"call_{self._turns}"
+        )
+        return Turn(
+            message=parsed.message,
+            error=parsed.error,
+            prompt_tokens=len(prompt),
+            completion_tokens=len(sampled.ids),
+            info={
+                "token_ids": sampled.ids,
+                "logprobs": sampled.logprobs,
+                "generation_seconds": round(time.monotonic() - began, 4),
+            },
+        )

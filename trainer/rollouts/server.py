@@ -1,0 +1,156 @@
+"""A policy behind an OpenAI-compatible server, such as vLLM."""
+
+import asyncio
+import json
+import os
+from typing import Any
+
+import httpx
+
+from trainer.configs import ServerPolicy
+from trainer.failures import ConfigFailure
+from trainer.records import Message, Task, ToolSchema
+from trainer.rollouts.policy import PolicyError, Turn
+
+TRIES = 6
+FIRST_WAIT_SECONDS = 0.5
+RETRIED = {408, 409, 425, 429, 500, 502, 503, 504}
+REFUSED_FOR_ALL = {401, 403, 404}
+
+
+class ServerEngine:
+    """One HTTP client for all episodes; the server does the batching."""
+
+    def __init__(self, config: ServerPolicy, *, parallel: int) -> None:
+        self.config = config
+        self.name = config.name or config.model
+        key = os.environ.get(config.api_key_variable) if config.api_key_variable else None
+        if config.api_key_variable and not key:
+            raise ConfigFailure(
+                f"policy.api_key_variable: {config.api_key_variable} is not set in the environment of this process.",
+                advice="Set it where the worker runs, or leave the field empty for a server without a key.",
+            )
+        self._client = httpx.AsyncClient(
+            base_url=config.url.rstrip("/") + "/",
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=config.timeout_seconds,
+            limits=httpx.Limits(max_connections=parallel),
+        )
+
+    def begin(self, task: Task, seed: int) -> "ServerAgent":
+        return ServerAgent(self, seed)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def complete(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The server's answer. Raises PolicyError for this chat, ConfigFailure for what no chat will get past."""
+        problem = ""
+        for attempt in range(TRIES):
+            if attempt:
+                await asyncio.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
+            try:
+                response = await self._client.post("chat/completions", json=body)
+            except httpx.TransportError as error:
+                problem = f"{type(error).__name__} {error}".strip()
+                continue
+            if response.is_success:
+                return self._decoded(response)
+            problem = f"{response.status_code} {response.text[:300]}"
+            if response.status_code in REFUSED_FOR_ALL:
+                raise ConfigFailure(
+                    f"policy.url: {self.config.url} refuses: {problem}",
+                    advice="Check the address (it ends in /v1), the model's name and the key.",
+                )
+            if response.status_code not in RETRIED:
+                raise PolicyError(f"the server refuses this chat: {problem}")
+        raise ConfigFailure(
+            f"policy.url: {self.config.url} gave no answer in {TRIES} tries: {problem}",
+            advice="Check that the server runs and is reachable from here; what has been rolled out is kept.",
+        )
+
+    def _decoded(self, response: httpx.Response) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = response.json()
+            answer["choices"][0]["message"]["role"]
+        except (ValueError, LookupError, TypeError):
+            raise PolicyError(f"the server's answer is no chat completion: {response.text[:300]}") from None
+        return answer
+
+
+class ServerAgent:
+    """One episode on the server."""
+
+    def __init__(self, engine: ServerEngine, seed: int) -> None:
+        self._engine = engine
+        self._seed = seed
+        self._turns = 0
+
+    async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
+        sampling = self._engine.config.sampling
+        body: dict[str, Any] = {
+            "model": self._engine.config.model,
+            "messages": [for_wire(message) for message in chat],
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_tokens": min(max_tokens, sampling.max_new_tokens),
+            "seed": self._seed + self._turns,
+            "logprobs": True,
+        }
+        self._turns += 1
+        answer = await self._engine.complete(body | ({"tools": tools} if tools else {}))
+        choice, usage = answer["choices"][0], answer.get("usage") or {}
+        return Turn(
+            message=message_from(choice["message"]),
+            prompt_tokens=usage.get("prompt_tokens"),
+            completion_tokens=usage.get("completion_tokens"),
+            info=details_of(choice),
+        )
+
+
+def for_wire(message: Message) -> Message:
+    """As the protocol wants it: arguments are text there."""
+    if not message.get("tool_calls"):
+        return message
+    calls = []
+    for call in message["tool_calls"]:
+        arguments = call["function"]["arguments"]
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        calls.append({**call, "function": {**call["function"], "arguments": text}})
+    return {**message, "tool_calls": calls}
+
+
+def message_from(wire: dict[str, Any]) -> Message:
+    """Arguments that are a JSON object become one; others stay as the policy wrote them, for the environment to refuse."""
+    message: Message = {"role": "assistant", "content": wire.get("content") or ""}
+    if reasoning := wire.get("reasoning_content") or wire.get("reasoning"):
+        message["reasoning_content"] = reasoning
+    if wire.get("tool_calls"):
+        message["tool_calls"] = [call_from(call) for call in wire["tool_calls"]]
+    return message
+
+
+def call_from(wire: dict[str, Any]) -> dict[str, Any]:
+    function = wire.get("function") or {}
+    arguments = function.get("arguments") or "{}"
+    try:
+        decoded = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        decoded = arguments
+    kept = decoded if isinstance(decoded, dict) else arguments
+    return {
+        "id": wire.get("id") or "",
+        "type": "function",
+        "function": {"name": function.get("name", ""), "arguments": kept},
+    }
+
+
+def details_of(choice: dict[str, Any]) -> dict[str, Any]:
+    """Log-probabilities and token ids where the server sends them, and why it stopped."""
+    details: dict[str, Any] = {"finish_reason": choice.get("finish_reason")}
+    tokens = (choice.get("logprobs") or {}).get("content") or []
+    if tokens:
+        details["logprobs"] = [round(token["logprob"], 5) for token in tokens]
+    if choice.get("token_ids"):
+        details["token_ids"] = choice["token_ids"]
+    return details
