@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from apps.annotation import urls as annotation
 from apps.datasets import urls as datasets
 from apps.policies import urls as policies
 from apps.training import urls as training
@@ -22,13 +23,14 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 handler404 = "apps.accounts.views.errors.not_found"
-api: list[URLPattern | URLResolver] = [*trajectories.api, *datasets.api, *training.api, *policies.api]
+api: list[URLPattern | URLResolver] = [*trajectories.api, *annotation.api, *datasets.api, *training.api, *policies.api]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
     path("", include("apps.trajectories.urls")),
+    path("", include("apps.annotation.urls")),
     path("", include("apps.policies.urls")),
     path("", include("apps.training.urls")),
     path("", include("apps.arena.urls")),

@@ -177,6 +177,11 @@ class Preview:
     unpaired: Counter[str] = field(default_factory=Counter)
     """Runs by reason."""
 
+    @property
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why runs pair with nothing, the commonest reason first."""
+        return self.unpaired.most_common()
+
 
 def preview(pairing: Pairing, tasks: Iterable[dict[Traits, int]]) -> Preview:
     """Count over tasks, each given as how many runs have which traits."""

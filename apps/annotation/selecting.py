@@ -10,6 +10,7 @@ from django.db.models import Count, QuerySet
 
 from apps.accounts.models import Workspace
 from apps.annotation.pairing import Pairing, Preview, Run, Traits, preview
+from apps.trajectories.filtering import Filters
 from apps.trajectories.models import Trajectory
 
 
@@ -40,10 +41,12 @@ class Selection:
 
 
 def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
-    """The selection as it stands, within the workspace whatever ids it names."""
+    """The selection as it stands, within the workspace whatever ids it names. Raises BadFilter."""
     found = Trajectory.objects.filter(workspace=workspace)
     if selection.ids:
         found = found.filter(pk__in=selection.ids)
+    elif selection.filter:
+        found = Filters.read(selection.filter).apply(found)
     if selection.until:
         found = found.filter(pk__lte=selection.until)
     return found

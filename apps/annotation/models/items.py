@@ -83,6 +83,10 @@ class Desk(models.Model):
     class Meta:
         constraints = [UniqueConstraint(fields=["queue", "annotator"], name="one_desk_per_annotator")]
 
+    @property
+    def seconds_each(self) -> float:
+        return self.seconds / self.judged if self.judged else 0.0
+
 
 class AssignmentQuerySet(models.QuerySet["Assignment"]):
     def open(self) -> Self:

@@ -1,0 +1,150 @@
+"""What pages and the API read about queues. Counters are kept on desks, so nothing here counts a big table."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Q, QuerySet, Sum
+
+from apps.accounts.models import Membership
+from apps.annotation.agreement import Agreement, agreement
+from apps.annotation.models import Annotator, Assignment, Desk, Guideline, Item, Preference, Queue
+from apps.annotation.pairing import Pairing
+
+AGREEMENT_JUDGEMENTS = 20_000
+FLAGGED = 20
+JUDGEMENTS_OF_RUN = 20
+
+
+@dataclass(frozen=True)
+class DeskProgress:
+    """How far one person, and everybody, is in a queue."""
+
+    mine: int
+    everybody: int
+    places: int
+    seconds_each: float | None
+    """What this person needs for one judgement on average; None before the first."""
+
+    @property
+    def left(self) -> int:
+        return max(self.places - self.everybody, 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "left": self.left}
+
+
+def desk_progress(queue: Queue, annotator: Annotator) -> DeskProgress:
+    own = Q(annotator=annotator)
+    sums = Desk.objects.filter(queue=queue).aggregate(
+        everybody=Sum("judged", default=0),
+        mine=Sum("judged", default=0, filter=own),
+        seconds=Sum("seconds", default=0.0, filter=own),
+    )
+    return DeskProgress(
+        mine=sums["mine"],
+        everybody=sums["everybody"],
+        places=queue.places,
+        seconds_each=sums["seconds"] / sums["mine"] if sums["mine"] else None,
+    )
+
+
+def latest_guideline(queue: Queue) -> Guideline | None:
+    return queue.guidelines.order_by("-version").first()
+
+
+class QueueRow(NamedTuple):
+    """A queue in a list."""
+
+    queue: Queue
+    judged: int
+    mine: int
+
+    @property
+    def left(self) -> int:
+        return max(self.queue.places - self.judged, 0)
+
+
+def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
+    """What a list says of each queue, in one query for all."""
+    desks = Desk.objects.filter(queue__in=[queue.pk for queue in queues]).values("queue")
+    sums = desks.annotate(
+        all=Sum("judged"), mine=Sum("judged", default=0, filter=Q(annotator__user=member.user_id))
+    ).values_list("queue", "all", "mine")
+    found = {queue: (everybody, mine) for queue, everybody, mine in sums}
+    return [QueueRow(queue, *found.get(queue.pk, (0, 0))) for queue in queues]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """A queue as a whole."""
+
+    judged: int
+    places: int
+    skipped: int
+    seconds: float
+    people: int
+    flagged: list[Assignment]
+
+    @property
+    def seconds_each(self) -> float | None:
+        return self.seconds / self.judged if self.judged else None
+
+
+def totals_of(queue: Queue) -> Totals:
+    desks = list(Desk.objects.filter(queue=queue).values_list("judged", "skipped", "seconds"))
+    flagged = Assignment.objects.filter(queue=queue, flagged=True).select_related("annotator", "item__task")
+    return Totals(
+        judged=sum(desk[0] for desk in desks),
+        places=queue.places,
+        skipped=sum(desk[1] for desk in desks),
+        seconds=sum(desk[2] for desk in desks),
+        people=len(desks),
+        flagged=list(
+            flagged.only("flag_reason", "annotator__name", "annotator__kind", "item__task__key", "item__position")[
+                :FLAGGED
+            ]
+        ),
+    )
+
+
+def people_of(queue: Queue) -> list[Desk]:
+    """Who judged here, the busiest first."""
+    return list(Desk.objects.filter(queue=queue).select_related("annotator").order_by("-judged", "pk")[:100])
+
+
+def source_of(queue: Queue) -> dict[str, Any]:
+    """What the queue was made from, in words; empty parts where it was made otherwise."""
+    stored = queue.selection
+    pairing = Pairing.from_json(stored["pairing"]) if "pairing" in stored else None
+    selection = stored.get("selection") or {}
+    return {"pairing": pairing, "picked": len(selection.get("ids", [])), "filter": selection.get("filter", "")}
+
+
+def agreement_of(queue: Queue) -> Agreement:
+    """Over the latest judgements, AGREEMENT_JUDGEMENTS at most, so that a big queue's page does not wait for all of them."""
+    votes: dict[int, list[int]] = defaultdict(list)
+    latest = Preference.objects.standing().filter(queue=queue).order_by("-pk")
+    for item, strength in latest.values_list("item", "strength")[:AGREEMENT_JUDGEMENTS]:
+        votes[item].append(strength)
+    return agreement(votes.values())
+
+
+def judgements_of_items(items: Iterable[Item]) -> dict[int, list[Preference]]:
+    """The standing judgements of each of these items."""
+    found: dict[int, list[Preference]] = defaultdict(list)
+    standing = Preference.objects.standing().filter(item__in=[item.pk for item in items]).select_related("annotator")
+    for preference in standing.order_by("pk"):
+        found[preference.item_id].append(preference)
+    return found
+
+
+def judgements_of_run(member: Membership, trajectory_id: UUID) -> QuerySet[Preference]:
+    """The newest judgements of pairs that this run is in."""
+    pairs = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
+    visible: QuerySet[Preference] = Preference.objects.visible_to(member).standing()
+    return (
+        visible.filter(item__in=pairs).select_related("annotator", "item", "queue").order_by("-pk")[:JUDGEMENTS_OF_RUN]
+    )

@@ -1,0 +1,34 @@
+"""Judgements in words."""
+
+from uuid import UUID
+
+from django import template
+
+from apps.annotation.models import Item, Preference
+
+register = template.Library()
+GRADES = {1: "slightly", 2: "clearly", 3: "much"}
+
+
+@register.filter
+def of_item(judgements: dict[int, list[Preference]], item: Item) -> list[Preference]:
+    return judgements.get(item.pk, [])
+
+
+@register.filter
+def verdict(preference: Preference) -> str:
+    """“a clearly better”."""
+    if preference.both_bad:
+        return "both bad"
+    if preference.strength == 0:
+        return "tie"
+    return f"{'a' if preference.strength > 0 else 'b'} {GRADES[abs(preference.strength)]} better"
+
+
+@register.filter
+def verdict_on(preference: Preference, run: UUID) -> str:
+    """What was said about one of the two runs: “clearly worse”."""
+    if preference.both_bad or preference.strength == 0:
+        return "both bad" if preference.both_bad else "tie"
+    better = (preference.strength > 0) == (preference.item.a_id == run)
+    return f"{GRADES[abs(preference.strength)]} {'better' if better else 'worse'}"

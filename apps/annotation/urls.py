@@ -1,0 +1,42 @@
+"""Addresses of queues and of the desk."""
+
+from django.urls import path
+
+from apps.annotation import api as rest
+from apps.annotation.views import desk, queues
+
+app_name = "annotation"
+
+urlpatterns = [
+    path("queues/", queues.queues, name="queues"),
+    path("queues/new/", queues.new_queue, name="new_queue"),
+    path("queues/new/preview/", queues.preview, name="preview_queue"),
+    path("queues/guidelines/preview/", queues.preview_guidelines, name="preview_guidelines"),
+    path("queues/<uuid:queue_id>/", queues.queue, name="queue"),
+    path("queues/<uuid:queue_id>/items/", queues.items, name="items"),
+    path("queues/<uuid:queue_id>/progress/", queues.progress, name="progress"),
+    path("queues/<uuid:queue_id>/agreement/", queues.agreement, name="agreement"),
+    path("queues/<uuid:queue_id>/guidelines/", queues.guidelines, name="guidelines"),
+    path("queues/<uuid:queue_id>/pause/", queues.steer, {"action": "pause"}, name="pause"),
+    path("queues/<uuid:queue_id>/resume/", queues.steer, {"action": "resume"}, name="resume"),
+    path("queues/<uuid:queue_id>/close/", queues.steer, {"action": "close"}, name="close"),
+    path("trajectories/<uuid:trajectory_id>/judgements/", queues.judgements_of, name="judgements_of"),
+    path("desk/<uuid:queue_id>/", desk.desk, name="desk"),
+    path("desk/<uuid:queue_id>/next/", desk.next_item, name="next"),
+    path("desk/<uuid:queue_id>/undo/", desk.undo, name="undo"),
+    path("desk/<uuid:queue_id>/leave/", desk.leave, name="leave"),
+    path("desk/items/<uuid:assignment_id>/", desk.pair, name="pair"),
+    path("desk/items/<uuid:assignment_id>/rows/<int:start>/", desk.rows, name="rows"),
+    path("desk/items/<uuid:assignment_id>/<str:side>/<int:index>/", desk.part, name="part"),
+    path("desk/items/<uuid:assignment_id>/judge/", desk.judge, name="judge"),
+    path("desk/items/<uuid:assignment_id>/draft/", desk.draft, name="draft"),
+    path("desk/items/<uuid:assignment_id>/skip/", desk.skip, name="skip"),
+    path("desk/items/<uuid:assignment_id>/flag/", desk.flag, name="flag"),
+    path("desk/items/<uuid:assignment_id>/keep/", desk.keep, name="keep"),
+]
+
+api = [
+    path("queues/", rest.QueuesView.as_view(), name="queues"),
+    path("queues/<uuid:queue_id>/", rest.QueueView.as_view(), name="queue"),
+    path("queues/<uuid:queue_id>/preferences/", rest.PreferencesView.as_view(), name="queue_preferences"),
+]

@@ -1,0 +1,226 @@
+"""The desk: one item at a time, and what its annotator does with it.
+
+Its script talks to it in JSON; without a script the same forms are posted and answered with the desk again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.annotation import assigning, labelling
+from apps.annotation.annotators import annotator_of
+from apps.annotation.blinding import pair_of, rows_of, sides_of
+from apps.annotation.forms import ANSWERS, DraftForm, PreferenceForm, ReasonForm
+from apps.annotation.models import Assignment, Queue
+from apps.annotation.queries import desk_progress, latest_guideline
+from apps.annotation.refusals import QueueNotOpen, Refusal
+from apps.common.http import HtmxRequest
+from apps.trajectories.answering import answer_part
+from apps.trajectories.rendering import markdown
+
+P = ParamSpec("P")
+BESIDES = 30
+
+
+def _acting(
+    view: Callable[Concatenate[HtmxRequest, P], HttpResponse],
+) -> Callable[Concatenate[HtmxRequest, P], HttpResponse]:
+    """A refusal is an answer, not an error: 409 with its name and what to do."""
+
+    def acting(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except Refusal as refusal:
+            if _wants_json(request):
+                return JsonResponse({"code": refusal.code, "detail": str(refusal)}, status=409)
+            messages.error(request, str(refusal))
+            return redirect(request.headers.get("Referer") or "annotation:queues")
+
+    update_wrapper(acting, view)
+    return require_POST(acting)
+
+
+def _wants_json(request: HtmxRequest) -> bool:
+    return request.get_preferred_type(["text/html", "application/json"]) == "application/json"
+
+
+@require_safe
+def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """The item to judge now. Reading this page takes one if there is none in hand: that is a lease, not a fact."""
+    queue = _queue(request, queue_id)
+    annotator = annotator_of(request.member)
+    try:
+        assignment = assigning.next_assignment(queue=queue, annotator=annotator)
+    except QueueNotOpen:
+        assignment = None
+    if assignment:
+        assignment = labelling.keep(assignment=assignment)
+    context = {"queue": queue, "progress": desk_progress(queue, annotator), **_guidelines(queue)}
+    if assignment:
+        context |= _pair(assignment)
+    return render(request, "annotation/desk.html", context)
+
+
+@_acting
+def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """Where the next pair is; the browser asks for it while its person judges another. `besides`: what it has already."""
+    queue = _queue(request, queue_id)
+    annotator = annotator_of(request.member)
+    besides = [UUID(text) for text in request.POST.getlist("besides")[:BESIDES] if _is_uuid(text)]
+    assignment = assigning.next_assignment(queue=queue, annotator=annotator, besides=besides)
+    progress = desk_progress(queue, annotator)
+    return JsonResponse({"pair": _pair_url(assignment) if assignment else None, "progress": progress.to_json()})
+
+
+@require_safe
+def pair(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
+    """Both runs and the answer bar, ready to be put in place of another pair."""
+    assignment = _own(request, assignment_id)
+    context = {"queue": assignment.queue, **_pair(assignment), **_guidelines(assignment.queue)}
+    return render(request, "annotation/_pair.html", context)
+
+
+@require_safe
+def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
+    """A few rows of a pair, opened."""
+    assignment = _own(request, assignment_id)
+    found = rows_of(assignment, _part_url(assignment), start)
+    return render(request, "annotation/_rows.html", {"rows": found})
+
+
+@require_safe
+def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
+    """Long content of a step, on demand: its address says which side it is on and nothing about the run."""
+    run = dict(zip(("left", "right"), sides_of(_own(request, assignment_id)), strict=True)).get(side)
+    whole = request.GET.get("raw") or request.GET.get("as") == "image"
+    if run is None or not (request.htmx or whole):
+        raise Http404
+    response = answer_part(request, run, index, url=request.path)
+    if "Content-Disposition" in response:
+        response["Content-Disposition"] = f'attachment; filename="{side}-{index + 1}.txt"'
+    return response
+
+
+@_acting
+def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
+    assignment = _own(request, assignment_id)
+    form = PreferenceForm(request.POST)
+    if not form.is_valid():
+        return _invalid(request, assignment, form)
+    labelling.record_preference(assignment=assignment, **form.for_assignment(a_is_left=assignment.a_is_left))
+    return _done(request, assignment)
+
+
+@_acting
+def draft(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
+    assignment = _own(request, assignment_id)
+    form = DraftForm(request.POST)
+    if not form.is_valid():
+        return _invalid(request, assignment, form)
+    labelling.save_draft(assignment=assignment, draft=form.cleaned_data)
+    return JsonResponse({})
+
+
+@_acting
+def skip(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
+    assignment = _own(request, assignment_id)
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        return _invalid(request, assignment, form)
+    labelling.skip(assignment=assignment, **form.cleaned_data)
+    return _done(request, assignment)
+
+
+@_acting
+def flag(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
+    assignment = _own(request, assignment_id)
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        return _invalid(request, assignment, form)
+    labelling.flag(assignment=assignment, flagged="lift" not in request.POST, **form.cleaned_data)
+    return _done(request, assignment)
+
+
+@_acting
+def keep(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
+    """The browser says that this pair is on the screen and its person at work."""
+    assignment = labelling.keep(assignment=_own(request, assignment_id))
+    return JsonResponse({"leased_until": assignment.leased_until})
+
+
+@_acting
+def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    queue = _queue(request, queue_id)
+    annotator = annotator_of(request.member)
+    again = labelling.undo_last(queue=queue, annotator=annotator)
+    if not _wants_json(request):
+        return redirect("annotation:desk", queue_id=queue.pk)
+    return JsonResponse({"pair": _pair_url(again), "progress": desk_progress(queue, annotator).to_json()})
+
+
+@_acting
+def leave(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """The browser leaves the desk: what it had loaded ahead is for others."""
+    assigning.release_ahead(queue=_queue(request, queue_id), annotator=annotator_of(request.member))
+    return JsonResponse({})
+
+
+def _queue(request: HtmxRequest, queue_id: UUID) -> Queue:
+    return get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
+
+
+def _own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
+    """An assignment of this very person. A researcher, too, sees only their own here: others' are blind."""
+    mine = Assignment.objects.of(request.member).select_related("queue", "annotator", "item__a__task", "item__b__task")
+    return get_object_or_404(mine, pk=assignment_id)
+
+
+def _pair(assignment: Assignment) -> dict[str, Any]:
+    return {
+        "assignment": assignment,
+        "pair": pair_of(assignment, _part_url(assignment)),
+        "answers": ANSWERS,
+        "draft": assignment.draft,
+    }
+
+
+def _guidelines(queue: Queue) -> dict[str, Any]:
+    guideline = latest_guideline(queue)
+    return {"guideline": guideline, "guidelines_html": markdown.render(guideline.text) if guideline else ""}
+
+
+def _pair_url(assignment: Assignment) -> str:
+    return reverse("annotation:pair", args=[assignment.pk])
+
+
+def _part_url(assignment: Assignment) -> Callable[[str, int], str]:
+    return lambda side, index: reverse("annotation:part", args=[assignment.pk, side, index])
+
+
+def _done(request: HtmxRequest, assignment: Assignment) -> HttpResponse:
+    return JsonResponse({}) if _wants_json(request) else redirect("annotation:desk", queue_id=assignment.queue_id)
+
+
+def _invalid(request: HtmxRequest, assignment: Assignment, form: PreferenceForm | ReasonForm) -> HttpResponse:
+    detail = " ".join(str(error) for errors in form.errors.values() for error in errors)
+    if _wants_json(request):
+        return JsonResponse({"code": "invalid", "detail": detail}, status=422)
+    messages.error(request, detail)
+    return redirect("annotation:desk", queue_id=assignment.queue_id)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,220 @@
+"""Pages of queues: what there is, making one, and steering it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.annotation import queries, queueing
+from apps.annotation.forms import GuidelinesForm, QueueForm
+from apps.annotation.models import Item, Queue
+from apps.annotation.refusals import Refusal
+from apps.annotation.selecting import Selection, preview_of
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.trajectories.filtering import BadFilter
+from apps.trajectories.rendering import markdown
+
+STEERING = {"pause": queueing.pause_queue, "resume": queueing.resume_queue, "close": queueing.close_queue}
+
+
+@require_safe
+def queues(request: HtmxRequest) -> HttpResponse:
+    """Every queue for who runs them; for who labels, those that can be labelled."""
+    found = Queue.objects.visible_to(request.member)
+    if not request.member.is_reviewer:
+        found = found.for_desk()
+    page = page_of(found, cursor=request.GET.get("cursor", ""), size=30)
+    return render(
+        request, "annotation/queues.html", {"page": page, "rows": queries.queue_rows(page.rows, request.member)}
+    )
+
+
+@at_least(Role.RESEARCHER)
+@require_http_methods(["GET", "POST"])
+def new_queue(request: HtmxRequest) -> HttpResponse:
+    """A queue from `trajectory` ids, or from everything that `filter` (a query string of the list of trajectories) finds."""
+    given = request.POST if request.method == "POST" else request.GET
+    selection = _selection(given)
+    form = (
+        QueueForm(request.POST) if request.method == "POST" else QueueForm(initial={"name": _suggested_name(request)})
+    )
+    if request.method == "POST" and form.is_valid():
+        try:
+            queue = queueing.create_queue(
+                workspace=request.member.workspace,
+                created_by=request.user,
+                selection=selection,
+                pairing=form.pairing(),
+                **form.settings(),
+            )
+            return redirect("annotation:queue", queue_id=queue.pk)
+        except (Refusal, BadFilter) as refusal:
+            form.add_error(None, str(refusal))
+    context = {"form": form, "selection": selection, **_preview(request, form, selection)}
+    return render(request, "annotation/new_queue.html", context, status=422 if form.is_bound else 200)
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def preview(request: HtmxRequest) -> HttpResponse:
+    """What the form, as it stands, would give."""
+    form = QueueForm(request.POST)
+    form.is_valid()
+    return render(request, "annotation/_preview.html", _preview(request, form, _selection(request.POST)))
+
+
+def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dict[str, Any]:
+    pairing = form.pairing()
+    try:
+        found = preview_of(request.member.workspace, selection, pairing)
+    except BadFilter as problem:
+        return {"problem": str(problem)}
+    overlap = form.overlap_of()
+    return {"preview": found, "pairing": pairing, "overlap": overlap, "judgements": found.pairs * overlap}
+
+
+def _selection(given: Any) -> Selection:
+    ids = [UUID(text) for text in given.getlist("trajectory") if _is_uuid(text)]
+    return Selection(ids=ids, filter="" if ids else given.get("filter", "")[:2000])
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _suggested_name(request: HtmxRequest) -> str:
+    return f"Comparison {Queue.objects.visible_to(request.member).count() + 1}"
+
+
+@require_safe
+def queue(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """Progress, people and settings. Who labels only is sent to the desk: all else would tell them what others said."""
+    found = get_object_or_404(Queue.objects.visible_to(request.member).select_related("created_by"), pk=queue_id)
+    if not request.member.is_reviewer:
+        return redirect("annotation:desk", queue_id=found.pk)
+    context = _context(found) | {"people": queries.people_of(found)}
+    return render(request, "annotation/queue.html", context)
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """The part of the queue's page that moves. Tells htmx to stop polling when nothing moves any more."""
+    found = _visible(request, queue_id)
+    response = render(request, "annotation/_progress.html", _context(found))
+    if request.GET.get("state") not in {None, found.state}:
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def agreement(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """How far people agree: read when asked for, since it goes through judgements."""
+    found = _visible(request, queue_id)
+    context = {"queue": found, "agreement": queries.agreement_of(found), "most": queries.AGREEMENT_JUDGEMENTS}
+    return render(request, "annotation/_agreement.html", context)
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """The items in their order, or only the disputed ones."""
+    found = _visible(request, queue_id)
+    shown = request.GET.get("show", "")
+    rows = Item.objects.filter(queue=found).select_related("task", "a__policy", "b__policy")
+    rows = rows.defer(
+        "task__initial_state",
+        "task__success_check",
+        "a__tools",
+        "a__closing",
+        "a__info",
+        "b__tools",
+        "b__closing",
+        "b__info",
+    )
+    if shown == "disputed":
+        rows = rows.filter(disputed=True)
+    page = page_of(rows, cursor=request.GET.get("cursor", ""), order=("position",), size=50)
+    context = {"queue": found, "page": page, "shown": shown, "judgements": queries.judgements_of_items(page.rows)}
+    return render(request, "annotation/items.html", context)
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
+    """What was said about one run, for its page."""
+    said = queries.judgements_of_run(request.member, trajectory_id)
+    return render(request, "annotation/_judgements.html", {"judgements": said, "run": trajectory_id})
+
+
+@at_least(Role.RESEARCHER)
+@require_http_methods(["GET", "POST"])
+def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """The guidelines and their history; saving another text adds a version."""
+    found = _visible(request, queue_id)
+    latest = queries.latest_guideline(found)
+    form = GuidelinesForm(request.POST or None, initial={"text": latest.text if latest else ""})
+    if request.method == "POST" and form.is_valid():
+        saved = queueing.revise_guidelines(queue=found, text=form.cleaned_data["text"], by=request.user)
+        messages.success(request, f"Guidelines are at version {saved.version}.")
+        return redirect("annotation:queue", queue_id=found.pk)
+    versions = found.guidelines.select_related("created_by").order_by("-version")
+    context = {
+        "queue": found,
+        "form": form,
+        "latest": latest,
+        "versions": versions,
+        "html": markdown.render(latest.text) if latest else "",
+    }
+    return render(request, "annotation/guidelines.html", context, status=422 if request.method == "POST" else 200)
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def preview_guidelines(request: HtmxRequest) -> HttpResponse:
+    """The Markdown of the form as annotators will see it."""
+    return render(
+        request,
+        "annotation/_guidelines_preview.html",
+        {"html": markdown.render(request.POST.get("text", "")[:100_000])},
+    )
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def steer(request: HtmxRequest, queue_id: UUID, action: str) -> HttpResponse:
+    """Pause, resume or close."""
+    found = _visible(request, queue_id)
+    try:
+        STEERING[action](queue=found, by=request.user)
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("annotation:queue", queue_id=found.pk)
+
+
+def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
+    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)
+
+
+def _context(found: Queue) -> dict[str, Any]:
+    guideline = queries.latest_guideline(found)
+    return {
+        "queue": found,
+        "totals": queries.totals_of(found),
+        "guideline": guideline,
+        "guidelines_html": markdown.render(guideline.text) if guideline else "",
+        "source": queries.source_of(found),
+    }

@@ -1,0 +1,285 @@
+// The desk: shows a pair, takes its answer, and has the next one ready. An answer is on its way while the next pair
+// is already on the screen; what the server did not acknowledge is kept and sent again (desk_outbox.js).
+import "./desk_reading.js";
+import "./replay_parts.js";
+import { attach } from "./attach.js";
+import { Clock } from "./desk_clock.js";
+import { forgetDraft, keepDraft, valuesOf } from "./desk_draft.js";
+import { Outbox } from "./desk_outbox.js";
+import { markup, post } from "./desk_server.js";
+import { bind } from "./keys.js";
+import { toast } from "./toast.js";
+
+const UNCHOSEN = "Choose an answer first: 1 to 7, or 0 for both bad.";
+
+class Desk {
+  constructor(element, signal) {
+    this.element = element;
+    this.ahead = [];
+    this.clock = new Clock(signal);
+    this.outbox = new Outbox(element.dataset.desk, {
+      heard: (entry) => forgetDraft(entry.pair),
+      refused: (entry, detail) => this.refused(entry, detail),
+      changed: () => this.showSaving(),
+      signal,
+    });
+    this.listen(signal);
+    this.begin();
+  }
+
+  get shown() {
+    return this.element.querySelector("[data-pair]");
+  }
+
+  async begin() {
+    const shown = this.shown;
+    // The last visit's answer to this very pair may still be on its way.
+    if (shown && !this.outbox.has(shown.dataset.pair)) {
+      this.open(shown);
+      this.loadAhead();
+      return;
+    }
+    if (shown) this.replace(this.fromTemplate("pair-coming"));
+    if (this.outbox.entries.length) await this.outbox.settled();
+    if (shown || !document.querySelector("[data-desk-end]")) this.advance();
+  }
+
+  open(article) {
+    if (article !== this.shown) {
+      this.replace(article);
+      this.keep(article);
+    }
+    keepDraft(article, () => this.clock.seconds);
+    this.clock.start(Number(article.querySelector("[name=seconds]").value) || 0);
+    article.querySelector(".pair-scroll").focus({ preventScroll: true });
+    this.showClock();
+  }
+
+  replace(content) {
+    this.element.replaceChildren(content);
+  }
+
+  fromTemplate(id) {
+    return document.getElementById(id).content.cloneNode(true);
+  }
+
+  // Going on ------------------------------------------------------------------------------------------------------
+
+  advance() {
+    const next = this.ahead.shift();
+    if (next) this.open(next);
+    else this.replace(this.fromTemplate("pair-coming"));
+    this.loadAhead();
+  }
+
+  /** Has one more pair ready than is shown, once all answers are with the server. */
+  async loadAhead() {
+    if (this.loading || this.ahead.length) return;
+    this.loading = true;
+    await this.outbox.settled();
+    const besides = [this.shown, ...this.ahead].filter(Boolean).map((article) => article.dataset.pair);
+    const { result, data, detail } = await post(this.element.dataset.next, { besides });
+    const content = data?.pair ? await markup(data.pair) : null;
+    this.loading = false;
+    if (result === "done") this.showProgress(data.progress);
+    const article = content?.querySelector("[data-pair]");
+    if (article) this.arrived(article);
+    else if (result === "refused") this.ended(detail);
+    else if (result === "done" && !data.pair) this.ended();
+    else this.tryLater(detail);
+  }
+
+  arrived(article) {
+    if (article.dataset.pair === this.shown?.dataset.pair) return;
+    if (this.shown) this.ahead.push(article);
+    else {
+      this.open(article);
+      this.loadAhead();
+    }
+  }
+
+  ended(words = "") {
+    if (this.shown) return;
+    this.clock.stop();
+    this.replace(this.fromTemplate("nothing-more"));
+    if (words) this.element.querySelector("[data-desk-end-words]").textContent = words;
+    if (this.progress) this.element.querySelector("[data-desk-mine]").textContent = this.progress.mine.toLocaleString();
+  }
+
+  tryLater(detail) {
+    if (!this.shown) this.say(`${detail ?? "The next pair did not come."} Trying again.`);
+    setTimeout(() => this.element.isConnected && this.loadAhead(), 3000);
+  }
+
+  // Acting --------------------------------------------------------------------------------------------------------
+
+  submit() {
+    const article = this.shown;
+    const form = article?.querySelector("[data-answer]");
+    if (!form) return;
+    if (!form.querySelector("[name=answer]:checked")) {
+      toast(UNCHOSEN, { tone: "attention" });
+      return;
+    }
+    form.elements.seconds.value = this.clock.stop().toFixed(1);
+    this.outbox.add({ pair: article.dataset.pair, url: form.getAttribute("action"), values: valuesOf(form) });
+    this.advance();
+  }
+
+  skip(reason) {
+    const article = this.shown;
+    if (!article) return;
+    const url = article.querySelector("[data-answer]").dataset.skipUrl;
+    this.clock.stop();
+    this.outbox.add({ pair: article.dataset.pair, url, values: { reason } });
+    this.advance();
+  }
+
+  async flag(reason, lift) {
+    const article = this.shown;
+    const form = article?.querySelector("[data-answer]");
+    if (!form) return;
+    const { result, detail } = await post(form.dataset.flagUrl, { reason, ...(lift ? { lift: "1" } : {}) });
+    if (result !== "done") {
+      toast(detail, { tone: "bad" });
+      return;
+    }
+    const button = article.querySelector("[data-flag]");
+    button.setAttribute("aria-pressed", String(!lift));
+    button.dataset.reason = lift ? "" : reason;
+    button.querySelector("[data-flag-word]").textContent = lift ? "Flag" : "Flagged";
+  }
+
+  async undo(url) {
+    if (this.undoing) return;
+    this.undoing = true;
+    const settled = await this.outbox.settled();
+    const { result, data, detail } = settled ? await post(url) : { detail: `${this.outbox.trouble} Undo when it does.` };
+    const content = result === "done" ? await markup(data.pair) : null;
+    this.undoing = false;
+    if (!content) {
+      toast(detail ?? "The pair did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
+      return;
+    }
+    const shown = this.shown;
+    if (shown) {
+      shown.querySelector("[name=seconds]").value = this.clock.stop().toFixed(1);
+      this.ahead.unshift(shown);
+    }
+    this.showProgress(data.progress);
+    this.open(content.querySelector("[data-pair]"));
+  }
+
+  /** Tells the server that this pair is on the screen; a place that was lost meanwhile is not worked on. */
+  async keep(article) {
+    const { result, code, detail } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
+    if (result !== "refused" || article !== this.shown) return;
+    if (code === "place_lost" || code === "taken_back" || code === "already_judged") {
+      toast(detail, { tone: "attention" });
+      this.advance();
+    }
+  }
+
+  refused(entry, detail) {
+    const dialog = document.getElementById("refused");
+    dialog.querySelector("[data-refused-words]").textContent = detail;
+    dialog.querySelector("[data-refused-text]").hidden = !entry.values.rationale;
+    dialog.querySelector("#refused-rationale").textContent = entry.values.rationale ?? "";
+    if (!dialog.open) dialog.showModal();
+  }
+
+  // Saying --------------------------------------------------------------------------------------------------------
+
+  say(words) {
+    document.querySelector("[data-desk-saving]").textContent = words;
+  }
+
+  showSaving() {
+    const waiting = this.outbox.entries.length;
+    clearTimeout(this.savingTimer);
+    if (!waiting) this.say("");
+    else if (this.outbox.trouble) this.say(`${waiting === 1 ? "1 answer is" : `${waiting} answers are`} not saved yet. ${this.outbox.trouble} Trying again.`);
+    else this.savingTimer = setTimeout(() => this.say("Saving…"), 400);
+  }
+
+  showProgress(progress) {
+    this.progress = progress;
+    const words = `${progress.mine.toLocaleString()} by you, ${progress.left.toLocaleString()} left for all`;
+    document.querySelector("[data-desk-progress]").textContent = words;
+  }
+
+  showClock() {
+    const seconds = Math.floor(this.clock.seconds);
+    const clock = document.querySelector("[data-desk-clock]");
+    clock.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  }
+
+  // Listening -----------------------------------------------------------------------------------------------------
+
+  listen(signal) {
+    this.element.addEventListener(
+      "submit",
+      (event) => {
+        if (!event.target.matches("[data-answer]")) return;
+        event.preventDefault();
+        this.submit();
+      },
+      { signal },
+    );
+    this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.lookAgain(), { signal });
+    this.element.addEventListener(
+      "keydown",
+      (event) => event.key === "Escape" && event.target.matches("textarea") && this.shown.querySelector(".pair-scroll").focus(),
+      { signal },
+    );
+    bind({ keys: "mod+Enter", label: "Submit while writing", group: "Answer", run: () => this.submit(), signal });
+    this.listenToDialogs(signal);
+    const ticking = setInterval(() => this.showClock(), 1000);
+    const keeping = setInterval(() => this.shown && this.clock.isAwake && this.keep(this.shown), (Number(this.element.dataset.lease) * 1000) / 3);
+    signal.addEventListener("abort", () => {
+      clearInterval(ticking);
+      clearInterval(keeping);
+    });
+    addEventListener("pagehide", () => this.ahead.length && post(this.element.dataset.leave, {}, { keepalive: true }), { signal });
+  }
+
+  listenToDialogs(signal) {
+    document.querySelector("[data-desk-undo]").addEventListener(
+      "submit",
+      (event) => {
+        event.preventDefault();
+        this.undo(event.target.getAttribute("action"));
+      },
+      { signal },
+    );
+    document.querySelector("[data-desk-skip]").addEventListener("submit", ({ target }) => this.skip(take(target)), { signal });
+    document.querySelector("[data-desk-flag]").addEventListener(
+      "submit",
+      ({ target, submitter }) => this.flag(take(target), submitter?.value === "lift"),
+      { signal },
+    );
+    document.addEventListener(
+      "click",
+      (event) => {
+        const button = event.target.closest("[data-flag]");
+        if (!button) return;
+        document.querySelector("[data-flag-lift]").hidden = button.getAttribute("aria-pressed") !== "true";
+        document.querySelector("[data-desk-flag]").elements.reason.value = button.dataset.reason;
+      },
+      { signal, capture: true },
+    );
+  }
+
+  lookAgain() {
+    this.replace(this.fromTemplate("pair-coming"));
+    this.loadAhead();
+  }
+}
+
+function take(form) {
+  const reason = form.elements.reason.value;
+  form.reset();
+  return reason;
+}
+
+attach("[data-desk]", (element, signal) => new Desk(element, signal));

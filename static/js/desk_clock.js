@@ -1,0 +1,55 @@
+// Time at work on one item. A pause without input counts for a minute at most; a hidden tab does not count.
+
+const LONGEST_PAUSE_MS = 60_000;
+const SIGNS_OF_LIFE = ["keydown", "pointerdown", "pointermove", "wheel", "touchmove", "scroll"];
+
+export class Clock {
+  constructor(signal) {
+    this.milliseconds = 0;
+    this.since = null;
+    for (const type of SIGNS_OF_LIFE) addEventListener(type, () => this.tick(), { signal, passive: true, capture: true });
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.pause() : this.resume()), { signal });
+  }
+
+  /** Begins an item that has been worked on for `seconds` already. */
+  start(seconds = 0) {
+    this.milliseconds = seconds * 1000;
+    this.running = true;
+    this.since = null;
+    this.resume();
+  }
+
+  stop() {
+    this.pause();
+    this.running = false;
+    return this.seconds;
+  }
+
+  get seconds() {
+    return (this.milliseconds + this.pending()) / 1000;
+  }
+
+  pending() {
+    return this.since === null ? 0 : Math.min(performance.now() - this.since, LONGEST_PAUSE_MS);
+  }
+
+  tick() {
+    if (!this.running || document.hidden) return;
+    this.milliseconds += this.pending();
+    this.since = performance.now();
+  }
+
+  pause() {
+    this.milliseconds += this.pending();
+    this.since = null;
+  }
+
+  resume() {
+    if (this.running && !document.hidden && this.since === null) this.since = performance.now();
+  }
+
+  /** Whether somebody was at work within the last minute. */
+  get isAwake() {
+    return this.since !== null && performance.now() - this.since < LONGEST_PAUSE_MS;
+  }
+}
