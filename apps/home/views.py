@@ -10,7 +10,7 @@ from apps.common.http import HtmxRequest
 from apps.home.deciding import decision_for
 from apps.home.glance import stations
 from apps.home.moving import moves
-from apps.home.waiting import waiting_for
+from apps.home.waiting import pace_of, waiting_for
 
 
 @require_safe
@@ -19,11 +19,9 @@ def home(request: HtmxRequest) -> HttpResponse:
         return render(request, "home/no_workspace.html")
     waiting = waiting_for(request.member)
     if not request.member.is_researcher:
-        return render(
-            request,
-            "home/annotator.html",
-            {"waiting": waiting, "next": next((row for row in waiting if row.left_for_me), None)},
-        )
+        first = next((row for row in waiting if row.left_for_me), None)
+        context = {"waiting": waiting, "next": first, "pace": pace_of(request.member)}
+        return render(request, "home/annotator.html", context)
     urls = {link.place.app: link.url for link in links_for(request.member, None)}
     context = {
         "stations": [(station, urls.get(station.app, "")) for station in stations(request.member)],

@@ -1,12 +1,15 @@
 """What waits for somebody who labels, and how far they are. Read from counters; nothing is counted anew."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db.models import Sum
+from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.accounts.navigation import address
-from apps.annotation.models import Desk, Queue
+from apps.annotation.models import Desk, Preference, Queue
+from apps.common.ids import first_id_at
 from apps.common.quantities import duration
 
 SHOWN = 20
@@ -43,14 +46,33 @@ class Waiting:
         return duration(self.left_for_me * self.seconds_each) if self.seconds_each and self.left_for_me else ""
 
 
+@dataclass(frozen=True)
+class Pace:
+    """What one person has done in a workspace."""
+
+    judged: int
+    lately: int
+    """Of those, in the last 24 hours."""
+    seconds_each: float | None
+
+
+def pace_of(member: Membership) -> Pace:
+    """From the person's desks, and the judgements of one day."""
+    mine = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
+    done = Desk.objects.filter(**mine).aggregate(judged=Sum("judged"), seconds=Sum("seconds"))
+    lately = Preference.objects.standing().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24))).count()
+    judged = done["judged"] or 0
+    return Pace(judged, lately, done["seconds"] / judged if judged else None)
+
+
 def waiting_for(member: Membership) -> list[Waiting]:
-    """Open queues, newest first; those with something left for this person come before those without."""
+    """Open queues: what this person has begun, then what they have not, then what has nothing left for them; each newest first."""
     queues = list(Queue.objects.visible_to(member).open().order_by("-pk")[:SHOWN])
     desks = Desk.objects.filter(queue__in=queues)
     totals = dict(desks.order_by().values_list("queue").annotate(Sum("judged")))
     mine = {desk.queue_id: desk for desk in desks.filter(annotator__user=member.user_id)}
     rows = [_row(queue, mine.get(queue.pk), totals.get(queue.pk, 0)) for queue in queues]
-    return sorted(rows, key=lambda row: row.left_for_me == 0)
+    return sorted(rows, key=lambda row: (row.left_for_me == 0, row.judged_by_me == 0))
 
 
 def _row(queue: Queue, desk: Desk | None, judged_by_all: int) -> Waiting:

@@ -1,8 +1,12 @@
+from datetime import timedelta
+
 import pytest
+from django.utils.timezone import now
 
 from apps.accounts.models import Role
 from apps.annotation.models import Desk, Queue
-from apps.home.waiting import waiting_for
+from apps.common.ids import first_id_at
+from apps.home.waiting import Pace, pace_of, waiting_for
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +55,28 @@ def test_only_open_queues_wait(member, state):
 def test_the_queues_of_another_workspace_do_not_wait_here(member):
     factories.queue(item_count=3)
     assert waiting_for(member) == []
+
+
+def test_what_somebody_has_begun_comes_before_what_they_have_not(member):
+    begun = factories.queue(of=member.workspace, item_count=3)
+    factories.queue(of=member.workspace, item_count=3)
+    desk(begun, member, judged=1)
+    assert waiting_for(member)[0].queue == begun
+
+
+def test_a_persons_pace_is_over_all_their_queues_and_nobody_elses(member):
+    first = factories.queue(of=member.workspace, item_count=3)
+    who = desk(first, member, judged=2, seconds=20.0).annotator
+    second = factories.queue(of=member.workspace, item_count=3)
+    Desk.objects.create(queue=second, annotator=who, judged=2, seconds=60.0)
+    desk(second, factories.member(of=member.workspace), judged=9, seconds=900.0)
+    factories.preference(on=factories.item(of=first), by=who)
+    factories.preference(on=factories.item(of=first), by=who, id=first_id_at(now() - timedelta(hours=30)))
+    assert pace_of(member) == Pace(judged=4, lately=1, seconds_each=20.0)  # (20 + 60) s / 4
+
+
+def test_nothing_judged_has_no_pace(member):
+    assert pace_of(member) == Pace(judged=0, lately=0, seconds_each=None)
 
 
 def test_the_cost_does_not_grow_with_the_queues(member, django_assert_num_queries):
