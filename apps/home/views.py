@@ -17,16 +17,22 @@ from apps.home.waiting import pace_of, waiting_for
 def home(request: HtmxRequest) -> HttpResponse:
     if current_membership(request.user, request.session) is None:
         return render(request, "home/no_workspace.html")
+    return _loop(request) if request.member.is_researcher else _work(request)
+
+
+def _work(request: HtmxRequest) -> HttpResponse:
     waiting = waiting_for(request.member)
-    if not request.member.is_researcher:
-        first = next((row for row in waiting if row.left_for_me), None)
-        context = {"waiting": waiting, "next": first, "pace": pace_of(request.member)}
-        return render(request, "home/annotator.html", context)
+    first = next((row for row in waiting if row.left_for_me), None)
+    context = {"waiting": waiting, "next": first, "pace": pace_of(request.member)}
+    return render(request, "home/annotator.html", context)
+
+
+def _loop(request: HtmxRequest) -> HttpResponse:
     urls = {link.place.app: link.url for link in links_for(request.member, None)}
     context = {
         "stations": [(station, urls.get(station.app, "")) for station in stations(request.member)],
         "decision": decision_for(request.member),
         "moves": moves(request.member),
-        "waiting": [row for row in waiting if row.left_for_me],
+        "waiting": [row for row in waiting_for(request.member) if row.left_for_me],
     }
     return render(request, "home/researcher.html", context)
