@@ -89,7 +89,8 @@ attach("[data-key]", (element, signal) => {
   const group = element.closest("[data-key-group]")?.dataset.keyGroup;
   const repeat = element.dataset.keyRepeat !== undefined;
   const binding = bind({ keys: element.dataset.key, label, group, run: () => press(element), signal, repeat, element });
-  if (binding.keys !== binding.standard) print(binding);
+  // The server cannot know what this keyboard prints on its keys.
+  if (binding.keys !== binding.standard || binding.keys.includes("mod+")) print(binding);
   else element.setAttribute("aria-keyshortcuts", binding.keys.replace("mod+", "Control+"));
 });
 
