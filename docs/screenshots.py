@@ -3,17 +3,8 @@
 RETRACE_URL names another address than the running stack's.
 """
 
-import os
-import sys
 from pathlib import Path
 from typing import NamedTuple
-
-from playwright.sync_api import Browser, Page, sync_playwright
-
-from apps.common.stack import paths
-from apps.common.stack.lock import read_lock
-from apps.demo.sign_ins import PASSWORD, RESEARCHER
-from tests.browser import chromium
 
 PICTURES = Path(__file__).parent / "pictures"
 WIDE = {"width": 1280, "height": 800}

@@ -1,0 +1,156 @@
+"""The pages of experiments, as members of each role and as outsiders."""
+
+import pytest
+from django.urls import reverse
+
+from apps.accounts.models import Role
+from apps.arena.models import Experiment
+from apps.policies.promoting import champion, promote
+from apps.trajectories.models import JobState, RolloutBatch
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def researcher():
+    return factories.member(Role.RESEARCHER)
+
+
+@pytest.fixture
+def experiment(researcher):
+    return make_experiment(researcher.workspace)
+
+
+def make_experiment(workspace, **fields) -> Experiment:
+    a, b = factories.policy(of=workspace), factories.policy(of=workspace)
+    batches = [
+        RolloutBatch.objects.create(workspace=workspace, policy=p, environment="office", state=JobState.DONE, total=4)
+        for p in (a, b)
+    ]
+    return Experiment.objects.create(
+        **{
+            "workspace": workspace,
+            "name": f"experiment {a}",
+            "environment": "office",
+            "policy_a": a,
+            "policy_b": b,
+            "rollouts_a": batches[0],
+            "rollouts_b": batches[1],
+            "plan": {"tasks": 4, "samples": 1, "seed": 1, "overlap": 1, "rule": {"min_tasks": 2}},
+            "queue": factories.queue(of=workspace),
+            "state": Experiment.State.LABELLING,
+            **fields,
+        }
+    )
+
+
+def addresses(experiment: Experiment) -> list[tuple[str, str]]:
+    pk = experiment.pk
+    return [
+        ("get", reverse("arena:experiment", args=[pk])),
+        ("get", reverse("arena:standing", args=[pk])),
+        ("post", reverse("arena:stop", args=[pk])),
+        ("post", reverse("arena:promote", args=[pk])),
+    ]
+
+
+@pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])
+def test_lower_roles_find_nothing(client, experiment, role):
+    client.force_login(factories.member(role, of=experiment.workspace).user)
+    for method, address in [*addresses(experiment), ("get", reverse("arena:list")), ("get", reverse("arena:new"))]:
+        assert getattr(client, method)(address).status_code == 404, address
+
+
+def test_an_outsider_finds_nothing_and_changes_nothing(client, experiment):
+    client.force_login(factories.member(Role.OWNER).user)
+    for method, address in addresses(experiment):
+        assert getattr(client, method)(address).status_code == 404, address
+    experiment.refresh_from_db()
+    assert experiment.state == "labelling"
+    assert experiment.name not in client.get(reverse("arena:list")).content.decode()
+
+
+def test_an_outsider_cannot_roll_back_someone_elses_champion(client, experiment, researcher):
+    for policy in (experiment.policy_a, experiment.policy_b):
+        promote(policy=policy, environment="office", by=researcher.user, reason="-")
+    client.force_login(factories.member(Role.OWNER).user)
+    client.post(reverse("arena:roll_back", args=["office"]))
+    assert champion(workspace=experiment.workspace, environment="office") == experiment.policy_b
+
+
+def test_the_list_takes_the_same_queries_for_one_row_and_three(client, researcher, django_assert_num_queries):
+    make_experiment(researcher.workspace)
+    client.force_login(researcher.user)
+    address = reverse("arena:list")
+    client.get(address)  # fills caches of sessions and content types
+    with django_assert_num_queries(3) as one:
+        client.get(address)
+    make_experiment(researcher.workspace)
+    make_experiment(researcher.workspace)
+    with django_assert_num_queries(len(one)):
+        client.get(address)
+
+
+def test_the_page_shows_wins_ties_losses_and_success(client, experiment, researcher):
+    for strength in (2, 2, 0, -1):
+        task = factories.task(of=experiment.workspace)
+        sides = [
+            factories.trajectory(of=task, policy=p, rollout_batch=batch, success=p == experiment.policy_a)
+            for p, batch in ((experiment.policy_a, experiment.rollouts_a), (experiment.policy_b, experiment.rollouts_b))
+        ]
+        item = factories.item(of=experiment.queue, a=sides[0], b=sides[1], taken=1, judged=1)
+        factories.preference(strength, on=item)
+    client.force_login(researcher.user)
+    figures = client.get(reverse("arena:experiment", args=[experiment.pk])).context["figures"]
+    assert (figures.tally.wins, figures.tally.ties, figures.tally.losses) == (2, 1, 1)
+    assert figures.win_rate.estimate == 0.625  # (1 + 1 + ½ + 0) / 4
+    assert (figures.success_a.succeeded, figures.success_b.succeeded, figures.success_a.runs) == (4, 0, 4)
+
+
+def test_the_winner_is_promoted_with_reason_and_evidence_and_rolled_back_in_one_click(client, experiment, researcher):
+    promote(policy=experiment.policy_b, environment="office", by=researcher.user, reason="the first")
+    client.force_login(researcher.user)
+    address = reverse("arena:promote", args=[experiment.pk])
+    client.post(address, {"policy": experiment.policy_a.pk, "reason": "better on held-out tasks"})
+    assert champion(workspace=experiment.workspace, environment="office") == experiment.policy_a
+    promotion = experiment.policy_a.promotions.get()
+    assert promotion.reason == "better on held-out tasks"
+    assert promotion.evidence["experiment"] == str(experiment.pk)
+    client.post(reverse("arena:roll_back", args=["office"]), {"reason": "regression"})
+    assert champion(workspace=experiment.workspace, environment="office") == experiment.policy_b
+
+
+def test_a_promotion_needs_a_reason(client, experiment, researcher):
+    client.force_login(researcher.user)
+    address = reverse("arena:promote", args=[experiment.pk])
+    assert client.post(address, {"policy": experiment.policy_a.pk, "reason": ""}).status_code == 422
+    stranger = factories.policy(of=experiment.workspace)
+    assert client.post(address, {"policy": stranger.pk, "reason": "not a side"}).status_code == 422
+    assert champion(workspace=experiment.workspace, environment="office") is None
+
+
+def test_the_same_policy_twice_is_refused_with_words(client, researcher):
+    policy = factories.policy(of=researcher.workspace)
+    client.force_login(researcher.user)
+    plan = {"name": "x", "environment": "office", "tasks": 4, "samples": 1, "overlap": 1, "min_tasks": 2}
+    answer = client.post(reverse("arena:new"), {**plan, "policy_a": policy.pk, "policy_b": policy.pk})
+    assert answer.status_code == 422
+    assert "Both sides are the same policy" in answer.content.decode()
+
+
+def test_a_new_experiment_starts_rollouts_of_both(client, researcher):
+    a, b = factories.policy(of=researcher.workspace), factories.policy(of=researcher.workspace)
+    client.force_login(researcher.user)
+    plan = {"name": "a or b", "environment": "office", "tasks": 4, "samples": 1, "overlap": 1, "min_tasks": 2}
+    answer = client.post(reverse("arena:new"), {**plan, "policy_a": a.pk, "policy_b": b.pk})
+    experiment = Experiment.objects.get()
+    assert answer.url == reverse("arena:experiment", args=[experiment.pk])
+    assert {experiment.rollouts_a.policy, experiment.rollouts_b.policy} == {a, b}
+    assert client.get(answer.url).status_code == 200
+
+
+def test_rolling_back_never_leads_to_another_site(client, researcher):
+    client.force_login(researcher.user)
+    answer = client.post(reverse("arena:roll_back", args=["office"]), {"next": "//elsewhere.example/"})
+    assert answer.url == reverse("policies:list")
