@@ -251,7 +251,6 @@ REST_FRAMEWORK = {
     "DEFAULT_VERSIONING_CLASS": "rest_framework.versioning.NamespaceVersioning",
     "PAGE_SIZE": 100,
     "UNAUTHENTICATED_USER": None,
-    "URL_FORMAT_OVERRIDE": None,  # ?format= names the format of exports, not a renderer
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Retrace",
