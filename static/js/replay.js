@@ -18,7 +18,7 @@ attach("[data-replay]", async (replay, signal) => {
   const urlOf = (index) => `${replay.dataset.url}steps/${index + 1}/`;
   const bodies = new Bodies(replay.dataset.stepsUrl, steps.length, (index, article) => view.arrived(index, article));
   const view = new StepWindow(replay.querySelector("[data-steps-pane]"), list, steps, { bodies, urlOf, signal });
-  const outline = new Outline(replay.querySelector("[data-outline]"), steps, { urlOf, onGo: (index) => go(index), signal });
+  const outline = new Outline(replay.querySelector("[data-outline]"), steps, { urlOf, onGo: (index) => (shut(), go(index)), signal });
 
   function go(index, { scroll = true, focus = true } = {}) {
     if (index === undefined || index < 0 || index >= steps.length) return;
@@ -28,6 +28,12 @@ attach("[data-replay]", async (replay, signal) => {
     if (focus) view.shown.get(index)?.focus({ preventScroll: true });
     document.dispatchEvent(new CustomEvent("replay:at", { detail: { index } }));
     name(index);
+  }
+
+  // On a narrow screen the outline lies over the steps.
+  function shut() {
+    const drawer = replay.querySelector("#outline");
+    if (drawer.matches(":popover-open")) drawer.hidePopover();
   }
 
   // Browsers refuse more than about 200 address changes in 30 s, so a held key changes it when it rests.

@@ -20,7 +20,7 @@ export function search(replay, { outline, window: view, steps, go, signal }) {
       if (!response.ok) throw new Error();
       const answer = await response.json();
       const count = answer.found.length;
-      show(answer.found, count ? `${count}${answer.is_all ? "" : "+"} step${count === 1 ? "" : "s"} say “${words}”` : `No step says “${words}”.`);
+      show(answer.found, count ? `${count}${answer.is_all ? "" : "+"} step${count === 1 ? " says" : "s say"} “${words}”` : `No step says “${words}”.`);
       mark(words);
     } catch (error) {
       if (error.name !== "AbortError") show(null, "The search failed. Try again.");
