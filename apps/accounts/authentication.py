@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.timezone import now
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
 from apps.accounts.membership import current_membership
 from apps.accounts.models import ApiToken, Membership, User
+from apps.common.limits import Limit, TooManyTries
 
 if TYPE_CHECKING:
     from apps.common.api import (
         MemberView,
     )  # DRF loads this module while its own views are half imported
+
+UNKNOWN_TOKENS = Limit("unknown-token", tries=60, seconds=60)
+"""Of one address. Known tokens have a limit of their own: MemberRateThrottle."""
 
 
 def digest_of(secret: str) -> str:
@@ -39,6 +43,7 @@ class BearerTokenAuthentication(BaseAuthentication):
             .first()
         )
         if token is None:
+            _count_unknown(request)
             raise AuthenticationFailed(
                 "This token is unknown, revoked or expired. Make a new one under Settings, API tokens."
             )
@@ -48,6 +53,14 @@ class BearerTokenAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+def _count_unknown(request: Request) -> None:
+    """Nobody guesses 32 random bytes; this keeps a broken client from asking the database all day."""
+    try:
+        UNKNOWN_TOKENS.count(request.META.get("REMOTE_ADDR", ""))
+    except TooManyTries as refusal:
+        raise Throttled(wait=refusal.retry_after) from refusal
 
 
 def member_of(request: Request) -> Membership | None:

@@ -1,5 +1,6 @@
 """Which workspaces one is in: the list, entering one, founding one, leaving."""
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -19,19 +20,8 @@ from apps.common.http import HtmxRequest
 
 @require_safe
 def workspaces(request: HtmxRequest) -> HttpResponse:
-    memberships = (
-        Membership.objects.filter(user=request.user)
-        .select_related("workspace")
-        .annotate(people=Count("workspace__memberships"))
-        .order_by("workspace__name", "pk")
-    )
-    context = {
-        "memberships": memberships,
-        "current": current_membership(request.user, request.session),
-        "form": WorkspaceForm(),
-    }
     template = "accounts/_workspace_list.html" if request.htmx else "accounts/workspaces.html"
-    return render(request, template, context)
+    return render(request, template, _page(request, WorkspaceForm()))
 
 
 @require_POST
@@ -45,9 +35,7 @@ def switch(request: HtmxRequest, workspace_id: UUID) -> HttpResponse:
 def found(request: HtmxRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST)
     if not form.is_valid():
-        memberships = Membership.objects.filter(user=request.user).select_related("workspace")
-        context = {"memberships": memberships, "current": None, "form": form}
-        return render(request, "accounts/workspaces.html", context, status=422)
+        return render(request, "accounts/workspaces.html", _page(request, form), status=422)
     membership = staffing.found_workspace(name=form.cleaned_data["name"], owner=request.user)
     enter(session=request.session, membership=membership)
     messages.success(request, f"You are in {membership.workspace}, as its owner.")
@@ -65,3 +53,13 @@ def leave(request: HtmxRequest, workspace_id: UUID) -> HttpResponse:
     except staffing.LastOwner as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:workspaces")
+
+
+def _page(request: HtmxRequest, form: WorkspaceForm) -> dict[str, Any]:
+    memberships = (
+        Membership.objects.filter(user=request.user)
+        .select_related("workspace")
+        .annotate(people=Count("workspace__memberships"))
+        .order_by("workspace__name", "pk")
+    )
+    return {"memberships": memberships, "current": current_membership(request.user, request.session), "form": form}
