@@ -166,12 +166,17 @@ class EventLog:
         self._pulse.start()
 
     def emit(self, event: Event) -> None:
-        """Write one line and hand it to the operating system, so that a kill of this process loses nothing."""
+        """Write one line and hand it to the operating system, so that a kill of this process loses nothing.
+
+        What people want to see is printed too: it becomes the log, and is all that one sees who starts a run by hand.
+        """
         with self._lock:
             self._seq += 1
             line = {"seq": self._seq, "at": round(time.time(), 3), "kind": event.kind, **finite(asdict(event))}
             self._file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
             self._file.flush()
+        if words := in_words(event):
+            print(words, flush=True)
 
     def close(self) -> None:
         self._closing.set()
@@ -216,6 +221,28 @@ def event_from_json(line: dict[str, Any]) -> StampedEvent:
         raise ValueError(f"Got an event of kind {line.get('kind')!r}, expected one of {sorted(EVENT_OF_KIND)}.")
     known = {each.name for each in fields(cls)}
     return StampedEvent(line["seq"], line["at"], cls(**{key: line[key] for key in line.keys() & known}))
+
+
+def in_words(event: Event) -> str:
+    """A line for the log; empty for what happens too often, or is printed in another way (a failure's traceback)."""
+    match event:
+        case Log(message=message):
+            return message
+        case Warned(message=message, advice=advice):
+            return f"Warning: {message} {advice}".rstrip()
+        case Metrics(step=step, values=values):
+            return f"step {step}: " + ", ".join(
+                f"{name} {value:.4g}" for name, value in values.items() if value is not None
+            )
+        case CheckpointSaved(path=path):
+            return f"Saved {path}"
+        case RunCancelled(checkpoint=checkpoint):
+            return f"Stopped; resume from {checkpoint}" if checkpoint else "Stopped before there was anything to save"
+        case Failed(message=message, advice=advice):
+            return f"Failed: {message} {advice}".rstrip()
+        case Finished():
+            return "Finished"
+    return ""
 
 
 def cut_broken_tail(path: Path) -> int:

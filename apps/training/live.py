@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
+from apps.common import quantities
 from apps.common.live import send
 from apps.training.folders import folder_of
 from apps.training.models import Run
@@ -37,8 +38,12 @@ def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
     """What the live part of a batch's page shows."""
     arrived = Trajectory.objects.filter(rollout_batch=batch).select_related("task")
     light = arrived.defer("tools", "closing", "info", "task__initial_state", "task__success_check")
-    share = batch.succeeded / batch.finished if batch.finished else None
-    return {"batch": batch, "trajectories": list(light.order_by("-id")[:SHOWN]), "success_share": share}
+    return {
+        "batch": batch,
+        "share": quantities.percent(batch.finished / batch.total) if batch.total else "",
+        "trajectories": list(light.order_by("-id")[:SHOWN]),
+        "success_share": batch.succeeded / batch.finished if batch.finished else None,
+    }
 
 
 def show(run_id: UUID) -> None:

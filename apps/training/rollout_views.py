@@ -32,7 +32,7 @@ from apps.trajectories.rolling_out import (
 class RolloutForm(forms.Form):
     """Who attempts what, how often."""
 
-    policy = forms.ModelChoiceField(Policy.objects.none())
+    policy = forms.ModelChoiceField(Policy.objects.none(), empty_label="Choose a policy")
     environment = forms.ChoiceField(choices=())
     split = forms.ChoiceField(
         choices=[("held_out", "Held out: to measure"), ("train", "Training: to judge and learn from")],

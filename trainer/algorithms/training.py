@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import torch
 from peft import PeftModel
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainerState
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainerState
 
 from trainer.algorithms.callback import AnyTraining, RunCallback, StoppedWhileEvaluating, metric_name
 from trainer.checkpoints import made_by, newest_complete, step_of
@@ -56,6 +56,7 @@ class TrainingRun:
 
     def train(self, trainer: Trainer) -> None:
         """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
+        trainer.remove_callback(PrinterCallback)  # events say the same, in words
         checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
         if checkpoint is not None:
             self._announce_resume(checkpoint)

@@ -1,0 +1,128 @@
+"""Runs on the running product: a real Celery worker, a real child. Each way to die is tried on the living thing."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+from django.utils.timezone import now
+
+from apps.datasets.models import Version
+from apps.training.cancelling import cancel_run, resume_run
+from apps.training.claiming import TASK, queue
+from apps.training.models import Run
+from apps.training.recovering import recover_runs
+from tests import factories
+from tests.live import LiveStack
+from tests.workers.frozen import SMALLEST, freeze, office_pairs
+from workers.app import app
+
+pytestmark = pytest.mark.stack
+PATIENCE_SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
+    return office_pairs(tmp_path_factory.mktemp("pairs"), 12)
+
+
+def queued(pairs: list[dict], *, steps: int) -> Run:
+    workspace = factories.workspace()
+    run = Run.objects.create(
+        workspace=workspace,
+        name="sft",
+        algorithm=Run.Algorithm.SFT,
+        version=freeze({"train": pairs[:8], "validation": pairs[8:]}, of=workspace),
+        config={
+            "model": {"scratch": SMALLEST},
+            "optimizer": {"batch_size": 4, "max_steps": steps, "learning_rate": 0.002},
+            "checkpoints": {"every": 5},
+            "evaluate_every": 1000,
+        },
+    )
+    queue(run)
+    return run
+
+
+def wait(run: Run, condition: Callable[[Run], bool]) -> Run:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        run.refresh_from_db()
+        if condition(run):
+            return run
+        assert time.monotonic() < deadline, f"{run.state} at step {run.step}: {run.failure}"
+        time.sleep(0.2)
+
+
+def has_checkpoint(run: Run) -> bool:
+    return run.state == Run.State.RUNNING and (run.checkpoint_step or 0) >= 5
+
+
+def is_over(run: Run) -> bool:
+    return not run.is_active
+
+
+def test_a_run_that_is_delivered_twice_runs_once_and_ends_with_its_lineage(live_stack: LiveStack, pairs: list[dict]):
+    run = queued(pairs, steps=6)
+    app.send_task(TASK, args=[str(run.pk)])
+    wait(run, is_over)
+    assert (run.state, run.attempt, run.failure) == ("finished", 1, {})
+    assert run.events.filter(kind="taken").count() == 1
+    assert run.result is not None
+    assert run.result.made_by.version == run.version
+    assert isinstance(run.version, Version)
+
+
+def test_a_cancelled_run_saves_a_checkpoint_and_resumes_from_it(live_stack: LiveStack, pairs: list[dict]):
+    person = factories.member().user
+    run = wait(queued(pairs, steps=100_000), has_checkpoint)
+    cancel_run(run=run, by=person)
+    wait(run, is_over)
+    assert run.state == Run.State.CANCELLED
+    assert run.checkpoint_step == run.step
+    stopped_at = run.step
+    resume_run(run=run, by=person)
+    wait(run, lambda run: run.state == Run.State.RUNNING and run.step > stopped_at)
+    assert (run.attempt, run.running_from) == (2, stopped_at)
+    cancel_run(run=run, by=person)
+    wait(run, is_over)
+
+
+def test_a_killed_child_is_told_apart_and_its_run_can_be_resumed(live_stack: LiveStack, pairs: list[dict]):
+    run = wait(queued(pairs, steps=100_000), has_checkpoint)
+    assert run.process_id is not None
+    os.kill(run.process_id, signal.SIGKILL)
+    wait(run, is_over)
+    assert (run.state, run.failure["category"]) == ("failed", "killed")
+    assert "SIGKILL" in run.failure["message"]
+    assert run.failure["command"].endswith(f"{run.pk}/run.json")
+    resume_run(run=run, by=factories.member().user)
+    wait(run, lambda run: run.state == Run.State.RUNNING and run.running_from >= 5)
+    cancel_run(run=run, by=factories.member().user)
+    wait(run, is_over)
+
+
+def test_a_killed_worker_takes_its_child_along_and_another_goes_on_from_the_checkpoint(
+    live_stack: LiveStack, pairs: list[dict]
+):
+    run = wait(queued(pairs, steps=100_000), has_checkpoint)
+    assert run.process_id is not None
+    child, first_worker = psutil.Process(run.process_id), run.worker
+    worker = live_stack.programs["worker-gpu"].process
+    assert worker is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    child.wait(20)
+    assert Path(f"/proc/{run.process_id}/stat").exists() is False
+    live_stack.restart("worker-gpu")
+    Run.objects.filter(pk=run.pk).update(leased_until=now() - timedelta(seconds=1))  # as after a minute of silence
+    recover_runs()
+    wait(run, lambda run: run.state == Run.State.RUNNING and run.attempt == 2)
+    assert run.running_from >= 5
+    assert run.worker != first_worker
+    assert run.losses == 1
+    cancel_run(run=run, by=factories.member().user)
+    wait(run, is_over)
