@@ -43,6 +43,8 @@ class Conversation:
                 f"A message is {jsontext.describe(given)}.", "Each message is an object with `role` and `content`."
             )
         role = given.get("role")
+        if type(role) is not str:
+            raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
         if role == "assistant":
             step = self._assistant(given)
             self.steps.append(step)
@@ -206,7 +208,7 @@ def _split_parts(message: Message) -> list[Json]:
     reasoning: list[str] = []
     rest: list[Json] = []
     for part in message["content"]:
-        kind = part.get("type") if type(part) is dict else None
+        kind = _kind(part)
         if kind in REASONING_PARTS:
             reasoning.append(
                 _as_text(part.get("thinking", part.get("reasoning", part.get("text", part.get("value", "")))))
@@ -239,9 +241,16 @@ def _content(given: Json) -> Json:
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
     """A text part in OpenAI's spelling; any other part as it is."""
-    if part.get("type") in TEXT_PARTS or (part.get("type") is None and "text" in part):
-        return {"type": "text", "text": part.get("text", part.get("value", ""))}
+    kind = _kind(part)
+    if kind in TEXT_PARTS or (not kind and "text" in part):
+        return {"type": "text", "text": _as_text(part.get("text", part.get("value")))}
     return part
+
+
+def _kind(part: Json) -> str:
+    """The type that a part says it is, or ""."""
+    kind = part.get("type") if type(part) is dict else None
+    return kind if type(kind) is str else ""
 
 
 def _as_text(value: Json) -> str:

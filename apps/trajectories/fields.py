@@ -65,6 +65,11 @@ def required_list(row: dict[str, Json], key: str) -> list[Json]:
     return value
 
 
+def optional_list(row: dict[str, Json], key: str) -> list[Json]:
+    """A list, or an empty one where there is none. Raises BadRow where something else stands in its place."""
+    return [] if row.get(key) is None else required_list(row, key)
+
+
 def first_of(row: dict[str, Json], *keys: str) -> Json:
     """The value under the first of these keys that has one."""
     for key in keys:

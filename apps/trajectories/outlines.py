@@ -27,13 +27,13 @@ _FAILED = re.compile(
         traceback\ \(most\ recent\ call\ last\)
       | (?:fatal\ |usage\ |syntax\ |runtime\ |internal\ )?(?:error|exception)\s*(?:[:!-]|\b\w+ing\b)
       | [A-Za-z_.]*(?:Error|Exception)\s*[:(]
-      | \{\s*"(?:error|err|exception)"\s*:\s*(?!null|""|false|\{\s*\}|\[\s*\])
+      | \{\s*"(?:error|err|exception)"\s*+:\s*+(?!null|""|false|\{\s*\}|\[\s*\])
       | \{\s*"(?:status|type)"\s*:\s*"error"
       | <exception>\s*\S
-      | <returncode>\s*(?!0\s*<)
+      | <returncode>\s*+(?!0\s*<)
       | <error>
-      | \[?(?:exit|return)[ _]?code\]?\s*[:=]?\s*\[?(?!0\b)-?\d
-      | exitcode:\s*(?!0\b)-?\d
+      | \[?(?:exit|return)[ _]?code\]?\s*+[:=]?+\s*+\[?+(?!0\b)-?\d
+      | exitcode:\s*+(?!0\b)-?\d
       | your\ (?:output\ could\ not\ be\ parsed|bash\ command\ contained\ syntax\ errors|proposed\ edit\ has\ introduced)
       | invalid\ (?:[\w-]+\ ){0,3}(?:format|arguments?|input|syntax|action|command|json)\b
       | (?:execution|command)\ timed\ out

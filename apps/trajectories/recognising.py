@@ -64,8 +64,6 @@ def _sample(rows: Iterator[RawRow]) -> tuple[list[RawRow], list[Json]]:
 
 
 def _is_message(value: Json) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.get("role") in ROLES | {"function"}
-        and ("content" in value or "tool_calls" in value)
-    )
+    if not isinstance(value, dict) or not ("content" in value or "tool_calls" in value):
+        return False
+    return value.get("role") in [*ROLES, "function"]

@@ -159,11 +159,11 @@ class _Scanner:
             if bracket == b"":
                 held.add(self._buffer[start:])
                 if not self._fill():
-                    return self._row(held.body(), "The file ends inside this record: it was cut off.", line)
+                    return self._cut_off(held, line)
                 start = 0
             elif bracket == b'"':
                 if not self._rest_of_string(held, start):
-                    return self._row(held.body(), "The file ends inside this record: it was cut off.", line)
+                    return self._cut_off(held, line)
                 start = self._at
             elif bracket in b"{[":
                 if len(closers) < DEEPEST:
@@ -179,6 +179,11 @@ class _Scanner:
             else:
                 held.add(self._buffer[start : self._at])
                 return self._lost_its_way(held, line)
+
+    def _cut_off(self, held: _Held, line: int) -> RawRow:
+        row = self._row(held.body(), "The file ends inside this record: it was cut off.", line)
+        self._in_list = False
+        return row
 
     def _rest_of_string(self, held: _Held, start: int) -> bool:
         """Pass over a string that the buffer does not end; False where the file ends in it."""
@@ -219,8 +224,9 @@ class _Scanner:
         if self._buffer[self._at : self._at + 1] == b'"':
             held, start = _Held(self._limit), self._at
             self._at += 1
-            self._rest_of_string(held, start)
-            return self._row(held.body(), line=line)
+            if not self._rest_of_string(held, start):
+                return self._cut_off(held, line)
+            return self._row(held.body(), too_long(self._limit) if held.is_over else "", line)
         if self._in_list:
             found = _SCALAR_END.search(self._buffer, self._at + 1)
             end = found.start() if found else len(self._buffer)

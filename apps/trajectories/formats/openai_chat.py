@@ -55,7 +55,7 @@ def _recognises(row: Json) -> bool:
     messages = _messages(row)
     if not messages or (type(row) is dict and ("chosen" in row or "rejected" in row)):
         return False
-    return type(messages[0]) is dict and messages[0].get("role") in CHAT_ROLES and "trajectory_format" not in row
+    return type(messages[0]) is dict and text(messages[0].get("role")) in CHAT_ROLES and "trajectory_format" not in row
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:

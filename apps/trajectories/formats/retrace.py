@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import EXPECTED_CONTENT, EXPECTED_ROLES, ROLES
-from apps.trajectories.fields import count, flag, mapping, number, required_list, text
+from apps.trajectories.fields import count, flag, mapping, number, optional_list, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 
@@ -31,14 +31,14 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     yield TrajectoryRecord(
         task=_task(row.get("task")),
         steps=[_step(index, step) for index, step in enumerate(required_list(row, "steps"))],
-        closing=[_message(message, "closing") for message in row.get("closing") or []],
-        tools=row.get("tools") or [],
+        closing=[_message(message, "closing") for message in optional_list(row, "closing")],
+        tools=optional_list(row, "tools"),
         policy=policy if type(policy) is str and policy else None,
         external_id=text(row.get("id")),
         reward=number(outcome.get("reward")),
         success=flag(outcome.get("success")),
         termination=text(outcome.get("termination")),
-        tags=[text(tag) for tag in row.get("tags") or []],
+        tags=[text(tag) for tag in optional_list(row, "tags")],
         info=mapping(row.get("info")),
     )
 
@@ -94,7 +94,7 @@ def _message(given: Json, where: str) -> Message:
             f"A message of {where} is {jsontext.describe(given)}.",
             "Each message is an object with `role` and `content`.",
         )
-    if given.get("role") not in ROLES:
+    if text(given.get("role")) not in ROLES:
         raise BadRow(f"A message of {where} has the role “{text(given.get('role'))[:60]}”.", EXPECTED_ROLES)
     _check_content(given, where)
     return given

@@ -13,7 +13,7 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import flag, mapping, number, prompt_key, prompt_of, required_list, text
+from apps.trajectories.fields import flag, mapping, number, prompt_key, prompt_of, optional_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
@@ -46,15 +46,15 @@ def _recognises(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `history` and `trajectory`.")
-    moves = [mapping(move) for move in row.get("trajectory") or []]
-    history = row.get("history") or _history_of(moves)
+    moves = [mapping(move) for move in optional_list(row, "trajectory")]
+    history = optional_list(row, "history") or _history_of(moves)
     if not history and not moves:
         raise BadRow(
             "Neither `history` nor `trajectory` holds anything.",
             "`history` is a list of messages with `role` and `content`.",
         )
     conversation = Conversation()
-    for message in history if type(history) is list else required_list(row, "history"):
+    for message in history:
         _add(conversation, message)
     skipped = _join(conversation, moves)
     info = mapping(row.get("info"))
@@ -169,7 +169,8 @@ def _describe(step: StepRecord, move: dict[str, Any]) -> None:
 
 def _history_of(moves: list[dict[str, Any]]) -> list[Message]:
     """A chat from the moves alone, for files without a history."""
-    messages: list[Message] = list(moves[0].get("query") or moves[0].get("messages") or []) if moves else []
+    prompt = (moves[0].get("query") or moves[0].get("messages")) if moves else None
+    messages: list[Message] = prompt if type(prompt) is list else []
     messages = [
         message
         for message in messages

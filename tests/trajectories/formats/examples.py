@@ -1,0 +1,120 @@
+"""A small, whole record of each format."""
+
+from typing import Any
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "List the files."}]},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "README.md"},
+    {"role": "assistant", "content": "README.md", "reasoning_content": "Only one."},
+]
+TOOLS = [{"type": "function", "function": {"name": "bash", "description": "run", "parameters": {"type": "object"}}}]
+
+EXAMPLES: dict[str, Any] = {
+    "retrace": {
+        "format": "retrace/1",
+        "id": "r1",
+        "task": {"key": "k", "instruction": "do", "environment": "e", "initial_state": {"a": 1}, "success_check": {}},
+        "policy": "p",
+        "tools": TOOLS,
+        "steps": [
+            {"context": CHAT[:2], "message": CHAT[2], "reward": 0.5, "done": False, "error": None, "seconds": 1.5},
+            {"context": CHAT[3:4], "message": CHAT[4], "reward": 1, "done": True, "prompt_tokens": 9, "info": {"x": 1}},
+        ],
+        "closing": [{"role": "user", "content": "thanks"}],
+        "outcome": {"reward": 1.0, "success": True, "termination": "done"},
+        "tags": ["a"],
+        "info": {"n": 1},
+    },
+    "retrace-simple": {
+        "task_id": "t1",
+        "instruction": "open the door",
+        "steps": [
+            {"obs": "a door", "action": "open door", "reward": 0, "done": False},
+            {"obs": "it is open", "action": {"name": "go", "arguments": {"to": "north"}}, "reward": 1, "done": True},
+        ],
+        "final_obs": "outside",
+    },
+    "openai-chat": {"messages": CHAT, "tools": TOOLS, "reward": 1, "model": "m", "usage": {"prompt_tokens": 1}},
+    "sharegpt": {
+        "conversations": [
+            {"from": "human", "value": "List the files."},
+            {"from": "function_call", "value": '{"name": "bash", "arguments": {"command": "ls"}}'},
+            {"from": "observation", "value": "README.md"},
+            {"from": "gpt", "value": "README.md"},
+        ],
+        "system": "Be brief.",
+        "tools": '[{"name": "bash", "parameters": {}}]',
+    },
+    "verifiers": {
+        "example_id": 0,
+        "prompt": CHAT[:2],
+        "completion": [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": ['{"id": "c", "function": {"name": "f", "arguments": "{}"}}'],
+            }
+        ],
+        "task": "default",
+        "reward": 0.75,
+        "info": {"oai_tools": TOOLS},
+        "answer": "x",
+        "generation_ms": 1200.0,
+        "judge_reward_func": 0.5,
+    },
+    "tau-bench": {
+        "task_id": 0,
+        "trial": 1,
+        "reward": 1.0,
+        "info": {
+            "task": {"user_id": "u", "instruction": "You are u.", "actions": [], "outputs": []},
+            "reward_info": {"reward": 1},
+        },
+        "traj": [*CHAT, {"role": "user", "content": "###STOP###"}],
+    },
+    "mini-swe-agent": {
+        "trajectory_format": "mini-swe-agent-1.1",
+        "instance_id": "owner__repo-1",
+        "info": {"exit_status": "Submitted", "config": {"model": {"model_name": "m"}}, "mini_version": "2"},
+        "messages": [
+            *CHAT[:2],
+            {
+                **CHAT[2],
+                "extra": {
+                    "cost": 0.1,
+                    "timestamp": 12.0,
+                    "response": {"created": 10, "usage": {"completion_tokens": 3}},
+                },
+            },
+            {**CHAT[3], "extra": {"timestamp": 13.0, "returncode": 0}},
+            {"role": "exit", "content": "diff", "extra": {"exit_status": "Submitted"}},
+        ],
+    },
+    "swe-agent": {
+        "environment": "main",
+        "trajectory": [
+            {
+                "action": "ls",
+                "observation": "README.md",
+                "response": "I look.",
+                "thought": "I look.",
+                "execution_time": 0.5,
+                "state": "{}",
+            },
+            {"action": "submit", "observation": "diff", "response": "Done.", "thought": "Done.", "state": {}},
+        ],
+        "history": [
+            {"role": "system", "content": "SETTING", "agent": "main"},
+            {"role": "user", "content": "demo", "agent": "main", "is_demo": True},
+            {"role": "user", "content": "ISSUE:\nit breaks\n\nINSTRUCTIONS:\nfix it", "agent": "main"},
+            {"role": "assistant", "content": "I look.", "action": "ls", "agent": "main"},
+            {"role": "user", "content": "README.md\n(cwd)", "agent": "main"},
+            {"role": "assistant", "content": "Done.", "action": "submit", "agent": "main"},
+        ],
+        "info": {"exit_status": "submitted", "submission": "diff"},
+        "replay_config": '{"problem_statement": {"id": "owner__repo-1"}, "agent": {"model": {"name": "gpt"}}}',
+    },
+}

@@ -1,0 +1,117 @@
+"""OpenAI-style chats: an object with messages, a bare list, and what people put beside them."""
+
+import pytest
+
+from apps.trajectories import formats
+from tests.trajectories.formats.examples import CHAT, EXAMPLES, TOOLS
+from tests.trajectories.formats.rows import read, refusal
+
+HELLO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+
+
+def test_a_chat_with_tools_and_reward():
+    record = read("openai-chat", EXAMPLES["openai-chat"])
+    assert [step.context for step in record.steps] == [
+        [CHAT[0], {"role": "user", "content": "List the files."}],
+        [CHAT[3]],
+    ]
+    assert [step.message for step in record.steps] == [CHAT[2], CHAT[4]]
+    assert (record.tools, record.reward, record.policy, record.success) == (TOOLS, 1.0, "m", None)
+    assert record.steps[-1].prompt_tokens == 1
+    assert record.task.instruction == "List the files."
+
+
+@pytest.mark.parametrize("key", ["messages", "conversation", "conversations", "chat"])
+def test_the_messages_are_found_under_their_keys(key):
+    assert list(read("openai-chat", {key: HELLO}).messages()) == HELLO
+
+
+def test_a_bare_list_of_messages_is_a_chat():
+    assert list(read("openai-chat", HELLO).messages()) == HELLO
+
+
+def test_equal_prompts_are_the_same_task_and_other_prompts_are_not():
+    other = [{"role": "user", "content": "Bye"}, HELLO[1]]
+    keys = [read("openai-chat", row).task.key for row in (HELLO, {"messages": [HELLO[0]], "model": "x"}, other)]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_a_named_task_keeps_its_name():
+    assert read("openai-chat", {"messages": HELLO, "task_id": 0}).task.key == "0"
+    assert read("openai-chat", {"messages": HELLO, "instance_id": "a__b-1"}).task.key == "a__b-1"
+
+
+def test_what_a_row_says_besides_is_kept():
+    record = read(
+        "openai-chat", {"messages": HELLO, "label": True, "info": {"oai_tools": TOOLS, "seed": 3}, "none": None}
+    )
+    assert record.info == {"label": True, "seed": 3}
+    assert record.tools == TOOLS
+
+
+@pytest.mark.parametrize(
+    ("given", "reward"),
+    [(1, 1.0), (True, 1.0), ("0.5", 0.5), (1.37, 1.37), (-2, -2.0), (None, None), ({}, None), ("good", None)],
+)
+def test_rewards_are_numbers_or_unknown(given, reward):
+    assert read("openai-chat", {"messages": HELLO, "reward": given}).reward == reward
+
+
+def test_a_chat_that_nobody_answered_has_no_steps():
+    record = read("openai-chat", [HELLO[0]])
+    assert (record.steps, record.closing) == ([], [HELLO[0]])
+
+
+def test_a_developer_and_a_null_content_are_kept():
+    record = read("openai-chat", [{"role": "developer", "content": "d"}, {"role": "assistant", "content": None}])
+    assert record.steps[0].context == [{"role": "developer", "content": "d"}]
+    assert record.steps[0].message == {"role": "assistant", "content": None}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": []},
+        {"messages": "hello"},
+        {"messages": [{"role": "Orchestrator (thought)", "content": "x"}]},
+        {"messages": HELLO, "chosen": "x"},
+        {"history": HELLO},
+        [],
+        [1],
+    ],
+)
+def test_other_things_are_not_taken_for_chats(row):
+    assert not formats.named("openai-chat").recognises(row)
+
+
+def test_a_role_that_no_template_knows_is_refused_with_the_ones_that_are():
+    reason, expected = refusal("openai-chat", {"messages": [*HELLO, {"role": "exit", "content": ""}]})
+    assert reason == "A message has the role “exit”."
+    assert "system, developer, user, assistant, tool" in expected
+
+
+@pytest.mark.parametrize(
+    ("path", "trajectories", "steps"),
+    [
+        ("llamafactory-demos/kto_en_demo.json", 300, 487),
+        ("llamafactory-demos/reason_tool_use_demo_50.jsonl", 50, 112),
+        ("llamafactory-demos/v1_sft_demo.jsonl", 500, 500),
+    ],
+)
+def test_real_files(real_file, path, trajectories, steps):
+    found = real_file(path)
+    assert (found.format, len(found.records), sum(len(r.steps) for r in found.records)) == (
+        "openai-chat",
+        trajectories,
+        steps,
+    )
+    assert found.rejected == []
+
+
+def test_reasoning_and_calls_in_typed_parts_of_a_real_file(real_file):
+    records = real_file("llamafactory-demos/reason_tool_use_demo_50.jsonl").records
+    assert all(step.message.get("reasoning_content") for record in records for step in record.steps[:1])
+    calls = [call for record in records for step in record.steps for call in step.message.get("tool_calls", [])]
+    assert len(calls) >= 53
+    assert all(call["function"]["name"] for call in calls)
+    assert sum(bool(record.tools) for record in records) == 48

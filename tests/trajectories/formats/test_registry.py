@@ -1,0 +1,154 @@
+"""Which format a file is, and that no record, however odd, breaks a format."""
+
+import copy
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apps.trajectories import formats
+from apps.trajectories.formats import UnknownFormat
+from apps.trajectories.outlines import outline
+from apps.trajectories.records import BadRow
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.rows import read
+
+WORDS = (
+    *(
+        "messages",
+        "role",
+        "content",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "id",
+        "type",
+        "text",
+        "steps",
+        "task",
+        "key",
+    ),
+    *(
+        "message",
+        "context",
+        "action",
+        "obs",
+        "reward",
+        "prompt",
+        "completion",
+        "traj",
+        "info",
+        "trajectory",
+        "history",
+        "agent",
+    ),
+    *(
+        "observation",
+        "response",
+        "conversations",
+        "from",
+        "value",
+        "trajectory_format",
+        "extra",
+        "task_id",
+        "tools",
+        "usage",
+    ),
+    *(
+        "assistant",
+        "user",
+        "tool",
+        "system",
+        "gpt",
+        "human",
+        "function_call",
+        "mini-swe-agent-1.1",
+        "retrace/1",
+        "format",
+    ),
+)
+words = st.sampled_from(WORDS)
+scalars = st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats(allow_nan=False) | st.text(max_size=5) | words
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=5), max_leaves=30
+)
+
+
+def places_in(value: object) -> list[tuple[object, ...]]:
+    """The path of every value inside a value."""
+    inside: list[tuple[object, object]] = []
+    if isinstance(value, dict):
+        inside = list(value.items())
+    elif isinstance(value, list):
+        inside = list(enumerate(value))
+    return [(key,) for key, _ in inside] + [(key, *path) for key, child in inside for path in places_in(child)]
+
+
+@st.composite
+def broken_examples(draw: st.DrawFn) -> object:
+    """A whole record in which something was replaced by something else."""
+    row = copy.deepcopy(EXAMPLES[draw(st.sampled_from(sorted(EXAMPLES)))])
+    for _ in range(draw(st.integers(1, 2))):
+        *path, last = draw(st.sampled_from(places_in(row)))
+        inner = row
+        for key in path:
+            inner = inner[key]
+        inner[last] = draw(values)
+    return row
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(row=values | broken_examples())
+def test_a_format_reads_or_refuses_and_never_stumbles(row):
+    refusals: list[BadRow] = []
+    for format in formats.known():
+        assert format.recognises(row) in (True, False)
+        try:
+            for record in format.read(row, "file.jsonl"):
+                record.content_hash()
+                assert len(outline(record)) == len(record.steps)
+        except BadRow as refused:
+            refusals.append(refused)
+    assert all(refused.reason and refused.expected for refused in refusals)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_example_of_a_format_is_recognised_as_that_alone(name):
+    assert read(name, EXAMPLES[name]).steps
+
+
+def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
+    names = [format.name for format in formats.known()]
+    assert names == [
+        *("mini-swe-agent", "retrace", "retrace-simple", "sharegpt", "swe-agent", "tau-bench", "verifiers"),
+        "openai-chat",
+    ]
+    assert all(format.title and format.shape for format in formats.known())
+    assert all(len(name) <= 50 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("rows", "seen"),
+    [
+        ([], "None of the first records is JSON."),
+        ([{"trace": 1, "observations": []}], "The first record has the keys `trace`, `observations`."),
+        ([{}], "The first record is an empty object."),
+        ([7], "The first record is 7."),
+        ([[]], "The first record is a list; its first element is empty."),
+        (
+            [{"conversations": [], "chosen": {}, "rejected": {}}],
+            "The first record has the keys `conversations`, `chosen`, `rejected`.",
+        ),
+    ],
+)
+def test_an_unknown_file_is_told_what_was_seen_and_what_is_known(rows, seen):
+    with pytest.raises(UnknownFormat) as refused:
+        formats.recognise(rows)
+    assert seen in str(refused.value)
+    assert "tau-bench results" in str(refused.value)
+
+
+def test_the_first_record_that_is_recognised_decides():
+    chat = {"messages": [{"role": "user", "content": "x"}]}
+    assert formats.recognise([{"about": "a header"}, chat]).name == "openai-chat"

@@ -1,0 +1,130 @@
+"""Retrace's own JSON Lines: the rich form comes back as it went, the simple form becomes a chat."""
+
+import copy
+
+import pytest
+
+from tests.trajectories.formats.examples import CHAT, EXAMPLES, TOOLS
+from tests.trajectories.formats.rows import read, refusal
+
+
+def test_the_rich_form_reads_back_what_was_written():
+    record = read("retrace", EXAMPLES["retrace"])
+    again = read("retrace", record.as_json())
+    assert again == record
+    assert list(record.messages()) == [*CHAT, {"role": "user", "content": "thanks"}]
+    assert (record.task.key, record.task.environment, record.task.initial_state) == ("k", "e", {"a": 1})
+    assert (record.policy, record.external_id, record.tools, record.tags) == ("p", "r1", TOOLS, ["a"])
+    assert (record.reward, record.success, record.termination, record.info) == (1.0, True, "done", {"n": 1})
+    assert [(s.reward, s.done, s.seconds, s.prompt_tokens, s.info) for s in record.steps] == [
+        (0.5, False, 1.5, None, {}),
+        (1.0, True, None, 9, {"x": 1}),
+    ]
+
+
+def test_equal_records_have_one_hash_whatever_the_order_of_keys():
+    row = copy.deepcopy(EXAMPLES["retrace"])
+    turned = dict(reversed(row.items()))
+    turned["task"] = dict(reversed(row["task"].items()))
+    assert read("retrace", turned).content_hash() == read("retrace", row).content_hash()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"id": "r2"}, {"policy": "q"}, {"tags": []}, {"outcome": {}}, {"task": {"key": "other"}}, {"info": {"trial": 2}}],
+)
+def test_anything_else_in_a_record_makes_another_trajectory(change):
+    row = EXAMPLES["retrace"]
+    assert read("retrace", {**row, **change}).content_hash() != read("retrace", row).content_hash()
+
+
+def test_only_task_and_steps_are_needed():
+    record = read("retrace", {"task": {"key": "k"}, "steps": [{"message": {"role": "assistant", "content": "x"}}]})
+    assert (record.reward, record.success, record.termination, record.policy, record.closing) == (
+        None,
+        None,
+        "",
+        None,
+        [],
+    )
+    assert read("retrace", {"format": "retrace/1", "task": {"key": "k"}, "steps": []}).steps == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"format": "retrace/2"}, "The format is retrace/2."),
+        ({"task": {"instruction": "x"}}, "`task` has no key."),
+        ({"task": None}, "`task` has no key."),
+        ({"steps": None}, "`steps` is null."),
+        ({"steps": [7]}, "Step 0 is a number."),
+        ({"steps": [{"message": {"role": "user"}}]}, "Step 0 has no assistant message."),
+        ({"steps": [{"context": 3, "message": {"role": "assistant"}}]}, "Step 0 has a `context` that is a number."),
+        (
+            {"steps": [{"context": [{"role": "x"}], "message": {"role": "assistant"}}]},
+            "A message of step 0 has the role “x”.",
+        ),
+        (
+            {"steps": [{"message": {"role": "assistant", "content": 1}}]},
+            "A message of step 0 has a `content` that is a number.",
+        ),
+        (
+            {"steps": [{"message": {"role": "assistant", "tool_calls": [{}]}}]},
+            "Step 0 has tool calls in another shape.",
+        ),
+        ({"closing": {}}, "`closing` is an object."),
+        ({"tools": "x"}, "`tools` is a string."),
+    ],
+)
+def test_a_rich_record_with_a_fault_is_refused_with_where_it_is(change, reason):
+    assert refusal("retrace", {**EXAMPLES["retrace"], **change})[0] == reason
+
+
+def test_the_simple_form_becomes_a_chat_with_tool_calls():
+    record = read("retrace-simple", EXAMPLES["retrace-simple"])
+    call = {"id": "call_1", "type": "function", "function": {"name": "go", "arguments": {"to": "north"}}}
+    assert list(record.messages()) == [
+        {"role": "user", "content": "open the door"},
+        {"role": "user", "content": "a door"},
+        {"role": "assistant", "content": "open door"},
+        {"role": "user", "content": "it is open"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "outside"},
+    ]
+    assert [(s.reward, s.done) for s in record.steps] == [(0.0, False), (1.0, True)]
+    assert (record.reward, record.termination, record.success) == (1.0, "done", None)  # the return: 0 + 1
+
+
+def test_the_instruction_is_not_said_twice():
+    record = read("retrace-simple", {"task_id": 3, "instruction": "go", "steps": [{"obs": "Task: go", "action": "x"}]})
+    assert [m["content"] for m in record.messages()] == ["Task: go", "x"]
+    assert record.task.key == "3"
+
+
+def test_a_stated_reward_wins_and_a_missing_one_stays_unknown():
+    steps = [{"obs": "", "action": "x"}]
+    assert read("retrace-simple", {"task_id": "t", "steps": steps}).reward is None
+    assert read("retrace-simple", {"task_id": "t", "steps": steps, "reward": 1.37}).reward == 1.37
+    assert read("retrace-simple", {"task_id": "t", "steps": steps, "reward": True}).reward == 1.0
+    assert read("retrace-simple", {"task_id": "t", "steps": steps, "reward": "NaN"}).reward is None
+
+
+def test_observations_that_are_no_text_are_written_as_json_and_extra_keys_are_kept():
+    step = {"obs": {"b": [1], "a": None}, "action": ["up", 2], "thought": "hm", "valid": False}
+    record = read("retrace-simple", {"task_id": "t", "steps": [step], "level": 4})
+    assert record.steps[0].context == [{"role": "user", "content": '{"b":[1],"a":null}'}]
+    assert record.steps[0].message == {"role": "assistant", "content": '["up",2]', "reasoning_content": "hm"}
+    assert (record.steps[0].info, record.info) == ({"valid": False}, {"level": 4})
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"steps": [{"action": "x"}]}, "Neither `task_id` nor `instruction` says which task this is."),
+        ({"task_id": "t", "steps": [{"action": "x"}, {"obs": "y"}]}, "Step 1 has no action."),
+        ({"task_id": "t", "steps": "none"}, "`steps` is a string."),
+        ({"task_id": "t"}, "`steps` is missing."),
+    ],
+)
+def test_a_simple_record_with_a_fault_is_refused(row, reason):
+    assert refusal("retrace-simple", row)[0] == reason

@@ -1,0 +1,228 @@
+"""Chats in the spellings that logs hold become OpenAI's, and nothing of what was said changes."""
+
+import json
+
+import pytest
+
+from apps.trajectories.chats import to_steps, tool_schemas
+from apps.trajectories.records import BadRow
+
+USER = {"role": "user", "content": "go"}
+
+
+def call(arguments: object = '{"a": 1}', identifier: str = "c1", name: str = "look") -> dict:
+    return {"id": identifier, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def steps_of(*messages: object):
+    return to_steps(messages).steps
+
+
+def test_a_step_ends_with_each_assistant_message_and_the_rest_is_closing():
+    system, answer, thanks = (
+        {"role": "system", "content": "s"},
+        {"role": "assistant", "content": "a"},
+        {"role": "user", "content": "t"},
+    )
+    chat = to_steps([system, USER, answer, answer, thanks])
+    assert [step.context for step in chat.steps] == [[system, USER], []]
+    assert [step.message for step in chat.steps] == [answer, answer]
+    assert chat.waiting == [thanks]
+
+
+def test_a_chat_without_an_assistant_has_no_steps():
+    chat = to_steps([USER])
+    assert (chat.steps, chat.waiting) == ([], [USER])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        call(),
+        json.dumps(call()),
+        json.dumps(json.dumps(call())),
+        {"id": "c1", "name": "look", "arguments": '{"a": 1}'},
+        {"call_id": "c1", "type": "function_call", "name": "look", "arguments": '{"a": 1}'},
+        {"id": "c1", "function": "look", "arguments": '{"a": 1}'},
+        {**call(), "index": 0},
+        call(json.dumps('{"a": 1}')),
+    ],
+)
+def test_every_spelling_of_a_call_becomes_one(given):
+    (step,) = steps_of(USER, {"role": "assistant", "content": None, "tool_calls": [given]})
+    assert step.message == {"role": "assistant", "content": None, "tool_calls": [call()]}
+
+
+@pytest.mark.parametrize("arguments", [{"a": 1}, '{"a": 1', "", "ls -la", '{"a": "\\ud800"}'])
+def test_arguments_stay_as_the_policy_produced_them(arguments):
+    (step,) = steps_of({"role": "assistant", "tool_calls": [call(arguments)]})
+    assert step.message["tool_calls"][0]["function"]["arguments"] == arguments
+
+
+def test_a_call_list_may_itself_be_a_json_string():
+    (step,) = steps_of({"role": "assistant", "content": "", "tool_calls": json.dumps([call()])})
+    assert step.message["tool_calls"] == [call()]
+
+
+def test_calls_and_results_without_ids_are_matched_in_order():
+    nameless = {"function": {"name": "look", "arguments": "{}"}}
+    chat = to_steps(
+        [
+            {"role": "assistant", "content": "", "tool_calls": [nameless, nameless]},
+            {"role": "tool", "content": "first"},
+            {"role": "tool", "content": "second"},
+            {"role": "assistant", "content": "", "tool_calls": [nameless]},
+            {"role": "tool", "content": "third"},
+            {"role": "tool", "content": "nobody asked"},
+        ]
+    )
+    assert [c["id"] for step in chat.steps for c in step.message["tool_calls"]] == ["call_0", "call_1", "call_2"]
+    assert [(m.get("tool_call_id"), m["content"]) for m in chat.steps[1].context] == [
+        ("call_0", "first"),
+        ("call_1", "second"),
+    ]
+    assert chat.waiting == [
+        {"role": "tool", "tool_call_id": "call_2", "content": "third"},
+        {"role": "tool", "content": "nobody asked"},
+    ]
+
+
+def test_a_result_that_names_its_tool_answers_the_open_call_of_that_tool():
+    calls = [call(identifier="c1", name="look"), call(identifier="c2", name="take")]
+    chat = to_steps([{"role": "assistant", "tool_calls": calls}, {"role": "tool", "name": "take", "content": "t"}])
+    assert chat.waiting[0]["tool_call_id"] == "c2"
+
+
+def test_an_id_of_the_message_itself_is_not_taken_for_the_calls():
+    chat = to_steps([{"role": "assistant", "tool_calls": [call()]}, {"role": "tool", "id": "msg_7", "content": "r"}])
+    assert chat.waiting[0]["tool_call_id"] == "c1"
+    chat = to_steps([{"role": "assistant", "tool_calls": [call()]}, {"role": "tool", "id": "c1", "content": "r"}])
+    assert chat.waiting[0]["tool_call_id"] == "c1"
+
+
+def test_the_legacy_function_call_is_a_tool_call():
+    chat = to_steps(
+        [
+            {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+            {"role": "function", "name": "look", "content": "seen"},
+        ]
+    )
+    assert chat.steps[0].message["tool_calls"][0]["function"] == {"name": "look", "arguments": "{}"}
+    assert chat.waiting == [{"role": "tool", "tool_call_id": "call_0", "name": "look", "content": "seen"}]
+
+
+def test_anthropic_parts_become_reasoning_calls_and_results():
+    chat = to_steps(
+        [
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "hm"},
+                    {"type": "text", "text": "Looking."},
+                    {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t1",
+                        "content": [{"type": "text", "text": "no"}],
+                        "is_error": True,
+                    },
+                    {"type": "text", "text": "go on"},
+                ],
+            },
+        ]
+    )
+    assert chat.steps[0].message == {
+        "role": "assistant",
+        "content": "Looking.",
+        "reasoning_content": "hm",
+        "tool_calls": [call({"a": 1}, "t1")],
+    }
+    assert chat.waiting == [
+        {"role": "tool", "tool_call_id": "t1", "content": "no", "is_error": True},
+        {"role": "user", "content": "go on"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("text", "text"),
+        ([{"type": "text", "text": "one"}], "one"),
+        ([{"type": "text", "value": "one"}], "one"),
+        (["one"], "one"),
+        (
+            [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+            [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+        ),
+        ([{"type": "image_url", "image_url": {"url": "u"}}], [{"type": "image_url", "image_url": {"url": "u"}}]),
+        ([], ""),
+        (None, ""),
+        ({"ok": True}, '{"ok":true}'),
+        ([1, 2], "[1,2]"),
+        (7, "7"),
+    ],
+)
+def test_content_is_text_where_it_can_be_and_parts_where_it_must(given, kept):
+    chat = to_steps([{"role": "tool", "content": given}])
+    assert chat.waiting[0]["content"] == kept
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
+def test_reasoning_is_found_under_its_keys(key):
+    (step,) = steps_of({"role": "assistant", "content": "4", key: "2 and 2"})
+    assert step.message == {"role": "assistant", "content": "4", "reasoning_content": "2 and 2"}
+
+
+def test_what_stands_beside_the_message_goes_to_the_steps_info():
+    (step,) = steps_of({"role": "assistant", "content": "4", "cost": 0.1, "annotations": None, "refusal": None})
+    assert step.message == {"role": "assistant", "content": "4"}
+    assert step.info == {"cost": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("hello", "A message is a string."),
+        ({"content": "x"}, "A message has the role “(none)”."),
+        ({"role": "pirate"}, "A message has the role “pirate”."),
+        ({"role": ["user"]}, 'A message has the role “["user"]”.'),
+        ({"role": "assistant", "tool_calls": {"a": 1}}, "`tool_calls` is an object."),
+        ({"role": "assistant", "tool_calls": [7]}, "A tool call is a number."),
+        ({"role": "assistant", "tool_calls": [{}]}, "A tool call has no function name."),
+        ({"role": "assistant", "content": 7}, "An assistant's `content` is a number."),
+    ],
+)
+def test_a_message_that_makes_no_sense_is_refused_with_the_reason(message, reason):
+    with pytest.raises(BadRow) as refused:
+        to_steps([message])
+    assert refused.value.reason == reason
+    assert refused.value.expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [{"type": "function", "function": {"name": "look", "parameters": {}}}],
+        json.dumps([{"type": "function", "function": {"name": "look", "parameters": {}}}]),
+        [{"name": "look", "parameters": {}}],
+        [json.dumps({"name": "look", "parameters": {}})],
+        {"name": "look", "parameters": {}},
+    ],
+)
+def test_tools_are_found_in_every_spelling(given):
+    assert tool_schemas(given) == [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+
+
+def test_tools_of_anthropic_are_functions_too():
+    (tool,) = tool_schemas([{"name": "look", "description": "d", "input_schema": {"type": "object"}}])
+    assert tool["function"] == {"name": "look", "description": "d", "parameters": {"type": "object"}}
+
+
+@pytest.mark.parametrize("given", [None, "not json", 7, [7]])
+def test_what_is_no_list_of_tools_is_none(given):
+    assert tool_schemas(given) == []
