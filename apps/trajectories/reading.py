@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -163,7 +163,7 @@ class _Counting(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        filled = _fill(buffer, self._file)
+        filled = _fill(buffer, self._file.read)
         self.count += filled
         return filled
 
@@ -172,7 +172,8 @@ class _Bounded(io.RawIOBase):
     """Unpacks no more than is sane: a small file must not fill the machine."""
 
     def __init__(self, unpacked: Any, packed: _Counting, most_bytes: int) -> None:
-        self._unpacked = unpacked
+        # read1, because read loses what it has unpacked when it meets the end of a cut-off file.
+        self._read = unpacked.read1
         self._packed = packed
         self._most = most_bytes
         self._count = 0
@@ -182,7 +183,7 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            filled = _fill(buffer, self._unpacked)
+            filled = _fill(buffer, self._read)
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
             raise UnreadableFile(
                 f"The compressed data is cut off or damaged ({error}). Upload the file again."
@@ -195,12 +196,12 @@ class _Bounded(io.RawIOBase):
         return filled
 
 
-def _fill(buffer: Any, source: Any) -> int:
+def _fill(buffer: Any, read: Callable[[int], bytes]) -> int:
     """Read until the buffer is full, the source ends, or it breaks after something good (it will break again at the next read)."""
     filled = 0
     while filled < len(buffer):
         try:
-            data = source.read(len(buffer) - filled)
+            data = read(len(buffer) - filled)
         except Exception:
             if filled:
                 break

@@ -1,0 +1,33 @@
+"""Files for tests of the import."""
+
+import io
+import json
+
+from apps.accounts.models import Workspace
+from apps.trajectories.importing import run_import
+from apps.trajectories.models import ImportBatch
+from apps.trajectories.uploading import start_import, store
+from tests import factories
+
+
+def lines(*rows: object) -> bytes:
+    """JSON Lines."""
+    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+
+
+def upload(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl") -> ImportBatch:
+    """A stored file that waits to be imported."""
+    stored = store(io.BytesIO(body), filename=name)
+    home = workspace or factories.workspace()
+    return start_import(workspace_id=home.pk, stored=stored, created_by=None, queue=False)
+
+
+def imported(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl") -> ImportBatch:
+    """A file that has been imported to its end, whatever that was."""
+    batch = run_import(upload(body, workspace, name).pk, watch=ignore)
+    assert batch is not None
+    return batch
+
+
+def ignore(batch: ImportBatch) -> None:
+    """Nobody watches."""
