@@ -13,7 +13,7 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import flag, mapping, number, prompt_key, prompt_of, optional_list, text
+from apps.trajectories.fields import flag, mapping, number, optional_list, prompt_key, prompt_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
