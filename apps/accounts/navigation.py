@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.urls import NoReverseMatch, ResolverMatch, reverse
+from django.urls import ResolverMatch, reverse
 
 from apps.accounts.models import Membership, Role
 
@@ -45,18 +45,10 @@ def links_for(member: Membership | None, match: ResolverMatch | None) -> list[Li
     if member is None:
         return []
     visible = (place for place in PLACES if member.role >= place.visible_from)
-    return [Link(place, url, _holds(place, match)) for place in visible if (url := address(place.view))]
+    return [Link(place, reverse(place.view), _holds(place, match)) for place in visible]
 
 
 def _holds(place: Place, match: ResolverMatch | None) -> bool:
     if match is None:
         return False
     return place.app in match.app_names if place.app else match.view_name == place.view
-
-
-def address(view: str, *args: object) -> str:
-    """Where a page is; empty where an installation leaves its app's pages out."""
-    try:
-        return reverse(view, args=args)
-    except NoReverseMatch:
-        return ""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.urls import reverse
+
 from apps.accounts.models import Membership
-from apps.accounts.navigation import address
 from apps.annotation.models import Annotator
 from apps.datasets.models import Split, Version
 from apps.datasets.queries import SampleRow
@@ -69,7 +70,7 @@ def _side(row: dict[str, Any], name: str) -> SideView:
     return SideView(
         name,
         row[f"{name}_policy"],
-        address("trajectories:detail", UUID(row[f"{name}_run"])),
+        reverse("trajectories:detail", args=[UUID(row[f"{name}_run"])]),
         [_message(message) for message in messages[:MANY_MESSAGES]],
         max(0, len(messages) - MANY_MESSAGES),
     )

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.accounts.navigation import address
 from apps.annotation.models import Queue
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
@@ -86,7 +85,7 @@ def new_version(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
         "form": form,
         "next_number": _next(found),
         "has_queues": freezable_queues(request.member).exists(),
-        "queues_address": address("annotation:queues"),
+        "queues_address": reverse("annotation:queues"),
     }
     return render(request, "datasets/new_version.html", context, status=422 if form.is_bound else 200)
 
@@ -121,7 +120,7 @@ def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse
             "sample": [row_view(sample) for sample in samples],
             "shown_split": shown,
             "snippets": snippets(request, found),
-            "train_address": address("training:new_run"),
+            "train_address": reverse("training:new"),
         }
     return render(request, "datasets/version.html", context)
 
@@ -232,4 +231,4 @@ def _initial(request: HtmxRequest, found: Dataset) -> dict[str, Any]:
 
 def _queues(request: HtmxRequest, found: Version) -> list[tuple[Queue, str]]:
     known = Queue.objects.visible_to(request.member).filter(pk__in=found.recipe["queues"]).order_by("name")
-    return [(queue, address("annotation:queue", queue.pk)) for queue in known]
+    return [(queue, reverse("annotation:queue", args=[queue.pk])) for queue in known]

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef
+from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.accounts.navigation import address
 from apps.annotation.models import Assignment, Item, Preference, Queue
 from apps.arena.models import Experiment
 from apps.arena.stopping import Outcome
@@ -62,7 +63,7 @@ def _experiment_decided(member: Membership) -> Decision | None:
             f"“{experiment}” has a winner: {winner}",
             "It ended by its rule. Promote the winner to champion, or keep the champion there is.",
             "Decide",
-            address("arena:experiment", experiment.pk),
+            reverse("arena:experiment", args=[experiment.pk]),
         )
     return None
 
@@ -73,7 +74,7 @@ def _run_failed(member: Membership) -> Decision | None:
     if latest is None or latest.state != Run.State.FAILED or latest.created_at < now() - RECENT:
         return None
     reason = latest.failure.get("message") or "Its page shows the last lines of its log."
-    return Decision(f"Run “{latest}” failed", reason, "See what happened", address("training:run", latest.pk))
+    return Decision(f"Run “{latest}” failed", reason, "See what happened", reverse("training:run", args=[latest.pk]))
 
 
 def _import_failed(member: Membership) -> Decision | None:
@@ -82,7 +83,7 @@ def _import_failed(member: Membership) -> Decision | None:
     if latest is None or latest.state != JobState.FAILED or latest.created_at < now() - RECENT:
         return None
     reason = latest.error or "Its page says where it stopped."
-    url = address("trajectories:import", latest.pk)
+    url = reverse("trajectories:import", args=[latest.pk])
     return Decision(f"The import of {latest.filename} stopped", reason, "See what happened", url)
 
 
@@ -105,7 +106,7 @@ def _queue_judged(member: Membership) -> Decision | None:
         f"“{queue}” is fully judged",
         "Freeze its judgements into a dataset version, so that a run can learn from them.",
         "Freeze a version",
-        f"{address('datasets:list')}?queue={queue.pk}",
+        f"{reverse('datasets:list')}?queue={queue.pk}",
     )
 
 
@@ -123,7 +124,7 @@ def _version_untrained(member: Membership) -> Decision | None:
         f"{latest} is frozen and unused",
         "Train a reward model or a policy on it.",
         "Train on it",
-        f"{address('training:new')}?version={latest.pk}",
+        f"{reverse('training:new')}?version={latest.pk}",
     )
 
 
@@ -133,11 +134,13 @@ def _policy_uncompared(member: Membership) -> Decision | None:
     latest = made.order_by("-pk").first()
     if latest is None or _was_compared(latest.pk, member):
         return None
+    champion = Promotion.objects.visible_to(member).exclude(policy=latest).order_by("-pk").first()
+    pair = {**({"a": champion.policy_id} if champion else {}), "b": latest.pk}
     return Decision(
         f"How good is {latest}?",
         "Let it and the champion attempt the same held-out tasks, and have people compare them blind.",
         "Compare it",
-        f"{address('arena:new')}?policy={latest.pk}",
+        f"{reverse('arena:new')}?{urlencode(pair)}",
     )
 
 
@@ -154,7 +157,7 @@ def _nothing_to_judge(member: Membership) -> Decision | None:
         "Nobody can judge yet",
         "Choose trajectories and make a queue of pairs; annotators find it on their home page.",
         "Choose trajectories",
-        address("trajectories:list"),
+        reverse("trajectories:list"),
     )
 
 
@@ -166,7 +169,7 @@ def _nothing_at_all(member: Membership) -> Decision | None:
         "Bring in the first trajectories",
         "Import a file of runs (SWE-agent, tau-bench, OpenAI-style chats, Retrace's own JSON Lines), or let a policy roll out.",
         "Import a file",
-        address("trajectories:imports"),
+        reverse("trajectories:imports"),
     )
 
 

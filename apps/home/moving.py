@@ -6,8 +6,9 @@ from datetime import datetime
 from itertools import chain
 from typing import cast
 
+from django.urls import reverse
+
 from apps.accounts.models import Membership
-from apps.accounts.navigation import address
 from apps.annotation.models import Queue
 from apps.arena.models import Experiment
 from apps.common.quantities import count
@@ -42,13 +43,15 @@ def _imports(member: Membership) -> Iterator[Move]:
     done = ImportBatch.objects.visible_to(member).filter(state=JobState.DONE, finished_at__isnull=False)
     for batch in done.order_by("-pk")[:EACH]:
         words = f"{batch.filename} brought {count(batch.trajectory_count)} trajectories"
-        yield Move(cast("datetime", batch.finished_at), "import", words, address("trajectories:import", batch.pk))
+        yield Move(
+            cast("datetime", batch.finished_at), "import", words, reverse("trajectories:import", args=[batch.pk])
+        )
 
 
 def _queues(member: Membership) -> Iterator[Move]:
     for queue in Queue.objects.visible_to(member).open().order_by("-pk")[:EACH]:
         words = f"Queue “{queue}” opened with {count(queue.item_count)} items"
-        yield Move(queue.created_at, "queue", words, address("annotation:queue", queue.pk))
+        yield Move(queue.created_at, "queue", words, reverse("annotation:queue", args=[queue.pk]))
 
 
 def _versions(member: Membership) -> Iterator[Move]:
@@ -58,7 +61,7 @@ def _versions(member: Membership) -> Iterator[Move]:
             cast("datetime", version.frozen_at),
             "freeze",
             words,
-            address("datasets:version", version.dataset_id, version.number),
+            reverse("datasets:version", args=[version.dataset_id, version.number]),
         )
 
 
@@ -66,14 +69,14 @@ def _runs(member: Membership) -> Iterator[Move]:
     ended = Run.objects.visible_to(member).filter(finished_at__isnull=False)
     for run in ended.order_by("-pk")[:EACH]:
         words = f"Run “{run}” {run.get_state_display().lower()}"
-        yield Move(cast("datetime", run.finished_at), "run", words, address("training:run", run.pk))
+        yield Move(cast("datetime", run.finished_at), "run", words, reverse("training:run", args=[run.pk]))
 
 
 def _promotions(member: Membership) -> Iterator[Move]:
     for promotion in Promotion.objects.visible_to(member).select_related("policy").order_by("-pk")[:EACH]:
         verb = "is champion again" if promotion.is_rollback else "became champion"
         words = f"{promotion.policy} {verb} of {promotion.environment}"
-        yield Move(promotion.created_at, "crown", words, address("policies:policy", promotion.policy_id))
+        yield Move(promotion.created_at, "crown", words, reverse("policies:policy", args=[promotion.policy_id]))
 
 
 def _experiments(member: Membership) -> Iterator[Move]:
@@ -81,5 +84,8 @@ def _experiments(member: Membership) -> Iterator[Move]:
     for experiment in ended.order_by("-pk")[:EACH]:
         words = f"Experiment “{experiment}” ended"
         yield Move(
-            cast("datetime", experiment.stopped_at), "experiment", words, address("arena:experiment", experiment.pk)
+            cast("datetime", experiment.stopped_at),
+            "experiment",
+            words,
+            reverse("arena:experiment", args=[experiment.pk]),
         )

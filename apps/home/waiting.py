@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db.models import Sum
+from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.accounts.navigation import address
 from apps.annotation.models import Desk, Preference, Queue
 from apps.common.ids import first_id_at
 from apps.common.quantities import duration
@@ -28,7 +28,7 @@ class Waiting:
     @property
     def url(self) -> str:
         """Where one judges."""
-        return address("annotation:desk", self.queue.pk)
+        return reverse("annotation:desk", args=[self.queue.pk])
 
     @property
     def left(self) -> int:

@@ -41,15 +41,3 @@ def test_styles_refer_to_nothing_outside(collected):
     assert styles
     for style in styles:
         assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//", style.read_text()), style.name
-
-
-def test_no_template_has_inline_code_or_styles():
-    templates = Path(__file__).parents[2] / "templates"
-    found = [
-        f"{path.relative_to(templates)}: {match[0]}"
-        for path in templates.rglob("*.html")
-        for match in re.finditer(
-            r"<[^>]*\s(?:style|on\w+|hx-on\S*)\s*=|<style|<script(?![^>]*\ssrc=)", path.read_text()
-        )
-    ]
-    assert found == []
