@@ -39,7 +39,9 @@ def workers_answer(queues: Iterable[str]) -> Callable[[], bool]:
     return check
 
 
-def wait_for(programs: Iterable[Program], *checks: Callable[[], bool]) -> None:
+def wait_for(
+    programs: Iterable[Program], *checks: Callable[[], bool], sleep: Callable[[float], None] = time.sleep
+) -> None:
     """Return when every check holds. Raises StackError when a program ends meanwhile, or time runs out."""
     deadline = time.monotonic() + START_SECONDS
     waiting = list(checks)
@@ -54,4 +56,4 @@ def wait_for(programs: Iterable[Program], *checks: Callable[[], bool]) -> None:
         if waiting and time.monotonic() > deadline:
             logs = "\n".join(f"{program.log}:\n{last_lines(program.log)}" for program in programs)
             raise StackError(f"Not every part answers after {START_SECONDS} s. The ends of the logs:\n{logs}")
-        time.sleep(0.1)
+        sleep(0.1)

@@ -8,21 +8,17 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import FrameType
 
 from apps.common.stack import ports, programs, readiness
 from apps.common.stack.errors import StackError
 from apps.common.stack.logs import last_lines, open_log
 from apps.common.stack.paths import StackPaths
 from apps.common.stack.services import EmbeddedServices
+from apps.common.stack.stopping import StopRequested, StopSignal
 from apps.common.stack.supervisor import Supervisor, kill_descendants, stop_together
 from workers.lifetime import adopt_orphans, die_with_parent, tied_to_this_process
 
 QUEUES = {"default": 2, "gpu": 1}  # tasks at once; a device holds one training run
-
-
-class StopRequested(BaseException):
-    """A signal asked us to stop. Not an Exception: nothing on the way may swallow it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,21 +42,23 @@ def run(paths: StackPaths, wishes: Wishes) -> None:
     if wishes.tied_to_parent:
         die_with_parent(signal.SIGTERM)
     services = EmbeddedServices(paths, postgres="DATABASE_URL" not in os.environ, valkey="VALKEY_URL" not in os.environ)
-    undo = ExitStack()
-    _on_signals(_request_stop)
+    undo, stop = ExitStack(), StopSignal()
+    stop.listen()
     try:
-        _start(paths, wishes, services, undo).watch()
+        _start(paths, wishes, services, undo, stop).watch(stop.sleep)
     except StopRequested:
         _say("\nStopping … (Ctrl-C again to kill what still works)")
     finally:
-        _on_signals(lambda *_: kill_descendants(keep=[part.process for part in services.parts]))
+        stop.then(lambda: kill_descendants(keep=[part.process for part in services.parts]))
         started = time.monotonic()
         undo.close()
         kill_descendants()
         _say(f"Stopped in {time.monotonic() - started:.1f} s.")
 
 
-def _start(paths: StackPaths, wishes: Wishes, services: EmbeddedServices, undo: ExitStack) -> Supervisor:
+def _start(
+    paths: StackPaths, wishes: Wishes, services: EmbeddedServices, undo: ExitStack, stop: StopSignal
+) -> Supervisor:
     """Start everything in order; what has started is ended by `undo`, in the reverse order."""
     with _step("Database and broker"):
         undo.enter_context(services)
@@ -71,9 +69,12 @@ def _start(paths: StackPaths, wishes: Wishes, services: EmbeddedServices, undo: 
     if port != wishes.port:
         _say(f"  Port {wishes.port} is in use by another program; taking {port}.")
     env = programs.environment(paths)
+    stop.check()
     with _step("Migrations"):
         _manage(paths, env, "migrate", "--no-input")
+    stop.check()
     sign_ins = _seed(paths, env) if wishes.seed else ""
+    stop.check()
     parts = [
         *programs.web(paths, listener=listener.fileno(), count=wishes.web_processes, env=env),
         *(programs.worker(paths, queue=queue, concurrency=count, env=env) for queue, count in QUEUES.items()),
@@ -83,7 +84,8 @@ def _start(paths: StackPaths, wishes: Wishes, services: EmbeddedServices, undo: 
         undo.callback(stop_together, parts)
         for part in parts:
             part.start()
-        readiness.wait_for(parts, readiness.page_answers(address), readiness.workers_answer(QUEUES))
+        checks = readiness.page_answers(address), readiness.workers_answer(QUEUES)
+        readiness.wait_for(parts, *checks, sleep=stop.sleep)
     services.lock.announce(address)
     _say(f"\nRetrace answers at {address}\n{sign_ins}\nLogs are in {paths.logs}. Ctrl-C stops everything.\n")
     return Supervisor([*services.parts, *parts], _say)
@@ -141,12 +143,3 @@ def _step(name: str) -> Iterator[None]:
 
 def _say(text: str) -> None:
     print(text, flush=True)
-
-
-def _request_stop(signum: int, frame: FrameType | None) -> None:
-    raise StopRequested
-
-
-def _on_signals(handler: object) -> None:
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(signum, handler)  # type: ignore[arg-type]

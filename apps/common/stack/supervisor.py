@@ -42,14 +42,14 @@ class Supervisor:
         self.say = say
         self._restarts: dict[str, deque[float]] = {part.name: deque() for part in parts}
 
-    def watch(self) -> None:
-        """Restart what ends, for ever. Raises StackError when a part ends too often."""
+    def watch(self, sleep: Callable[[float], None]) -> None:
+        """Restart what ends, until `sleep` raises. Raises StackError when a part ends too often."""
         while True:
             for part in self.parts:
                 if part.process is not None and part.process.poll() is not None:
                     self._restart(part)
             self._reap_adopted()
-            time.sleep(LOOK_EVERY)
+            sleep(LOOK_EVERY)
 
     def _restart(self, part: Part) -> None:
         assert part.process is not None
@@ -91,7 +91,8 @@ def kill_descendants(*, keep: Sequence["Popen[bytes] | None"] = ()) -> None:
             for process in (*child.children(recursive=True), child):
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-            child.wait(5)
+            with suppress(psutil.TimeoutExpired):  # in an uninterruptible wait; the kernel ends it later
+                child.wait(5)
 
 
 def how_it_ended(status: int) -> str:
