@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.models import Role
 from apps.common.api import MemberView
 from apps.common.pages import ApiCursorPagination
 from apps.policies.models import Policy
@@ -47,6 +48,8 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
 class PoliciesView(MemberView):
     """The workspace's policies."""
 
+    needs = Role.RESEARCHER
+
     @extend_schema(
         operation_id="policies_list", summary="List policies, newest first", responses=PolicySerializer(many=True)
     )
@@ -59,6 +62,8 @@ class PoliciesView(MemberView):
 
 class PolicyView(MemberView):
     """One policy."""
+
+    needs = Role.RESEARCHER
 
     @extend_schema(operation_id="policies_read", summary="One policy", responses=PolicySerializer)
     def get(self, request: Request, policy_id: UUID) -> Response:

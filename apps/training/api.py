@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers, status
-from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
-from apps.common.api import MemberView
+from apps.common.api import Conflict, MemberView
 from apps.common.pages import ApiCursorPagination
 from apps.datasets.models import Version
 from apps.policies.models import Policy
@@ -29,12 +28,6 @@ from apps.training.queries import metric_points
 from apps.training.recipes import METHODS, PRESETS, InvalidSetting, settings_from
 
 CHECK_PATIENCE_SECONDS = 5.0
-
-
-class Conflict(APIException):
-    """409"""
-
-    status_code = status.HTTP_409_CONFLICT
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
@@ -90,6 +83,8 @@ class PointSerializer(serializers.Serializer[Any]):
 class RunsView(MemberView):
     """The workspace's runs."""
 
+    needs = Role.RESEARCHER
+
     @extend_schema(
         operation_id="runs_create",
         summary="Launch a run",
@@ -98,8 +93,6 @@ class RunsView(MemberView):
         responses={201: RunSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request) -> Response:
-        if self.member.role < Role.RESEARCHER:
-            raise Http404
         given = LaunchSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         try:
@@ -149,6 +142,8 @@ class RunsView(MemberView):
 class RunView(MemberView):
     """One run."""
 
+    needs = Role.RESEARCHER
+
     @extend_schema(operation_id="runs_read", summary="How a run is doing", responses=RunSerializer)
     def get(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
@@ -158,6 +153,8 @@ class RunView(MemberView):
 
 class MetricsView(MemberView):
     """What a run measured."""
+
+    needs = Role.RESEARCHER
 
     @extend_schema(
         operation_id="runs_metrics",
@@ -189,6 +186,8 @@ class MetricsView(MemberView):
 class CancelView(MemberView):
     """Stop a run."""
 
+    needs = Role.RESEARCHER
+
     @extend_schema(
         operation_id="runs_cancel",
         summary="Stop a run after it has saved a checkpoint",
@@ -206,6 +205,8 @@ class CancelView(MemberView):
 
 class ResumeView(MemberView):
     """Take a run up again."""
+
+    needs = Role.RESEARCHER
 
     @extend_schema(
         operation_id="runs_resume",

@@ -29,6 +29,7 @@ def run_context(run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "headway": headway(run),
+        "failure_log": "\n".join(run.failure.get("log", [])),
         "timeline": list(run.events.exclude(kind="log").order_by("-id")[:TIMELINE]),
         "log_size": log.stat().st_size if log.exists() else 0,
     }
@@ -40,6 +41,7 @@ def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
     light = arrived.defer("tools", "closing", "info", "task__initial_state", "task__success_check")
     return {
         "batch": batch,
+        "failure_log": "\n".join(batch.failure.get("log", [])),
         "share": quantities.percent(batch.finished / batch.total) if batch.total else "",
         "trajectories": list(light.order_by("-id")[:SHOWN]),
         "success_share": batch.succeeded / batch.finished if batch.finished else None,

@@ -154,8 +154,7 @@ def settings_from(
     for name, value in changes.items():
         if name not in known:
             raise InvalidSetting(name, f"There is no such setting; known: {', '.join(known)}.")
-        is_number = known[name] in (int, float) and isinstance(value, int | float) and not isinstance(value, bool)
-        if not isinstance(value, known[name]) and not (known[name] is float and is_number):
+        if not _is_a(known[name], value):
             raise InvalidSetting(name, f"Got {value!r}, expected {_WORDS[known[name]]}.")
         wanted[name] = known[name](value)
     return replace(start, **wanted)
@@ -164,6 +163,13 @@ def settings_from(
 def as_json(settings: RunSettings) -> dict[str, Any]:
     """For the API and the forms."""
     return asdict(settings)
+
+
+def _is_a(kind: type, value: object) -> bool:
+    """Whether `value` can stand for `kind`: true is no number, and 3 is a number with a fraction of 0."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, kind) or (kind is float and isinstance(value, int))
 
 
 _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}

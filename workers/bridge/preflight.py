@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +78,13 @@ def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFact
     """The shape of the base; None (and a note) where only the worker that loads it can know. Raises ConfigFailure."""
     if model.scratch is not None:
         return facts_of_scratch(model.scratch)
-    place = folder / model.path
+    place = Path(os.path.normpath(folder / model.path))  # the run's folder need not exist yet
     try:
         if place.is_dir():
             return facts_of_folder(place)
         if model.path.startswith(("/", ".")):
             raise ConfigFailure(
-                f"model.path: there is no folder {place.resolve()}.",
+                f"model.path: there is no folder {place}.",
                 advice="Put the model there, or correct the policy's location.",
             )
         facts = facts_of_hub(model.path, model.revision)

@@ -1,0 +1,176 @@
+"""Policies that no run here made, and the pages that show where policies come from."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.issuing import issue_token
+from apps.accounts.models import AuditEntry, Role
+from apps.policies.models import Policy
+from apps.policies.promoting import promote
+from apps.policies.queries import ancestors_of, descendants_of
+from apps.policies.registering import (
+    BadEndpoint,
+    NameTaken,
+    NoSuchPlace,
+    register_model,
+    register_script,
+    register_served,
+)
+from apps.policies.reports import held_out_of, report_rows
+from apps.training.models import Run
+from apps.trajectories.models import RolloutBatch
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("location", ["Qwen/Qwen3-0.6B", "gpt2", "/models/base"])
+def test_a_model_is_known_by_a_hub_id_or_a_folder(location: str):
+    member = factories.member()
+    policy = register_model(workspace=member.workspace, name="base", location=location, by=member.user)
+    assert (policy.kind, policy.location) == ("model", location)
+    assert AuditEntry.objects.get(action="registered").subject == "policy base"
+
+
+@pytest.mark.parametrize("location", ["", "../secrets", "a/b/c", "Qwen/../x", "https://example.org/model"])
+def test_other_places_are_refused(location: str):
+    member = factories.member()
+    with pytest.raises(NoSuchPlace):
+        register_model(workspace=member.workspace, name="base", location=location, by=member.user)
+
+
+def test_a_name_is_taken_once():
+    member = factories.member()
+    register_script(workspace=member.workspace, name="rule", script="expert", by=member.user)
+    with pytest.raises(NameTaken):
+        register_script(workspace=member.workspace, name="rule", script="hasty", by=member.user)
+    with pytest.raises(NoSuchPlace, match="known: careless, demonstrator, expert, hasty"):
+        register_script(workspace=member.workspace, name="other", script="genius", by=member.user)
+
+
+def test_a_served_model_never_gets_another_secret_of_the_worker():
+    member = factories.member()
+    given = {"workspace": member.workspace, "base_url": "http://127.0.0.1:8000/v1", "model": "m", "by": member.user}
+    for variable in ("SECRET_KEY", "HF_TOKEN", "vllm_api_key"):
+        with pytest.raises(BadEndpoint):
+            register_served(name="served", key_variable=variable, **given)
+    with pytest.raises(BadEndpoint, match="file:///etc/passwd"):
+        register_served(name="served", **{**given, "base_url": "file:///etc/passwd"})
+    first = register_served(name="served", key_variable="VLLM_API_KEY", **given)
+    second = register_served(name="served too", key_variable="VLLM_API_KEY", **given)
+    assert first.endpoint == second.endpoint
+
+
+def a_family() -> tuple[Policy, Policy, Policy]:
+    workspace = factories.workspace()
+    base = factories.policy(of=workspace, kind=Policy.Kind.MODEL, location="example/base")
+    child = factories.policy(of=workspace, kind=Policy.Kind.MODEL, base=base)
+    grandchild = factories.policy(of=workspace, kind=Policy.Kind.MODEL, base=child)
+    for made, parent in ((child, base), (grandchild, child)):
+        factories.run(of=workspace, base=parent, result=made)
+    return base, child, grandchild
+
+
+def test_descent_is_followed_both_ways():
+    base, child, grandchild = a_family()
+    ancestors = ancestors_of(grandchild)
+    assert [each.policy for each in ancestors] == [grandchild, child, base]
+    assert [each.run for each in ancestors] == [Run.objects.get(result=grandchild), Run.objects.get(result=child), None]
+    assert [(each.policy, each.depth) for each in descendants_of(base)] == [(child, 0), (grandchild, 1)]
+
+
+def test_a_policys_page_links_its_whole_descent(client: Client):
+    base, child, grandchild = a_family()
+    member = factories.member(of=base.workspace)
+    promote(policy=child, environment="office", by=member.user, reason="It won.")
+    client.force_login(member.user)
+    page = client.get(reverse("policies:policy", args=[child.pk])).content.decode()
+    for thing in (base, grandchild):
+        assert reverse("policies:policy", args=[thing.pk]) in page
+    assert reverse("training:run", args=[Run.objects.get(result=child).pk]) in page
+    assert "champion of office" in page
+    assert "It won." in page
+
+
+def test_outsiders_and_reviewers_find_no_policy(client: Client):
+    policy = factories.policy()
+    for stranger in (factories.member(), factories.member(Role.REVIEWER, of=policy.workspace)):
+        client.force_login(stranger.user)
+        assert client.get(reverse("policies:policy", args=[policy.pk])).status_code == 404
+        token = issue_token(membership=stranger, name="t").secret
+        api = client.get(reverse("v1:policy", args=[policy.pk]), HTTP_AUTHORIZATION=f"Bearer {token}")
+        assert api.status_code == 404
+
+
+def test_the_list_counts_held_out_episodes_of_all_batches(client: Client):
+    member = factories.member()
+    policy = factories.policy(of=member.workspace)
+    for split, finished, succeeded in (("held_out", 20, 12), ("held_out", 20, 14), ("train", 50, 50)):
+        RolloutBatch.objects.create(
+            workspace=member.workspace, policy=policy, environment="office",
+            config={"tasks": {"split": split}}, finished=finished, succeeded=succeeded,
+        )  # fmt: skip
+    token = issue_token(membership=member, name="t").secret
+    [found] = client.get(reverse("v1:policies"), HTTP_AUTHORIZATION=f"Bearer {token}").json()["results"]
+    assert (found["held_out_played"], found["held_out_succeeded"]) == (40, 26)
+    client.force_login(member.user)
+    page = client.get(reverse("policies:list")).content.decode()
+    assert "65 %" in page
+
+
+def test_the_lists_ask_as_much_for_three_policies_as_for_one(client: Client):
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    member = factories.member()
+    client.force_login(member.user)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as counted:
+            client.get(reverse("policies:list"))
+        return len(counted)
+
+    factories.policy(of=member.workspace)
+    queries()
+    once = queries()
+    for _ in range(2):
+        factories.run(of=member.workspace, result=factories.policy(of=member.workspace))
+    assert queries() == once
+
+
+def test_a_policy_is_registered_from_its_form(client: Client):
+    member = factories.member()
+    client.force_login(member.user)
+    answer = client.post(reverse("policies:new"), {"kind": "model", "name": "base", "location": "Qwen/Qwen3-0.6B"})
+    assert answer.headers["Location"] == reverse("policies:policy", args=[Policy.objects.get().pk])
+    again = client.post(reverse("policies:new"), {"kind": "model", "name": "base", "location": "Qwen/Qwen3-0.6B"})
+    assert again.status_code == 422
+    assert "There is a policy called" in again.content.decode()
+
+
+def test_a_share_comes_with_wilsons_interval():
+    share = held_out_of(26, 40)
+    assert share is not None
+    assert (round(share.value, 3), round(share.low, 3), round(share.high, 3)) == (0.65, 0.495, 0.779)
+    assert held_out_of(None, None) is None
+    nothing = held_out_of(0, 10)
+    assert nothing is not None
+    assert (nothing.low, round(nothing.high, 3)) == (0.0, 0.278)
+
+
+def test_a_report_reads_before_and_after():
+    report = {
+        "validation": {
+            "before": {"loss": 0.693, "rewards/accuracies": 0.5},
+            "after": {"loss": 0.41, "rewards/accuracies": 0.9},
+        },
+        "rows": {"train": 1200},
+        "seconds": 61,
+    }
+    assert [tuple(line) for line in report_rows(report)] == [
+        ("validation loss", "0.693", "0.41"),
+        ("validation accuracy", "0.5", "0.9"),
+        ("training rows used", "", "1,200"),
+        ("time", "", "1 min 1 s"),
+    ]

@@ -1,0 +1,147 @@
+"""A launch is checked before anything is stored, and each refusal has its name."""
+
+import pytest
+from django.core.cache import cache
+
+from apps.accounts.models import AuditEntry
+from apps.datasets.models import Version
+from apps.policies.models import Policy
+from apps.training.checking import (
+    Check,
+    Refusal,
+    RefusedByWorker,
+    answer,
+    check_with_worker,
+    key_of,
+    refuse_if_known,
+)
+from apps.training.launching import (
+    BaseMissing,
+    DataTooSmall,
+    FolderMissing,
+    LaunchRefused,
+    NotFrozen,
+    NotTrainable,
+    Plan,
+    SplitEmpty,
+    WrongRows,
+    launch_run,
+)
+from apps.training.models import Run
+from apps.training.recipes import InvalidSetting, RunSettings, settings_from
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def a_plan(**changes) -> Plan:
+    workspace = changes.pop("workspace", None) or factories.workspace()
+    version = changes.pop("version", None) or factories.dataset_version(of=workspace)
+    base = changes.pop("base", "a model")
+    if base == "a model":
+        base = factories.policy(of=workspace, kind=Policy.Kind.MODEL, location="example/base")
+    return Plan(
+        **{
+            "workspace": workspace,
+            "name": "first",
+            "algorithm": "dpo",
+            "version": version,
+            "base": base,
+            "preset": "standard",
+            "settings": RunSettings(batch_size=4),
+            **changes,
+        }
+    )
+
+
+def test_a_launch_queues_a_run_and_is_audited(django_capture_on_commit_callbacks):
+    plan, person = a_plan(), factories.member().user
+    with django_capture_on_commit_callbacks() as sent:
+        run = launch_run(plan=plan, by=person)
+    assert len(sent) == 1
+    assert (run.state, run.total_steps, run.created_by) == ("queued", 10, person)  # 40 rows, 4 a step, once
+    assert run.config["optimizer"]["batch_size"] == 4
+    assert AuditEntry.objects.get(action="launched a run").subject_id == str(run.pk)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "field", "change"),
+    [
+        (NotFrozen, "version", lambda ws: {"version": factories.dataset_version(of=ws, state=Version.State.FREEZING)}),
+        (WrongRows, "version", lambda ws: {"version": factories.dataset_version(of=ws, row_type="demonstration")}),
+        (SplitEmpty, "version", lambda ws: {"version": factories.dataset_version(of=ws, row_counts={"test": 5})}),
+        (DataTooSmall, "version", lambda ws: {"settings": RunSettings(batch_size=16, gradient_accumulation=4)}),
+        (BaseMissing, "base", lambda ws: {"base": None}),
+        (NotTrainable, "base", lambda ws: {"base": factories.policy(of=ws)}),
+        (NotTrainable, "base", lambda ws: {"base": factories.policy(of=ws, kind=Policy.Kind.REWARD_MODEL)}),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(refusal: type[LaunchRefused], field: str, change):
+    workspace = factories.workspace()
+    plan = a_plan(workspace=workspace, **change(workspace))
+    with pytest.raises(refusal) as caught:
+        launch_run(plan=plan, by=factories.member().user)
+    assert caught.value.field == field
+    assert not Run.objects.exists()
+
+
+def test_a_base_whose_folder_is_gone_is_refused(settings):
+    made = factories.run(result=factories.policy(kind=Policy.Kind.MODEL, location="gone/model"))
+    with pytest.raises(FolderMissing, match="gone/model"):
+        launch_run(plan=a_plan(base=made.result), by=factories.member().user)
+    (settings.RUNS_DIR / "gone" / "model").mkdir(parents=True)
+    assert launch_run(plan=a_plan(base=made.result), by=factories.member().user).state == "queued"
+
+
+def test_presets_and_single_changes_make_the_settings():
+    chosen = {"preset": "standard", "algorithm": "dpo", "method": "lora", "parameters": 7_000_000_000}
+    settings = settings_from(**chosen, changes={"beta": 0.3, "max_steps": 12})
+    assert (settings.learning_rate, settings.beta, settings.max_steps, settings.rows_a_step) == (2e-5, 0.3, 12, 16)
+    assert settings.as_config("dpo")["lora"] == {"rank": 16, "alpha": 32.0}
+    assert "beta" not in settings.as_config("sft")
+
+
+def test_a_small_model_gets_the_learning_rate_that_it_needs():
+    chosen = {"preset": "quick", "algorithm": "sft", "method": "full", "changes": {}}
+    assert settings_from(**chosen, parameters=0).learning_rate == 2e-3
+    assert settings_from(**chosen, parameters=500_000_000).learning_rate == 1e-5
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate", "Got 0, expected 1e-08 to 1"),
+        ({"batch_size": "many"}, "batch_size", "Got 'many', expected a whole number"),
+        ({"batch_size": True}, "batch_size", "expected a whole number"),
+        ({"batchsize": 4}, "batchsize", "There is no such setting"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(changes: dict, field: str, words: str):
+    chosen = {"preset": "standard", "algorithm": "dpo", "method": "full", "parameters": None}
+    with pytest.raises(InvalidSetting) as caught:
+        settings_from(**chosen, changes=changes)
+    assert caught.value.field == field
+    assert words in str(caught.value)
+
+
+def test_the_question_to_a_worker_goes_out_once(django_capture_on_commit_callbacks):
+    plan = a_plan()
+    with django_capture_on_commit_callbacks() as sent:
+        assert check_with_worker(plan).state == "pending"
+        assert check_with_worker(plan).state == "pending"
+    assert len(sent) == 1
+
+
+def test_a_workers_answer_is_found_by_the_same_plan_only():
+    plan = a_plan()
+    answer(key_of(plan), Check("refused", refusals=[Refusal("batch_size", "It does not fit.")], memory_mb=9.0))
+    assert check_with_worker(plan).memory_mb == 9.0
+    with pytest.raises(RefusedByWorker, match="It does not fit") as caught:
+        refuse_if_known(plan, seconds=0)
+    assert caught.value.field == "batch_size"
+    assert check_with_worker(a_plan()).state == "pending"
+
+
+def test_without_an_answer_nothing_is_refused():
+    cache.clear()
+    refuse_if_known(a_plan(), seconds=0)

@@ -1,0 +1,291 @@
+"""Pages and API of runs: who may, what they see, what is refused."""
+
+import json
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils.timezone import now
+
+from apps.accounts.issuing import issue_token
+from apps.accounts.models import Membership, Role
+from apps.policies.models import Policy
+from apps.training import views
+from apps.training.folders import folder_of
+from apps.training.models import Metric, Run
+from apps.trajectories.models import RolloutBatch
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "CHECK_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("apps.training.api.CHECK_PATIENCE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def researcher(client: Client) -> Membership:
+    member = factories.member(Role.RESEARCHER)
+    client.force_login(member.user)
+    return member
+
+
+def bearer(member: Membership) -> dict[str, str]:
+    return {"HTTP_AUTHORIZATION": f"Bearer {issue_token(membership=member, name='tests').secret}"}
+
+
+def batch_of(member: Membership) -> RolloutBatch:
+    policy = factories.policy(of=member.workspace)
+    tasks = {"split": "held_out", "count": 3, "levels": [], "seed": 0}
+    return RolloutBatch.objects.create(
+        workspace=member.workspace, policy=policy, environment="office", config={"tasks": tasks, "samples": 1}, total=3
+    )
+
+
+def _counting() -> CaptureQueriesContext:
+    return CaptureQueriesContext(connection)
+
+
+def form_for(member: Membership, **changes: object) -> dict[str, object]:
+    version = factories.dataset_version(of=member.workspace)
+    base = factories.policy(of=member.workspace, kind=Policy.Kind.MODEL, location="example/base")
+    chosen = {"algorithm": "dpo", "version": version.pk, "base": base.pk, "preset": "standard", "method": "full"}
+    return {**chosen, **changes}
+
+
+RUN_ADDRESSES = [
+    ("get", "training:run"),
+    ("get", "training:live"),
+    ("get", "training:charts"),
+    ("get", "training:metrics"),
+    ("get", "training:log"),
+    ("post", "training:cancel"),
+    ("post", "training:resume"),
+]
+ROLLOUT_ADDRESSES = [
+    ("get", "training:rollouts"),
+    ("get", "training:rollouts_live"),
+    ("post", "training:cancel_rollouts"),
+    ("post", "training:resume_rollouts"),
+]
+API_ADDRESSES = [
+    ("get", "v1:run"),
+    ("get", "v1:run_metrics"),
+    ("post", "v1:run_cancel"),
+    ("post", "v1:run_resume"),
+]
+
+
+@pytest.mark.parametrize(("method", "name"), RUN_ADDRESSES)
+def test_a_run_is_found_by_researchers_of_its_workspace_only(client, researcher, method, name):
+    mine, theirs = factories.run(of=researcher.workspace), factories.run()
+    assert getattr(client, method)(reverse(name, args=[mine.pk])).status_code in (200, 302)
+    assert getattr(client, method)(reverse(name, args=[theirs.pk])).status_code == 404
+    theirs.refresh_from_db()
+    assert theirs.state == "queued"
+    annotator = factories.member(Role.ANNOTATOR, of=researcher.workspace)
+    client.force_login(annotator.user)
+    assert getattr(client, method)(reverse(name, args=[mine.pk])).status_code == 404
+
+
+@pytest.mark.parametrize(("method", "name"), ROLLOUT_ADDRESSES)
+def test_rollouts_are_found_by_researchers_of_their_workspace_only(client, researcher, method, name):
+    mine, theirs = batch_of(researcher), batch_of(factories.member())
+    assert getattr(client, method)(reverse(name, args=[mine.pk])).status_code in (200, 302)
+    assert getattr(client, method)(reverse(name, args=[theirs.pk])).status_code == 404
+    reviewer = factories.member(Role.REVIEWER, of=researcher.workspace)
+    client.force_login(reviewer.user)
+    assert getattr(client, method)(reverse(name, args=[mine.pk])).status_code == 404
+
+
+@pytest.mark.parametrize(("method", "name"), API_ADDRESSES)
+def test_the_api_shows_a_run_to_its_workspace_only(client, method, name):
+    member, outsider = factories.member(), factories.member()
+    run = factories.run(of=member.workspace)
+    assert getattr(client, method)(reverse(name, args=[run.pk]), **bearer(member)).status_code in (200, 409)
+    assert getattr(client, method)(reverse(name, args=[run.pk]), **bearer(outsider)).status_code == 404
+    assert getattr(client, method)(reverse(name, args=[run.pk])).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "name", ["training:list", "training:new", "training:new_rollouts", "policies:list", "policies:new"]
+)
+def test_those_below_researchers_have_no_such_pages(client, researcher, name):
+    assert client.get(reverse(name)).status_code == 200
+    client.force_login(factories.member(Role.REVIEWER, of=researcher.workspace).user)
+    assert client.get(reverse(name)).status_code == 404
+
+
+def test_the_list_asks_as_much_for_three_runs_as_for_one(client, researcher):
+    def queries() -> int:
+        with _counting() as counted:
+            client.get(reverse("training:list"))
+        return len(counted)
+
+    factories.run(of=researcher.workspace)
+    client.get(reverse("training:list"))
+    once = queries()
+    for _ in range(2):
+        factories.run(of=researcher.workspace)
+    assert queries() == once
+
+
+def test_a_page_of_a_long_run_asks_as_much_as_that_of_a_short_one(client, researcher):
+    def queries(run: Run) -> int:
+        with _counting() as counted:
+            assert client.get(reverse("training:run", args=[run.pk])).status_code == 200
+        return len(counted)
+
+    runs = [factories.run(of=researcher.workspace, state=Run.State.RUNNING) for _ in range(2)]
+    Metric.objects.bulk_create(Metric(run=runs[0], step=step, values={"loss": 1.0}) for step in range(3))
+    Metric.objects.bulk_create(Metric(run=runs[1], step=step, values={"loss": 1.0}) for step in range(2000))
+    queries(runs[0])
+    assert queries(runs[0]) == queries(runs[1])
+
+
+def test_a_launch_from_the_form_opens_the_runs_page(client, researcher):
+    answer = client.post(reverse("training:new"), form_for(researcher, name="dpo-1"))
+    run = Run.objects.get()
+    assert answer.headers["Location"] == reverse("training:run", args=[run.pk])
+    page = client.get(answer.headers["Location"]).content.decode()
+    assert "Waiting for a worker of the gpu queue" in page
+    assert f"{run.pk}/run.json" in page
+
+
+def test_a_refused_launch_comes_back_with_its_reason_at_the_field(client, researcher):
+    answer = client.post(reverse("training:new"), form_for(researcher, batch_size=64, gradient_accumulation=1))
+    assert answer.status_code == 422
+    assert "one step takes 64" in answer.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_a_version_of_another_workspace_cannot_be_chosen(client, researcher):
+    foreign = factories.dataset_version()
+    answer = client.post(reverse("training:new"), form_for(researcher, version=foreign.pk))
+    assert answer.status_code == 422
+    answer = client.post(
+        reverse("v1:runs"),
+        json.dumps({"algorithm": "sft", "version": str(foreign.pk)}),
+        "application/json",
+        **bearer(researcher),
+    )
+    assert answer.status_code == 400
+    assert answer.json()["fields"] == {"version": ["There is no such version in this workspace."]}
+
+
+def test_the_check_panel_shows_the_exact_command_and_asks_again_while_it_waits(client, researcher):
+    page = client.post(reverse("training:check"), form_for(researcher)).content.decode()
+    assert "-m trainer" in page
+    assert 'hx-trigger="load delay:500ms"' in page
+
+
+def test_what_failed_is_said_with_what_to_do_now(client, researcher):
+    failure = {
+        "category": "out_of_memory",
+        "message": "Out of memory: 3 GB",
+        "advice": "Halve it.",
+        "details": "",
+        "log": ["<b>last line</b>"],
+        "command": "x",
+    }
+    run = factories.run(of=researcher.workspace, state=Run.State.FAILED, failure=failure, step=7, checkpoint_step=5)
+    page = client.get(reverse("training:run", args=[run.pk])).content.decode()
+    for words in ("It ran out of memory at step 7", "Halve it.", "Resume goes on from there", "&lt;b&gt;last line"):
+        assert words in page
+
+
+def test_the_log_is_read_on_from_a_byte(client, researcher):
+    run = factories.run(of=researcher.workspace)
+    folder = folder_of(run.pk)
+    folder.path.mkdir(parents=True)
+    folder.log.write_bytes(b"one\ntwo\n10%\r50%\r100%\n\0\xff\n")
+    address = reverse("training:log", args=[run.pk])
+    assert client.get(address, {"after": 0}).json() == {"text": "one\ntwo\n100%\n␀�\n", "end": 24, "skipped": 0}
+    assert client.get(address, {"after": 24}).json() == {"text": "", "end": 24, "skipped": 0}
+    assert client.get(address, {"after": "nonsense"}).json()["end"] == 24
+
+
+def test_metrics_of_a_long_run_are_averaged_to_the_asked_number_of_points(client):
+    member = factories.member()
+    run = factories.run(of=member.workspace)
+    Metric.objects.bulk_create(Metric(run=run, step=step, values={"loss": float(step)}) for step in range(1, 1001))
+    address = reverse("v1:run_metrics", args=[run.pk])
+    points = client.get(address, {"most": 10}, **bearer(member)).json()
+    assert len(points) == 10
+    assert points[0] == {"step": 100, "values": {"loss": 50.5}}  # the mean of 1 to 100
+    assert client.get(address, {"after": 998}, **bearer(member)).json() == [
+        {"step": 999, "values": {"loss": 999.0}},
+        {"step": 1000, "values": {"loss": 1000.0}},
+    ]
+    assert client.get(address, {"most": 0}, **bearer(member)).status_code == 400
+
+
+def test_a_run_is_launched_followed_and_cancelled_over_the_api(client):
+    member = factories.member()
+    form = form_for(member)
+    body = {**form, "version": str(form["version"]), "base": str(form["base"]), "settings": {"max_steps": 3}}
+    answer = client.post(reverse("v1:runs"), json.dumps(body), "application/json", **bearer(member))
+    assert answer.status_code == 201
+    assert answer.json()["total_steps"] == 3
+    url = answer.headers["Location"]
+    assert client.get(url, **bearer(member)).headers["Retry-After"] == "2"
+    assert client.post(f"{url}/cancel", **bearer(member)).json()["state"] == "cancelled"
+    assert client.post(f"{url}/cancel", **bearer(member)).status_code == 409
+    assert client.post(f"{url}/resume", **bearer(member)).json()["state"] == "queued"
+    assert [run["id"] for run in client.get(reverse("v1:runs"), **bearer(member)).json()["results"]] == [
+        answer.json()["id"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"settings": {"batchsize": 1}}, {"settings": {"batchsize": "There is no such setting"}}),
+        ({"algorithm": "ppo"}, {"algorithm": "is not a valid choice"}),
+        ({"base": None}, {"base": "starts from a model"}),
+    ],
+)
+def test_the_api_names_what_it_refuses(client, change, said):
+    member = factories.member()
+    form = form_for(member)
+    body = {**form, "version": str(form["version"]), "base": str(form["base"]), **change}
+    answer = client.post(reverse("v1:runs"), json.dumps(body), "application/json", **bearer(member))
+    assert answer.status_code == 400
+    for field, words in said.items():
+        assert (words if isinstance(words, str) else next(iter(words.values()))) in str(answer.json()["fields"][field])
+
+
+def test_reviewers_cannot_launch_over_the_api(client):
+    reviewer = factories.member(Role.REVIEWER)
+    assert client.post(reverse("v1:runs"), "{}", "application/json", **bearer(reviewer)).status_code == 404
+
+
+def test_a_finished_run_leads_to_what_it_made(client, researcher):
+    policy = factories.policy(of=researcher.workspace, kind=Policy.Kind.MODEL)
+    run = factories.run(of=researcher.workspace, state=Run.State.FINISHED, finished_at=now(), result=policy)
+    assert (
+        reverse("policies:policy", args=[policy.pk])
+        in client.get(reverse("training:run", args=[run.pk])).content.decode()
+    )
+
+
+def test_rollouts_start_from_their_form(client, researcher):
+    policy = factories.policy(of=researcher.workspace)
+    given = {
+        "policy": policy.pk,
+        "environment": "office",
+        "split": "train",
+        "count": 4,
+        "samples": 2,
+        "temperature": 1,
+        "seed": 9,
+    }
+    answer = client.post(reverse("training:new_rollouts"), given)
+    batch = RolloutBatch.objects.get()
+    assert answer.headers["Location"] == reverse("training:rollouts", args=[batch.pk])
+    assert (batch.total, batch.config["tasks"]["split"], batch.config["tasks"]["seed"]) == (8, "train", 9)
+    assert client.post(reverse("training:new_rollouts"), {**given, "count": 0}).status_code == 422

@@ -1,0 +1,133 @@
+"""What is known before a run starts: the model's size, the memory, the refusals."""
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from apps.policies.models import Policy
+from apps.training.checking import check_with_worker, key_of
+from tests import factories
+from tests.training.test_launching import a_plan
+from trainer.configs import DpoConfig, ScratchConfig, SftConfig, run_config_from_json
+from trainer.failures import OutOfMemory
+from workers.bridge import capacity, preflight
+from workers.bridge.capacity import Capacity
+from workers.bridge.sizing import Unreadable, estimate, facts_of_folder, facts_of_scratch
+from workers.tasks.preflight import check_plan
+
+SHAPE = {"hidden_size": 1024, "num_hidden_layers": 28, "intermediate_size": 3072, "vocab_size": 151_936}
+
+
+def a_model(folder: Path, parameters: int = 600_000_000) -> Path:
+    """config.json and the header of a weights file: all that is read before a run."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(SHAPE))
+    header = {"__metadata__": {}, "w": {"dtype": "BF16", "shape": [1000, parameters // 1000], "data_offsets": [0, 0]}}
+    body = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(body)) + body)
+    return folder
+
+
+def dpo(**changes) -> DpoConfig:
+    config = run_config_from_json(
+        {"kind": "dpo", "model": {"path": "/models/base"}, "data": {"train": "train.jsonl"}, **changes}
+    )
+    assert isinstance(config, DpoConfig)
+    return config
+
+
+def test_a_models_size_is_read_from_the_header_of_its_weights(tmp_path: Path):
+    facts = facts_of_folder(a_model(tmp_path / "model"))
+    assert (facts.parameters, facts.hidden, facts.layers) == (600_000_000, 1024, 28)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda folder: (folder / "config.json").unlink(), "no config.json"),
+        (lambda folder: (folder / "config.json").write_text("{"), "no JSON"),
+        (lambda folder: (folder / "model.safetensors").unlink(), r"no \*.safetensors"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"\xff" * 20), "no safetensors file"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b""), "no safetensors file"),
+    ],
+)
+def test_a_folder_without_a_readable_model_is_named(tmp_path: Path, spoil, words: str):
+    folder = a_model(tmp_path / "model")
+    spoil(folder)
+    with pytest.raises(Unreadable, match=words):
+        facts_of_folder(folder)
+
+
+def test_full_dpo_takes_weights_gradients_adam_and_a_reference(tmp_path: Path):
+    facts = facts_of_folder(a_model(tmp_path / "model"))
+    needs = estimate(dpo(), facts, row_tokens=1, on_gpu=False)
+    # 600 M × (4 weights + 12 gradient and Adam + 4 reference) = 12,000 MB; a token each for 16 sequences is next to nothing.
+    assert 12_900 <= needs.memory_mb < 13_000
+    lora = estimate(dpo(lora={"rank": 16}), facts, row_tokens=1, on_gpu=True)
+    assert lora.memory_mb < 2_500  # 600 M × 2 bytes, and adapters
+
+
+def test_longer_rows_and_larger_batches_take_more_and_recomputing_less(tmp_path: Path):
+    facts = facts_of_folder(a_model(tmp_path / "model"))
+    short = estimate(dpo(), facts, row_tokens=256, on_gpu=True)
+    long = estimate(dpo(), facts, row_tokens=2048, on_gpu=True)
+    beyond = estimate(dpo(), facts, row_tokens=100_000, on_gpu=True)
+    recomputed = estimate(dpo(optimizer={"gradient_checkpointing": True}), facts, row_tokens=2048, on_gpu=True)
+    assert short.memory_mb < recomputed.memory_mb < long.memory_mb == beyond.memory_mb  # max_length is 2048
+
+
+def test_the_size_of_a_model_from_scratch_is_what_the_trainer_counts():
+    assert facts_of_scratch(ScratchConfig(vocabulary=600)).parameters == 1_001_088 - 1_152  # the norms
+
+
+@pytest.mark.django_db
+def test_a_plan_is_answered_with_its_size_and_its_run_json(tmp_path: Path):
+    base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
+    capacity.tell()
+    plan = a_plan(workspace=base.workspace, base=base)
+    check_plan(key_of(plan), plan.as_json())
+    check = check_with_worker(plan)
+    assert check.parameters == 600_000_000
+    assert check.device
+    assert json.loads(check.run_json)["kind"] == "dpo"
+
+
+@pytest.mark.django_db
+def test_what_does_not_fit_the_largest_worker_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
+    monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 8_000, on_gpu=True))
+    check = preflight.check(a_plan(workspace=base.workspace, base=base).as_json())
+    assert check.state == "refused"
+    assert check.refusals[0].field == "batch_size"
+    assert "(1 GPU) has 8.0 GB" in check.refusals[0].message
+
+
+@pytest.mark.django_db
+def test_a_missing_folder_is_refused_at_the_base(tmp_path: Path):
+    base = factories.policy(kind=Policy.Kind.MODEL, location=str(tmp_path / "nothing"))
+    check = preflight.check(a_plan(workspace=base.workspace, base=base).as_json())
+    assert (check.state, check.refusals[0].field) == ("refused", "base")
+    assert f"there is no folder {tmp_path / 'nothing'}" in check.refusals[0].message
+
+
+@pytest.mark.django_db
+def test_without_a_worker_the_page_says_that_nobody_knows(monkeypatch: pytest.MonkeyPatch):
+    plan = a_plan(base=None, algorithm="sft")
+    check = preflight.check(plan.as_json())
+    assert check.state == "passed"
+    assert any("No training worker" in note for note in check.notes)
+
+
+@pytest.mark.django_db
+def test_the_worker_looks_again_at_what_it_really_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from apps.training.folders import RunFolder
+
+    config = run_config_from_json(
+        {"kind": "sft", "model": {"path": str(a_model(tmp_path / "model"))}, "data": {"train": "train.jsonl"}}
+    )
+    assert isinstance(config, SftConfig)
+    monkeypatch.setattr(preflight, "measured", lambda: Capacity("CPU", 1_000, on_gpu=False))
+    with pytest.raises(OutOfMemory, match="Nothing was started"):
+        preflight.refuse_what_cannot_work(config, RunFolder(tmp_path), version=factories.dataset_version())
