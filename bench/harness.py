@@ -68,7 +68,7 @@ class Figure:
 
     def as_json(self) -> str:
         facts = asdict(self) | {"value": round(self.value, 3), "holds": self.holds}
-        return json.dumps({name.rstrip("_"): value for name, value in facts.items()})
+        return json.dumps({name.rstrip("_"): value for name, value in facts.items()}, ensure_ascii=False)
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:
