@@ -71,7 +71,7 @@ def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
     opened = range(first or 0, (first or 0) + OPENED)
     rows = _open(left, right, compared.rows, opened, part_url)
     return Pair(
-        instruction=left.task.instruction,
+        instruction=assignment.item.task.instruction,
         stretches=[Stretch(same, list(group)) for same, group in groupby(rows, key=lambda row: row.is_identical)],
         first=first,
         rows=len(rows),

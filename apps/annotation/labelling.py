@@ -6,7 +6,7 @@ Nothing is overwritten: a judgement taken back stays, marked; the item is assign
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F, Max, Min
+from django.db.models import Max, Min
 from django.utils.timezone import now
 
 from apps.annotation.assigning import lease_end, lock_desk, retake_place, return_place
@@ -36,7 +36,8 @@ def record_preference(
     if assignment.state == Assignment.State.JUDGED:
         return _same_answer(assignment, strength=strength, both_bad=both_bad, rationale=rationale)
     _hold(assignment)
-    Item.objects.filter(pk=assignment.item_id).update(judged=F("judged") + 1)
+    item = assignment.item
+    item.judged += 1
     preference = Preference.objects.create(
         workspace_id=assignment.workspace_id,
         queue_id=assignment.queue_id,
@@ -51,7 +52,8 @@ def record_preference(
         seconds=_bounded(seconds, assignment),
     )
     _close(assignment, Assignment.State.JUDGED)
-    _refresh_dispute(assignment.item)
+    item.disputed = _is_disputed(item)
+    item.save(update_fields=["judged", "disputed"])
     desk.judged += 1
     desk.seconds += preference.seconds
     desk.save(update_fields=["judged", "seconds"])
@@ -124,7 +126,8 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     desk.save(update_fields=["judged", "skipped", "seconds"])
     last.state = Assignment.State.UNDONE
     last.save(update_fields=["state"])
-    _refresh_dispute(item)
+    item.disputed = _is_disputed(item)
+    item.save(update_fields=["judged", "disputed"])
     return Assignment.objects.create(
         workspace_id=queue.workspace_id,
         queue=queue,
@@ -144,7 +147,6 @@ def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
     preference.retracted_at = now()
     preference.save(update_fields=["retracted_at"])
     item.judged -= 1
-    item.save(update_fields=["judged"])
     desk.judged -= 1
     desk.seconds = max(desk.seconds - preference.seconds, 0.0)
     lean = preference.strength if judged.a_is_left else -preference.strength
@@ -161,9 +163,11 @@ class _Locked(NamedTuple):
 
 
 def _locked(assignment: Assignment) -> _Locked:
+    """The desk, then the assignment with its item, as they are now and stay until the transaction ends."""
     desk = lock_desk(queue=assignment.queue, annotator=assignment.annotator)
-    fresh = Assignment.objects.select_for_update(of=("self",)).select_related("queue").get(pk=assignment.pk)
-    fresh.item = Item.objects.select_for_update().get(pk=fresh.item_id)
+    rows = Assignment.objects.select_for_update(of=("self", "item")).select_related("item")
+    fresh = rows.get(pk=assignment.pk)
+    fresh.queue = assignment.queue
     return _Locked(desk, fresh)
 
 
@@ -196,10 +200,8 @@ def _bounded(seconds: float, assignment: Assignment) -> float:
     return min(max(seconds, 0.0), max(passed.total_seconds(), 0.0) + (before.seconds if before else 0.0))
 
 
-def _refresh_dispute(item: Item) -> None:
+def _is_disputed(item: Item) -> bool:
     if item.overlap == 1:
-        return
+        return False
     votes = Preference.objects.standing().filter(item=item).aggregate(least=Min("strength"), most=Max("strength"))
-    disputed = bool(votes["least"] is not None and votes["least"] < 0 < votes["most"])
-    if disputed != item.disputed:
-        Item.objects.filter(pk=item.pk).update(disputed=disputed)
+    return votes["least"] is not None and bool(votes["least"] < 0 < votes["most"])

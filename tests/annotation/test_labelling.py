@@ -63,6 +63,7 @@ def test_a_lapsed_lease_is_no_obstacle_while_the_place_is_free(queue, annotator)
 def test_a_lapsed_lease_whose_place_went_to_another_is_refused_and_keeps_its_text(queue, annotator):
     assignment = take(queue, annotator)
     lapse(assignment)
+    expire_leases()
     other = making.rule(of=queue.workspace)
     record_preference(assignment=take(queue, other), strength=1)
     with pytest.raises(PlaceLost):

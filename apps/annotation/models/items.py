@@ -97,6 +97,14 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         """Those of this very person, in this workspace. Nobody else sees them, whatever their role."""
         return self.filter(workspace=member.workspace_id, annotator__user=member.user_id)
 
+    def with_runs(self) -> Self:
+        """With queue, task and both runs, but without what is large and seldom looked at."""
+        heavy = ("tools", "closing", "info")
+        return self.select_related("queue", "item__task", "item__a", "item__b").defer(
+            *(f"item__{run}__{column}" for run in "ab" for column in heavy),
+            *(f"item__task__{column}" for column in ("initial_state", "success_check")),
+        )
+
     def open_to(self, member: Membership) -> Self:
         """The open assignments of this very person, in this workspace."""
         return self.open().of(member)

@@ -66,7 +66,7 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         assignment = labelling.keep(assignment=assignment)
     context = {"queue": queue, "progress": desk_progress(queue, annotator), **_guidelines(queue)}
     if assignment:
-        context |= _pair(assignment)
+        context |= _pair(_own_with_runs(request, assignment.pk))
     return render(request, "annotation/desk.html", context)
 
 
@@ -84,7 +84,7 @@ def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def pair(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     """Both runs and the answer bar, ready to be put in place of another pair."""
-    assignment = _own(request, assignment_id)
+    assignment = _own_with_runs(request, assignment_id)
     context = {"queue": assignment.queue, **_pair(assignment), **_guidelines(assignment.queue)}
     return render(request, "annotation/_pair.html", context)
 
@@ -92,7 +92,7 @@ def pair(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 @require_safe
 def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
     """A few rows of a pair, opened."""
-    assignment = _own(request, assignment_id)
+    assignment = _own_with_runs(request, assignment_id)
     found = rows_of(assignment, _part_url(assignment), start)
     return render(request, "annotation/_rows.html", {"rows": found})
 
@@ -100,7 +100,7 @@ def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
 @require_safe
 def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand: its address says which side it is on and nothing about the run."""
-    run = dict(zip(("left", "right"), sides_of(_own(request, assignment_id)), strict=True)).get(side)
+    run = dict(zip(("left", "right"), sides_of(_own_with_runs(request, assignment_id)), strict=True)).get(side)
     whole = request.GET.get("raw") or request.GET.get("as") == "image"
     if run is None or not (request.htmx or whole):
         raise Http404
@@ -180,8 +180,13 @@ def _queue(request: HtmxRequest, queue_id: UUID) -> Queue:
 
 def _own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     """An assignment of this very person. A researcher, too, sees only their own here: others' are blind."""
-    mine = Assignment.objects.of(request.member).select_related("queue", "annotator", "item__a__task", "item__b__task")
-    return get_object_or_404(mine, pk=assignment_id)
+    return get_object_or_404(
+        Assignment.objects.of(request.member).select_related("queue", "annotator"), pk=assignment_id
+    )
+
+
+def _own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
+    return get_object_or_404(Assignment.objects.of(request.member).with_runs(), pk=assignment_id)
 
 
 def _pair(assignment: Assignment) -> dict[str, Any]:

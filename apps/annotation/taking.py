@@ -1,0 +1,103 @@
+"""Finding a free place of a queue for somebody, and taking it, in one statement: this is what people wait for.
+
+The search begins at the person's desk, not at the queue's first item, and among places that came back since they last
+looked. Both read a partial index of items with a free place, in its order, and stop after a few.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.utils.timezone import now
+
+from apps.annotation.models import Annotator, Assignment, Desk, Queue
+
+TRIES = ((8, "SKIP LOCKED"), (256, "SKIP LOCKED"), (1, ""))
+"""How many free items to choose among, and what to do where others have them locked for a moment: look further, then wait."""
+COMMIT_LAG = timedelta(minutes=1)
+"""A place that came back shows when its transaction commits, which is later than its time says; clocks differ, too."""
+SWEEP_EVERY = timedelta(minutes=1)
+_HELD = [Assignment.State.OPEN, Assignment.State.JUDGED]
+
+# Never past the first candidate does the desk move: somebody else may have it locked now and yet leave a place for us.
+# The row lock and the second look at `taken` make the update safe against whoever came between.
+TAKE = """
+WITH free AS MATERIALIZED (
+    (SELECT id, position, returned_at FROM annotation_item i
+     WHERE queue_id = %(queue)s AND taken < overlap AND returned_at > %(since)s AND {untouched}
+     ORDER BY returned_at LIMIT %(count)s)
+    UNION ALL
+    (SELECT id, position, NULL FROM annotation_item i
+     WHERE queue_id = %(queue)s AND taken < overlap AND position >= %(position)s AND {untouched}
+     ORDER BY position LIMIT %(count)s)
+), moved AS (
+    UPDATE annotation_desk SET
+        position = coalesce((SELECT min(position) FROM free WHERE returned_at IS NULL), position),
+        returns_seen = coalesce((SELECT min(returned_at) FROM free), %(now)s)
+    WHERE id = %(desk)s
+), taken AS (
+    UPDATE annotation_item SET taken = taken + 1 WHERE id = (
+        SELECT i.id FROM free JOIN annotation_item i USING (id) WHERE i.taken < i.overlap
+        ORDER BY free.returned_at NULLS LAST, free.position LIMIT 1 FOR UPDATE OF i {locked}
+    ) RETURNING id
+)
+SELECT (SELECT count(*) FROM free), taken.id,
+       (SELECT s.id FROM annotation_assignment s
+        WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state = 'expired' ORDER BY s.id DESC LIMIT 1)
+FROM (SELECT 1) one LEFT JOIN taken ON true
+"""
+_UNTOUCHED = """NOT EXISTS (SELECT FROM annotation_assignment s
+                 WHERE s.item_id = i.id AND s.annotator_id = %(annotator)s AND s.state = ANY(%(dealt_with)s))"""
+
+
+class Place(NamedTuple):
+    """A place that was taken just now."""
+
+    item: int
+    expired: UUID | None
+    """An earlier hold of the same person on the same item, which ran out."""
+
+
+def take_place(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
+    """The next free place for this person, whose desk the caller has locked; None when there is none."""
+    dealt_with = [*_HELD, Assignment.State.SKIPPED]
+    since = desk.returns_seen - COMMIT_LAG
+    place = _take(desk, queue, annotator, since=since, position=desk.position, dealt_with=dealt_with)
+    return place or _sweep(desk, queue, annotator)
+
+
+def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
+    """Look through the whole queue once more: for skipped items that may come back, and for anything missed above."""
+    wants_skipped = queue.skipped_come_back and desk.skipped > 0
+    if desk.swept_at and now() - desk.swept_at < SWEEP_EVERY and not wants_skipped:
+        return None
+    desk.swept_at = now()
+    desk.save(update_fields=["swept_at"])
+    dealt_with = _HELD if wants_skipped else [*_HELD, Assignment.State.SKIPPED]
+    return _take(desk, queue, annotator, since=desk.swept_at, position=0, dealt_with=dealt_with)
+
+
+def _take(
+    desk: Desk, queue: Queue, annotator: Annotator, *, since: datetime, position: int, dealt_with: Sequence[str]
+) -> Place | None:
+    values: dict[str, Any] = {
+        "queue": queue.pk,
+        "desk": desk.pk,
+        "annotator": annotator.pk,
+        "since": since,
+        "position": position,
+        "dealt_with": list(dealt_with),
+        "now": now(),
+    }
+    while True:
+        for count, locked in TRIES:
+            with connection.cursor() as cursor:
+                cursor.execute(TAKE.format(untouched=_UNTOUCHED, locked=locked), {**values, "count": count})
+                free, item, expired = cursor.fetchone()
+            if item is not None:
+                return Place(item, expired)
+            if not free:
+                return None
+        # All that was free was taken meanwhile. Others got on, so looking again comes to an end.
