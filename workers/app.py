@@ -24,6 +24,13 @@ def _broker_url() -> str:
     return url
 
 
+# Only `make run` fills a demo workspace, so only there does its story go on.
+DEMO = (
+    {"go-on-with-the-demo": {"task": "demo.go_on", "schedule": 5.0}}
+    if os.environ.get("RETRACE_ENV", "development") == "development"
+    else {}
+)
+
 app = Celery("retrace")
 app.conf.update(
     broker_url=_broker_url(),
@@ -46,7 +53,7 @@ app.conf.update(
         "resume-imports": {"task": "imports.recover", "schedule": 15.0},
         "resume-freezing": {"task": "freezing.resume", "schedule": 30.0},
         "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
-        "go-on-with-the-demo": {"task": "demo.go_on", "schedule": 5.0},
+        **DEMO,
         "expire-leases": {"task": "leases.expire", "schedule": 15.0},
     },
     beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/retrace-beat"),

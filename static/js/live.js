@@ -36,6 +36,7 @@ attach("[data-live]", (root, signal) => {
   let failures = 0;
   let timer = 0;
   let opened = false;
+  let heard = 0;
 
   const here = () => (id && document.getElementById(id)) || root;
   const ended = () => signal.aborted || here().matches("[data-live-end]") || here().querySelector("[data-live-end]") !== null;
@@ -48,14 +49,18 @@ attach("[data-live]", (root, signal) => {
     }
   }
 
-  async function fetchState() {
+  async function fetchState(tries = 3) {
+    const before = heard;
+    const response = await request(pollUrl ?? location.href, pollUrl ? { headers: { "HX-Request": "true" }, signal } : { signal });
+    const text = await response.text();
+    // What the socket said meanwhile may be newer than this answer; the next one is newer than both.
+    if (heard !== before) return tries > 1 ? fetchState(tries - 1) : undefined;
     if (pollUrl) {
-      const response = await request(pollUrl, { headers: { "HX-Request": "true" }, signal });
-      if (response.status !== 204) swapPartials(await response.text());
+      if (response.status !== 204) swapPartials(text);
+      if (ended()) socket?.close();
       return;
     }
-    const response = await request(location.href, { signal });
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const page = new DOMParser().parseFromString(text, "text/html");
     const fresh = id && page.getElementById(id);
     // Only the inside: replacing this element itself would start another connection.
     if (fresh) keepingPlace(() => window.htmx.swap(here(), fresh.innerHTML, { swapStyle: "innerHTML" }));
@@ -67,13 +72,14 @@ attach("[data-live]", (root, signal) => {
     url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     socket = new WebSocket(url);
     socket.addEventListener("open", () => {
-      const missedSomething = opened || failures > 0;
       opened = true;
       failures = 0;
       say("live");
-      if (missedSomething) fetchState().catch(() => socket.close());
+      // Also the first time: things may have moved between the page's rendering and now.
+      fetchState().catch(() => socket.close());
     });
     socket.addEventListener("message", ({ data }) => {
+      heard += 1;
       swapPartials(data);
       if (!ended()) return;
       say("ended");

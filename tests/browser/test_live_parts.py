@@ -24,6 +24,7 @@ def sockets(page):
 @pytest.fixture
 def gallery(page, sockets):
     page.goto("/gallery/")
+    answer_state(page, "as the page was rendered")
     return page
 
 
@@ -56,16 +57,38 @@ def test_partials_from_the_socket_take_their_places(gallery, sockets):
 
 
 def test_after_a_gap_the_state_is_fetched_again(gallery, sockets):
-    asked = answer_state(gallery, "what was missed")
     gallery.evaluate(START)
     expect(state(gallery)).to_have_text("Live")
-    assert asked == []  # the page itself was fresh
+    asked = answer_state(gallery, "what was missed")
     sockets[0].close(code=1001)
     expect(state(gallery)).to_have_text("Reconnecting…")
     expect(gallery.locator("#part")).to_have_text("what was missed")
     expect(state(gallery)).to_have_text("Live")
     assert (len(sockets), len(asked)) == (2, 1)
     assert asked[0].headers["hx-request"] == "true"
+
+
+def test_what_moved_before_the_socket_opened_is_not_missed(gallery):
+    answer_state(gallery, "done before anybody listened")
+    gallery.evaluate(START)
+    expect(gallery.locator("#part")).to_have_text("done before anybody listened")
+
+
+def test_an_old_answer_does_not_replace_newer_words_of_the_socket(gallery, sockets):
+    waiting = []
+    gallery.unroute("**/test/state/")
+    gallery.route("**/test/state/", lambda route: waiting.append(route))
+    gallery.evaluate(START)
+    while not waiting:
+        gallery.wait_for_timeout(50)
+    sockets[0].send(PART.format("new words"))
+    expect(gallery.locator("#part")).to_have_text("new words")
+    waiting.pop(0).fulfill(status=200, content_type="text/html", body=PART.format("old answer"))
+    while not waiting:  # it asks again
+        gallery.wait_for_timeout(50)
+    expect(gallery.locator("#part")).to_have_text("new words")
+    waiting.pop(0).fulfill(status=200, content_type="text/html", body=PART.format("newest"))
+    expect(gallery.locator("#part")).to_have_text("newest")
 
 
 def test_where_no_socket_opens_the_state_is_polled(gallery):

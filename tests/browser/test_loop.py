@@ -1,0 +1,193 @@
+"""The whole loop in a real browser on the real stack: import, replay, judge, freeze, train, roll out, compare, promote."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import Role
+from apps.annotation.models import Item, Preference, Queue
+from apps.arena.models import Experiment
+from apps.policies.promoting import champion
+from apps.training.models import Run
+from tests import factories
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
+ROOT = Path(__file__).resolve().parents[2]
+LONG = 420_000
+"""Milliseconds for what trains a model, on a busy machine."""
+SCRIPTS = ("expert", "careless", "hasty")
+TASKS = 12
+
+
+@pytest.fixture(scope="module")
+def runs_file(tmp_path_factory) -> Path:
+    """Runs of three scripts on the same tasks, as the trainer's command line writes them."""
+    folder = tmp_path_factory.mktemp("runs")
+    together = folder / "runs.jsonl"
+    with together.open("w") as file:
+        for script in SCRIPTS:
+            place = folder / script
+            place.mkdir()
+            config = {
+                "kind": "rollout",
+                "policy": {"engine": "scripted", "script": script},
+                "tasks": {"environment": "office", "split": "train", "count": TASKS, "seed": 7},
+            }
+            (place / "run.json").write_text(json.dumps(config))
+            subprocess.run([sys.executable, "-m", "trainer", str(place / "run.json")], cwd=ROOT, check=True)
+            file.write((place / "trajectories.jsonl").read_text())
+    return together
+
+
+@pytest.fixture
+def people(transactional_db, live_stack):
+    """A researcher and two annotators of one workspace."""
+    workspace = factories.workspace()
+    return {
+        "researcher": factories.member(Role.RESEARCHER, of=workspace, name="Researcher").user,
+        "first": factories.member(Role.ANNOTATOR, of=workspace, name="First annotator").user,
+        "second": factories.member(Role.ANNOTATOR, of=workspace, name="Second annotator").user,
+    }
+
+
+def test_the_loop_closes(people, runs_file, open_as):
+    researcher = open_as(people["researcher"])
+    annotators = [open_as(people["first"]), open_as(people["second"])]
+
+    import_runs(researcher, runs_file)
+    replay_one(researcher)
+    queue = make_queue(researcher)
+    for annotator in annotators:
+        judge_everything(annotator, queue)
+    assert Preference.objects.standing().filter(queue=queue).count() == 2 * Item.objects.filter(queue=queue).count()
+
+    version_address = freeze(researcher)
+    base = train(researcher, version_address, algorithm="sft", base=None, name="office-sft")
+    tuned = train(researcher, version_address, algorithm="dpo", base="office-sft", name="office-dpo")
+    assert Run.objects.get(name="office-dpo").result.base == Run.objects.get(name="office-sft").result
+    assert base != tuned
+
+    experiment = compare(researcher, "office-dpo", "office-sft")
+    judge_everything(annotators[0], experiment.queue)
+    promote(researcher, experiment)
+    assert champion(workspace=experiment.workspace, environment="office").name == "office-dpo"
+
+
+def import_runs(page: Page, file: Path) -> None:
+    page.goto("/imports/")
+    page.set_input_files("input[type=file]", str(file))
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.get_by_role("link", name="Look at them").click(timeout=60_000)
+    expect(page.locator("tbody tr").first).to_be_visible()
+
+
+def replay_one(page: Page) -> None:
+    page.locator("tbody a.row-link").first.click()
+    page.wait_for_url("**/trajectories/*/**")
+    before = page.url
+    page.keyboard.press("j")
+    page.wait_for_function("before => location.href !== before", arg=before)
+    page.keyboard.press("j")
+    at_third = page.url
+    page.goto("about:blank")
+    page.goto(at_third)  # the link of a step opens there
+    expect(page.locator("[aria-current=step], [aria-current=true]").first).to_be_visible()
+
+
+def make_queue(page: Page) -> Queue:
+    page.goto("/queues/new/")
+    page.fill("input[name=name]", "Office pairs")
+    page.fill("input[name=overlap]", "2")
+    page.get_by_label("One", exact=True).check()
+    page.get_by_role("button", name="Make the queue").click()
+    page.wait_for_url("**/queues/*/")
+    queue = Queue.objects.get(name="Office pairs")
+    for _ in range(60):
+        queue.refresh_from_db()
+        if queue.state == Queue.State.OPEN:
+            break
+        page.wait_for_timeout(500)
+    assert queue.item_count == TASKS
+    return queue
+
+
+def judge_everything(page: Page, queue: Queue) -> None:
+    """By keyboard, and by what the runs say rather than where they stand, so that both annotators agree."""
+    page.goto(f"/desk/{queue.pk}/")
+    for _ in range(Item.objects.filter(queue=queue).count()):
+        pair = page.locator("#pair")
+        expect(pair).to_be_visible(timeout=30_000)
+        shown = pair.get_attribute("data-pair")
+        left, right = (
+            "\n".join(page.locator(f"#pair .pair-cell[data-side={side}]").all_inner_texts())
+            for side in ("left", "right")
+        )
+        page.keyboard.press("4" if left == right else "2" if left < right else "6")
+        page.keyboard.press("Enter")
+        page.wait_for_function(
+            "shown => document.querySelector('#pair')?.dataset.pair !== shown", arg=shown, timeout=30_000
+        )
+    expect(page.locator("#pair")).to_have_count(0, timeout=30_000)
+
+
+def freeze(page: Page) -> str:
+    page.goto("/datasets/new/")
+    page.fill("input[name=name]", "Office preferences")
+    page.locator("form.form button.primary").click()
+    page.wait_for_url("**/freeze/**")
+    page.get_by_label("Office pairs").check()
+    page.get_by_role("button", name="Freeze version 1").click()
+    page.locator("#confirm button.primary").click()
+    page.wait_for_url("**/v/1/")
+    expect(page.get_by_role("link", name="Train on this")).to_be_visible(timeout=60_000)
+    return page.url
+
+
+def train(page: Page, version_address: str, *, algorithm: str, base: str | None, name: str) -> str:
+    """Launch from the version's page and watch the run to its end without reloading."""
+    page.goto(version_address)
+    page.get_by_role("link", name="Train on this").click()
+    page.locator(f"input[name=algorithm][value={algorithm}]").check(force=True)
+    if base:
+        page.select_option("select[name=base]", label=base)
+    page.locator("input[name=preset][value=quick]").check(force=True)
+    page.fill("input[name=name]", name)
+    page.locator("#advanced summary").click()
+    page.fill("input[name=batch_size]", "4")
+    page.fill("input[name=max_steps]", "6")
+    page.fill("input[name=checkpoint_every]", "3")
+    expect(page.locator("#check")).to_contain_text("python", timeout=LONG)  # the exact command, once it is checked
+    page.get_by_role("button", name="Launch").click()
+    page.wait_for_url("**/runs/*/", timeout=60_000)
+    expect(page.locator(".status.done").first).to_be_visible(timeout=LONG)
+    expect(page.get_by_role("link", name=name, exact=True).first).to_be_visible()
+    return str(Run.objects.get(name=name).result_id)
+
+
+def compare(page: Page, a: str, b: str) -> Experiment:
+    page.goto("/experiments/new/")
+    page.fill("input[name=name]", "Did DPO help?")
+    page.select_option("select[name=policy_a]", label=a)
+    page.select_option("select[name=policy_b]", label=b)
+    page.fill("input[name=tasks]", "4")
+    page.fill("input[name=min_tasks]", "2")
+    page.get_by_role("button", name="Start experiment").click()
+    page.wait_for_url("**/experiments/*/")
+    expect(page.get_by_text("Pairs judged")).to_be_visible(timeout=LONG)
+    return Experiment.objects.select_related("queue", "workspace").get(name="Did DPO help?")
+
+
+def promote(page: Page, experiment: Experiment) -> None:
+    page.goto(f"/experiments/{experiment.pk}/")
+    # Four tasks are soon judged; the clock then ends it by its rule, and the page says so without a reload.
+    expect(page.locator(".next h2")).to_be_visible(timeout=60_000)
+    page.reload()
+    page.keyboard.press("p")
+    page.select_option("#promote select[name=policy]", label="office-dpo")
+    page.fill("#promote textarea[name=reason]", "It is the newer one, and nothing speaks against it.")
+    page.locator("#promote button.primary").click()
+    expect(page.locator(".badge.accent", has_text="champion")).to_be_visible()
