@@ -38,15 +38,20 @@ def snippets(request: HttpRequest, version: Version) -> list[Snippet]:
             "export-python",
             "Python: load and train with TRL",
             f"""import os
+import shutil
+import urllib.request
+
 from datasets import load_dataset
 from trl import DPOConfig, DPOTrainer
 
-rows = load_dataset(
-    "parquet",
-    data_files={{"{first}": "{address}?format=parquet&split={first}"}},
-    storage_options={{"headers": {{"Authorization": f"Bearer {{os.environ['RETRACE_TOKEN']}}"}}}},
-    split="{first}",
+request = urllib.request.Request(
+    "{address}?format=parquet&split={first}",
+    headers={{"Authorization": f"Bearer {{os.environ['RETRACE_TOKEN']}}"}},
 )
+with urllib.request.urlopen(request) as answer, open("{first}.parquet", "wb") as file:
+    shutil.copyfileobj(answer, file)
+rows = load_dataset("parquet", data_files="{first}.parquet", split="train")
+
 trainer = DPOTrainer(model="Qwen/Qwen3-0.6B", args=DPOConfig(output_dir="dpo"), train_dataset=rows)
 trainer.train()""",
         ),

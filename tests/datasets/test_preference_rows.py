@@ -1,0 +1,144 @@
+"""How two runs become a row: the prompt they share, and what differs."""
+
+import json
+from typing import Any
+
+import pytest
+
+from apps.datasets.rows.preference import NoSharedStart, SameRuns, Turn, encode_message, encode_tools, read_turn, sides
+
+Message = dict[str, Any]
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def said(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def heard(text: str) -> Message:
+    return {"role": "tool", "content": text}
+
+
+def turn(context: list[Message], message: Message) -> Turn:
+    return read_turn(json.dumps(context).encode(), json.dumps(message).encode())
+
+
+def words(messages: list[bytes]) -> list[str]:
+    return [json.loads(message)["content"] for message in messages]
+
+
+START = turn([user("go")], said("look"))
+
+
+def test_the_prompt_ends_where_the_runs_part() -> None:
+    row = sides([START, turn([heard("x")], said("left"))], [START, turn([heard("x")], said("right"))])
+    assert words(row.prompt) == ["go", "look", "x"]
+    assert (words(row.chosen), words(row.rejected)) == (["left"], ["right"])
+
+
+def test_runs_that_differ_at_once_share_their_opening() -> None:
+    row = sides([turn([user("go")], said("a"))], [turn([user("go")], said("b"))])
+    assert (words(row.prompt), words(row.chosen), words(row.rejected)) == (["go"], ["a"], ["b"])
+
+
+def test_what_follows_the_parting_stays_in_order() -> None:
+    good = [turn([user("go")], said("a")), turn([heard("1")], said("b")), turn([heard("2")], said("c"))]
+    row = sides(good, [turn([user("go")], said("z"))])
+    assert words(row.chosen) == ["a", "1", "b", "2", "c"]
+
+
+def test_the_same_action_with_another_result_opens_both_sides() -> None:
+    """A prompt that ended in an assistant turn could not be followed by another."""
+    row = sides([START, turn([heard("x")], said("end"))], [START, turn([heard("y")], said("end"))])
+    assert words(row.prompt) == ["go"]
+    assert (words(row.chosen), words(row.rejected)) == (["look", "x", "end"], ["look", "y", "end"])
+
+
+def test_a_run_that_is_the_beginning_of_the_other_keeps_a_turn() -> None:
+    row = sides([START, turn([heard("x")], said("more"))], [START])
+    assert words(row.prompt) == ["go"]
+    assert (words(row.chosen), words(row.rejected)) == (["look", "x", "more"], ["look"])
+
+
+def test_different_openings_share_what_they_share() -> None:
+    system = {"role": "system", "content": "rules"}
+    row = sides([turn([system, user("hi")], said("a"))], [turn([system, user("hello")], said("b"))])
+    assert (words(row.prompt), words(row.chosen), words(row.rejected)) == (["rules"], ["hi", "a"], ["hello", "b"])
+
+
+def test_openings_with_nothing_in_common_make_no_row() -> None:
+    with pytest.raises(NoSharedStart):
+        sides([turn([user("hi")], said("a"))], [turn([user("hello")], said("b"))])
+
+
+def test_runs_that_begin_without_a_message_make_no_row() -> None:
+    with pytest.raises(NoSharedStart):
+        sides([turn([], said("a"))], [turn([], said("b"))])
+
+
+def test_the_same_runs_make_no_row() -> None:
+    with pytest.raises(SameRuns):
+        sides([START], [turn([user("go")], said("look"))])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"role": "assistant", "content": None}, {"role": "assistant", "content": ""}),
+        ({"role": "developer", "content": "x"}, {"role": "system", "content": "x"}),
+        (
+            {"role": "tool", "content": "x", "is_error": True, "name": "f"},
+            {"role": "tool", "name": "f", "content": "x"},
+        ),
+        (
+            {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {}}]},
+            {"role": "user", "content": "see\n[image_url]"},
+        ),
+        ({"role": "user", "content": "NUL \x00 stays"}, {"role": "user", "content": "NUL \x00 stays"}),
+        ({"role": "user", "content": "lone \ud800"}, {"role": "user", "content": "lone \ufffd"}),
+    ],
+)
+def test_a_message_is_spelled_for_chat_templates(given: Message, expected: Message) -> None:
+    assert json.loads(encode_message(given)) == expected
+
+
+def test_lone_surrogates_can_be_kept() -> None:
+    assert json.loads(encode_message(user("\ud800"), keep_surrogates=True))["content"] == "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"a": 1}, {"a": 1}),
+        ('{"b": 1, "a": [null]}', {"b": 1, "a": [None]}),
+        ("", {}),
+        (None, {}),
+        ("[1]", "[1]"),
+        ("{broken", "{broken"),
+        ('{"card": "4111111111111111111"}', {"card": "4111111111111111111"}),
+        ('{"id": 18446744073709551616}', '{"id": 18446744073709551616}'),
+    ],
+)
+def test_arguments_are_an_object_where_nothing_is_lost(given: object, expected: object) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": given}}
+    message = json.loads(encode_message({"role": "assistant", "content": "", "tool_calls": [call]}))
+    assert message["tool_calls"][0]["function"]["arguments"] == expected
+
+
+def test_deep_nesting_is_written() -> None:
+    deep: Any = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    call = {"id": "c", "function": {"name": "f", "arguments": deep}}
+    assert encode_message({"role": "assistant", "content": "", "tool_calls": [call]}).count(b'"a"') == 400
+
+
+def test_tools_of_both_runs_come_once_each() -> None:
+    assert json.loads(json.loads(encode_tools([{"n": 1}, {"n": 2}], [{"n": 2}, {"n": 3}]))) == [
+        {"n": 1},
+        {"n": 2},
+        {"n": 3},
+    ]

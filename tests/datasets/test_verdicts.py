@@ -1,0 +1,117 @@
+"""From votes to rows."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.datasets.agreeing import Agreement
+from apps.datasets.recipe import BadRecipe, Recipe
+from apps.datasets.verdicts import Drop, Vote, counted, decide
+
+QUEUE = str(uuid4())
+
+
+def recipe(**rules: object) -> Recipe:
+    return Recipe.from_json({"queues": [QUEUE], **rules})
+
+
+def votes(*strengths: int, both_bad: int = 0) -> list[Vote]:
+    given = [(strength, False) for strength in strengths] + [(0, True)] * both_bad
+    return [Vote(UUID(int=n), UUID(int=100 + n), strength, bad, True) for n, (strength, bad) in enumerate(given)]
+
+
+def outcome(given: list[Vote], **rules: object) -> object:
+    rules_ = recipe(**rules)
+    decision = decide(counted(given, rules_), rules_)
+    if decision.verdicts:
+        return [(v.first_won, v.strength, round(v.weight, 3)) for v in decision.verdicts]
+    return decision.dropped
+
+
+def test_the_majority_wins() -> None:
+    assert outcome(votes(2, 1, -3)) == [(True, 1.5, 0.333)]  # (2 + 1) / 2 for it; a lead of 1 in 3 votes
+
+
+def test_the_smaller_id_may_lose() -> None:
+    assert outcome(votes(-2)) == [(False, 2.0, 1.0)]
+
+
+def test_a_tied_vote_is_no_majority() -> None:
+    assert outcome(votes(2, -2)) == [Drop.NO_MAJORITY]
+
+
+def test_a_lead_can_be_too_small() -> None:
+    assert outcome(votes(2, 2, -1), minimum_margin=2) == [Drop.NO_MAJORITY]
+
+
+def test_a_win_can_be_too_weak() -> None:
+    assert outcome(votes(1, 2), minimum_strength=2) == [Drop.WEAK]
+
+
+def test_counted_ties_lower_the_weight() -> None:
+    assert outcome(votes(2, 0, 0)) == [(True, 2.0, 0.333)]
+
+
+def test_dropped_ties_do_not() -> None:
+    assert outcome(votes(2, 0, 0), ties="drop") == [(True, 2.0, 1.0)]
+
+
+def test_only_ties() -> None:
+    assert outcome(votes(0, 0)) == [Drop.TIE]
+    assert outcome(votes(0, both_bad=1)) == [Drop.BOTH_BAD]
+    assert outcome(votes(0, 0), ties="drop") == []
+
+
+def test_each_judgement_its_own_row() -> None:
+    assert outcome(votes(3, -1, 0), judgements="each") == [(True, 3.0, 0.5), (False, 1.0, 0.5)]
+
+
+def test_an_annotators_later_vote_on_the_pair_holds() -> None:
+    first, second = votes(3, -2)
+    assert outcome([second._replace(annotator=first.annotator), first]) == [(False, 2.0, 1.0)]
+
+
+def test_shares_have_to_add_up() -> None:
+    with pytest.raises(BadRecipe, match="90 %"):
+        recipe(train=70)
+
+
+def test_an_unknown_rule_is_refused() -> None:
+    with pytest.raises(BadRecipe, match="no such rule"):
+        recipe(margin=1)
+
+
+def test_a_recipe_survives_json() -> None:
+    given = recipe(seed=7, annotator_kinds=["rule", "person"])
+    assert Recipe.from_json(given.to_json()) == given
+
+
+def test_agreement_of_opposites() -> None:
+    """Krippendorff's alpha, interval: 2 pairs of (1, 1) and (1, -1), n = 4, three 1 and one -1.
+
+    Observed: 2 · 4 / 4 = 2. Expected: 2 · 3 · 1 · 4 / (4 · 3) = 2. So alpha is 0.
+    """
+    agreement = Agreement()
+    agreement.add([1, 1])
+    agreement.add([1, -1])
+    agreement.add([1])
+    assert agreement.alpha == pytest.approx(0.0)
+    assert agreement.to_json() == {"pairs": 2, "observed": 0.5, "alpha": 0.0}
+
+
+def test_alpha_is_that_of_the_krippendorff_package() -> None:
+    import krippendorff
+    import numpy as np
+
+    table = [[1, 1, None], [1, -1, 0], [0, 0, 1], [-1, -1, -1], [1, None, -1]]
+    agreement = Agreement()
+    for outcomes in table:
+        agreement.add([value for value in outcomes if value is not None])
+    data = np.array(table, dtype=float).T
+    assert agreement.alpha == pytest.approx(krippendorff.alpha(data, level_of_measurement="interval"))
+
+
+def test_perfect_agreement_without_variation_has_no_alpha() -> None:
+    agreement = Agreement()
+    agreement.add([1, 1])
+    assert agreement.alpha is None
