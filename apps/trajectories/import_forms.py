@@ -17,7 +17,7 @@ class FilesInput(forms.ClearableFileInput):
 class FilesField(forms.FileField):
     """One or more uploaded files, as a list."""
 
-    widget = FilesInput
+    widget = FilesInput(attrs={"multiple": True, "aria-describedby": "uploads-help"})
 
     def clean(self, data: Any, initial: Any = None) -> Any:
         given = data if isinstance(data, list | tuple) else [data]

@@ -9,7 +9,9 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRedirect
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -40,9 +42,12 @@ def imports(request: HtmxRequest) -> HttpResponse:
             form.add_error("uploads", f"{file.name}: {refusal}")
             return _imports_page(request, form, status=422)
     if len(started) == 1:
-        return redirect("trajectories:import", batch_id=started[0].pk)
-    messages.success(request, f"{len(started)} imports started.")
-    return redirect("trajectories:imports")
+        next_page = reverse("trajectories:import", args=[started[0].pk])
+    else:
+        messages.success(request, f"{len(started)} imports started.")
+        next_page = reverse("trajectories:imports")
+    # A script that followed a redirect would swallow the next page's message.
+    return HttpResponseClientRedirect(next_page) if request.htmx else redirect(next_page)
 
 
 def _imports_page(request: HtmxRequest, form: ImportForm, status: int = 200) -> HttpResponse:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from channels.db import database_sync_to_async
 from django.template.loader import render_to_string
 
 from apps.accounts.models import Membership
@@ -40,6 +41,11 @@ def progress_of(batch: ImportBatch) -> Mapping[str, Any]:
     }
 
 
+def rendered(batch: ImportBatch) -> str:
+    """The partial of an import's progress."""
+    return render_to_string("trajectories/_import_progress.html", progress_of(batch))
+
+
 class LiveImport:
     """Sends the progress partial after chunks, at most twice a second, and always at the end."""
 
@@ -52,9 +58,8 @@ class LiveImport:
         if batch.is_active and time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self.EVERY
-        html = render_to_string("trajectories/_import_progress.html", progress_of(batch))
         try:
-            live.send(group_of(batch), html)
+            live.send(group_of(batch), rendered(batch))
         except Exception:  # the page polls; an import does not stop because nobody can be told of it
             logger.warning("The progress of import %s could not be sent.", batch.pk, exc_info=True)
 
@@ -62,6 +67,20 @@ class LiveImport:
 class ImportConsumer(live.LiveConsumer):
     """/ws/imports/<id>/"""
 
+    _batch: ImportBatch | None = None
+
     def find_group(self, member: Membership) -> str | None:
         batch = ImportBatch.objects.visible_to(member).filter(pk=self.scope["url_route"]["kwargs"]["batch_id"]).first()
+        self._batch = batch
         return group_of(batch) if batch else None
+
+    async def connect(self) -> None:
+        await super().connect()
+        if self.group:
+            # The import may have ended between the page and this connection; now that the group is joined, nothing is missed.
+            await self.send(text_data=await database_sync_to_async(self._state)())
+
+    def _state(self) -> str:
+        assert self._batch is not None, "a group was found for it"
+        self._batch.refresh_from_db()
+        return rendered(self._batch)

@@ -66,9 +66,8 @@ def recognise(rows: list[Row]) -> Format:
         for format in known():
             if format.recognises(row):
                 return format
-    raise UnknownFormat(
-        f"No known format. {_seen(rows)} Known: {'; '.join(f'{f.title} ({f.shape})' for f in known())}."
-    )
+    listed = "\n".join(f"• {format.title}: {format.shape}." for format in known())
+    raise UnknownFormat(f"No known format. {_seen(rows)} One of these was expected:\n{listed}")
 
 
 def _seen(rows: list[Row]) -> str:
