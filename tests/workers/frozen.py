@@ -13,7 +13,7 @@ from apps.common.ids import new_id
 from apps.datasets.models import Version
 from apps.policies.models import Policy
 from tests import factories
-from tests.trainer.runs import run_here
+from tests.trainer.runs import start_child
 
 SMALLEST = {"layers": 1, "hidden": 16, "intermediate": 32, "heads": 2, "kv_heads": 1, "vocabulary": 300}
 """A model that trains in seconds and learns nothing: these tests are about runs, not about learning."""
@@ -25,7 +25,7 @@ def office_pairs(folder: Path, count: int) -> list[dict[str, Any]]:
     for script in ("expert", "careless"):
         place = folder / script
         place.mkdir(parents=True)
-        run_here(
+        child = start_child(  # not in this process: under Playwright an event loop runs already
             place,
             {
                 "kind": "rollout",
@@ -33,6 +33,7 @@ def office_pairs(folder: Path, count: int) -> list[dict[str, Any]]:
                 "tasks": {"environment": "office", "split": "train", "count": count * 2, "levels": ["L1"]},
             },
         )
+        assert child.wait(60) == 0
         lines = (place / "trajectories.jsonl").read_text().splitlines()
         runs[script] = {row["task"]["key"]: row for row in map(json.loads, lines)}
     rows = [_row(runs["expert"][key], runs["careless"][key]) for key in runs["expert"]]

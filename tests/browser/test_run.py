@@ -1,0 +1,137 @@
+"""A run from its form to the policy that it makes, as a researcher sees it."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils.timezone import now
+from playwright.sync_api import expect
+
+from apps.training.folders import folder_of
+from apps.training.models import Metric, Run
+from tests import factories
+from tests.workers.frozen import freeze, office_pairs
+
+pytestmark = pytest.mark.browser
+TRAINING_MS = 150_000
+
+
+@pytest.fixture
+def researcher(live_stack):
+    return factories.member()
+
+
+def running(member, **fields):
+    """A run in the hands of a worker that is not here: the test says what happens to it."""
+    return factories.run(
+        of=member.workspace,
+        state=Run.State.RUNNING,
+        attempt=1,
+        worker="elsewhere:1",
+        leased_until=now() + timedelta(hours=1),
+        running_since=now() - timedelta(seconds=30),
+        total_steps=100,
+        **fields,
+    )
+
+
+def test_a_run_is_checked_launched_watched_and_ends_as_a_policy(open_as, researcher, tmp_path: Path):
+    pairs = office_pairs(tmp_path, 12)
+    version = freeze({"train": pairs[:8], "validation": pairs[8:]}, of=researcher.workspace)
+    page = open_as(researcher.user)
+    page.goto("/runs/new/")
+    page.get_by_text("Supervised fine-tuning").click()
+    page.get_by_label("Dataset version").select_option(str(version.pk))
+    expect(page.locator("#check")).to_contain_text("one step takes 16")  # refused: there are 8 rows
+    page.get_by_text("Settings one by one").click()
+    page.get_by_label("Batch size").fill("4")
+    page.get_by_label("Batch size").blur()
+    page.get_by_text("Quick check").click()
+    expect(page.locator("#check")).to_contain_text("Nothing speaks against it.", timeout=30_000)
+    expect(page.locator("#command")).to_contain_text("-m trainer")
+    page.get_by_role("button", name="Launch").click()
+
+    expect(page.locator("[data-live-state]")).to_have_text("Live")
+    expect(page.locator("#run-status")).to_contain_text(re.compile(r"Step \d+ of 20"), timeout=TRAINING_MS)
+    expect(page.locator("#chart-loss tbody tr").first).to_be_attached(timeout=30_000)
+    page.reload()  # a page opened in the middle shows the same
+    expect(page.locator("#chart-loss tbody tr").first).to_be_attached()
+    expect(page.get_by_role("link", name="Open what it made")).to_be_visible(timeout=TRAINING_MS)
+    expect(page.locator("#run-status")).to_contain_text("Finished after 20 steps")
+    expect(page.locator("#run-log")).to_contain_text("step 20: loss")
+    expect(page.locator("[data-live-state]")).to_be_hidden()
+
+    page.keyboard.press("p")
+    expect(page.get_by_role("heading", level=1)).to_have_text(Run.objects.get().name)
+    expect(page.locator(".lineage").first).to_contain_text(str(version))
+
+
+def test_where_websockets_are_blocked_the_page_asks(open_as, researcher):
+    run = running(researcher, step=10)
+    Metric.objects.create(run=run, step=10, values={"loss": 0.7})
+    page = open_as(researcher.user)
+    page.route_web_socket("**/ws/runs/**", lambda socket: socket.close())
+    page.goto(f"/runs/{run.pk}/")
+    expect(page.locator("#run-status")).to_contain_text("Step 10 of 100")
+
+    Metric.objects.create(run=run, step=11, values={"loss": 0.6})
+    folder = folder_of(run.pk)
+    folder.path.mkdir(parents=True)
+    folder.log.write_text("step 11: loss 0.6\n")
+    Run.objects.filter(pk=run.pk).update(step=11)
+    expect(page.locator("#run-status")).to_contain_text("Step 11 of 100", timeout=30_000)
+    expect(page.locator("#chart-loss tbody tr")).to_have_text([re.compile("10.*0.7"), re.compile("11.*0.6")])
+    expect(page.locator("#run-log")).to_have_text("step 11: loss 0.6\n")
+
+
+def test_what_is_selected_and_scrolled_stays_while_the_run_goes_on(open_as, researcher):
+    run = running(researcher, step=10)
+    folder = folder_of(run.pk)
+    folder.path.mkdir(parents=True)
+    folder.log.write_text("".join(f"line {number}\n" for number in range(200)))
+    page = open_as(researcher.user)
+    page.route_web_socket("**/ws/runs/**", lambda socket: socket.close())
+    page.goto(f"/runs/{run.pk}/")
+    log = page.locator("#run-log")
+    log.evaluate("log => { log.scrollTop = 40; getSelection().selectAllChildren(log); }")
+    with folder.log.open("a") as file:
+        file.write("a new line\n")
+    Run.objects.filter(pk=run.pk).update(step=12)
+    expect(page.locator("#run-status")).to_contain_text("Step 12 of 100", timeout=30_000)
+    expect(log).to_contain_text("a new line")
+    assert log.evaluate("log => log.scrollTop") == 40
+    assert page.evaluate("() => getSelection().toString()").startswith("line 0")
+
+
+def test_a_run_is_cancelled_by_key_after_a_question(open_as, researcher):
+    run = running(researcher, step=10)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    page.keyboard.press("c")
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(page.locator("#run-head")).to_contain_text("Cancelling")
+    run.refresh_from_db()
+    assert run.state == Run.State.CANCELLING
+
+
+def test_the_page_of_a_failure_says_what_to_do_and_fits_a_phone(open_as, researcher):
+    failure = {
+        "category": "killed",
+        "message": "The training process was killed from outside (SIGKILL).",
+        "advice": "Resume the run.",
+        "details": "",
+        "log": ["x" * 400],
+        "command": "python -m trainer run.json",
+    }
+    run = factories.run(
+        of=researcher.workspace, state=Run.State.FAILED, failure=failure, step=40, total_steps=100, checkpoint_step=40
+    )
+    page = open_as(researcher.user, viewport={"width": 390, "height": 844})
+    page.goto(f"/runs/{run.pk}/")
+    expect(page.get_by_role("heading", name="It was killed at step 40")).to_be_visible()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    page.keyboard.press("r")
+    expect(page.locator("#run-status")).not_to_contain_text("It was killed", timeout=30_000)
+    run.refresh_from_db()
+    assert run.failure == {} or run.attempt > 0
