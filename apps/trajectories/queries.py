@@ -7,7 +7,7 @@ from uuid import UUID
 
 from apps.accounts.models import Membership
 from apps.trajectories.models import Original, Step, Task, Trajectory, TrajectoryQuerySet
-from apps.trajectories.rendering.steps import Messages, StepHead, head_of
+from apps.trajectories.rendering.steps import LIGHT, Messages, StepHead, head_from
 
 WINDOW = 8
 """Steps that are opened together: about two screens."""
@@ -35,7 +35,7 @@ def replayable(member: Membership) -> TrajectoryQuerySet:
 
 def heads_of(trajectory: Trajectory) -> list[StepHead]:
     """Every step in a line."""
-    return [head_of(step) for step in Step.objects.filter(trajectory=trajectory).outline()]
+    return [head_from(*row) for row in Step.objects.filter(trajectory=trajectory).order_by("index").values_list(*LIGHT)]
 
 
 def window_of(trajectory: Trajectory, first: int, last: int) -> Window:

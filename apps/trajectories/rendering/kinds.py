@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -136,6 +137,7 @@ _SPLIT = re.compile(r"[^a-z]+")
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
+@lru_cache(maxsize=4096)
 def kind_of(kind: str, tool: str) -> Kind:
     """The kind of a step, from its stored kind and the names of its tools."""
     if kind == "tool":

@@ -16,6 +16,12 @@ from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_in_wor
 MAX_CALLS = 40
 MAX_MESSAGES = 60
 
+LIGHT = (
+    *("index", "kind", "tool", "headline", "result", "is_error", "reward", "seconds"),
+    *("prompt_tokens", "completion_tokens", "context_chars", "result_chars"),
+)
+"""The columns of a step that hold nothing of what was said."""
+
 Messages = Sequence[Any]
 ROLES = {
     "system": "System prompt",
@@ -42,7 +48,7 @@ class MessageView:
         return self.role in {"system", "developer"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StepHead:
     """A step in a line, from its light columns."""
 
@@ -81,19 +87,39 @@ class StepView:
 
 def head_of(step: Step, *, blind: bool = False) -> StepHead:
     """The step's line. Reads light columns only."""
+    return head_from(*(getattr(step, name) for name in LIGHT), blind=blind)
+
+
+def head_from(
+    index: int,
+    kind: str,
+    tool: str,
+    headline: str,
+    result: str,
+    is_error: bool,
+    reward: float | None,
+    seconds: float | None,
+    prompt_tokens: int | None,
+    completion_tokens: int | None,
+    context_chars: int,
+    result_chars: int,
+    *,
+    blind: bool = False,
+) -> StepHead:
+    """The line of a step from its columns LIGHT: a long run's outline is made without a model instance a step."""
     return StepHead(
-        index=step.index,
-        number=step.index + 1,
-        kind=kind_of(step.kind, step.tool),
-        tool=step.tool,
-        headline=step.headline,
-        result=step.result,
-        is_error=step.is_error,
-        reward=None if blind else step.reward,
-        seconds=step.seconds,
-        prompt_tokens=step.prompt_tokens,
-        completion_tokens=step.completion_tokens,
-        lines=_lines(step.result_chars) + (_lines(step.context_chars) if step.index == 0 else 0) + 4,
+        index=index,
+        number=index + 1,
+        kind=kind_of(kind, tool),
+        tool=tool,
+        headline=headline,
+        result=result,
+        is_error=is_error,
+        reward=None if blind else reward,
+        seconds=seconds,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        lines=_lines(result_chars) + (_lines(context_chars) if index == 0 else 0) + 4,
     )
 
 

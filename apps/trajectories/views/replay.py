@@ -20,7 +20,7 @@ from apps.trajectories.models import Original, Trajectory
 from apps.trajectories.rendering.kinds import KINDS
 from apps.trajectories.rendering.steps import StepHead, StepView, step_views
 
-OUTLINE_ROWS = 60
+OUTLINE_ROWS = 40
 
 # Steps never change once stored, so what was read may be kept for a while; `private`, because access is personal.
 kept_a_while = cache_control(private=True, max_age=300)

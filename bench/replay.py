@@ -1,0 +1,167 @@
+"""Replaying: opening a run of 1,000 steps and 50 MB in Chromium, stepping through it, and what the server takes for each part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import httpx
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from apps.accounts.models import Membership, Role, User, Workspace
+from apps.trajectories.copying import Origin, copy_in, prepare
+from apps.trajectories.models import Trajectory
+from apps.trajectories.records import StepRecord, TaskRecord, TrajectoryRecord
+from bench.harness import Figure, Serving, Size, Stopwatch, percentile, serving
+from tests.browser import chromium
+
+STEPS = 1_000
+OBSERVATION = 50_000
+OPENINGS = 7
+PRESSES = 200
+REQUESTS = 40
+
+# Runs before the page's own scripts. A step counts as shown in the first frame whose current step is another one with its body.
+WATCH = """
+    window.opened = new Promise((resolve) => {
+        new MutationObserver((_, observer) => {
+            if (!document.querySelector("[data-replay][data-ready]")) return;
+            observer.disconnect();
+            requestAnimationFrame(() => afterPaint(() => resolve(performance.now())));
+        }).observe(document, { subtree: true, childList: true, attributes: true });
+    });
+    window.shown = [];
+    function afterPaint(done) {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = done;
+        channel.port2.postMessage(null);
+    }
+    window.addEventListener("keydown", () => {
+        const start = performance.now();
+        const before = document.querySelector(".step.current")?.id;
+        const look = () => requestAnimationFrame(() => {
+            const current = document.querySelector(".step.current");
+            if (current?.id === before || current?.classList.contains("waiting")) return look();
+            afterPaint(() => window.shown.push(performance.now() - start));
+        });
+        look();
+    }, { capture: true });
+"""
+
+
+def measure(size: Size) -> Iterator[Figure]:
+    """The size is the issue's own, whatever size the other measurements have."""
+    home = Workspace.objects.create(name="Bench", slug="bench-replay")
+    user = User.objects.create_user(email="bench@example.org", name="Bench", password=None)
+    Membership.objects.create(user=user, workspace=home, role=Role.RESEARCHER)
+    trajectory = long_run(home)
+    with serving(processes=1) as server:
+        cookie = session_of(user)
+        yield from in_chromium(server, trajectory, cookie)
+        yield from on_the_server(server, trajectory, cookie)
+
+
+def long_run(home: Workspace) -> Trajectory:
+    """STEPS steps that each bring back OBSERVATION characters."""
+    steps = []
+    for i in range(STEPS):
+        text = "".join(f"src/module_{j % 17}.py:{j}:    def method_{i}_{j}(self): return {j}\n" for j in range(1_200))
+        heard = [{"role": "tool", "tool_call_id": f"c{i - 1}", "content": text[:OBSERVATION]}] if i else []
+        call = {"name": "bash", "arguments": json.dumps({"command": f"grep -rn method_{i} src"})}
+        message = {
+            "role": "assistant",
+            "content": f"Step {i}.",
+            "tool_calls": [{"id": f"c{i}", "type": "function", "function": call}],
+        }
+        steps.append(StepRecord(context=heard, message=message, seconds=1.0 + i % 7))
+    record = TrajectoryRecord(task=TaskRecord(key="long", instruction="A long run."), steps=steps)
+    prepared = prepare(record, b"{}")
+    copy_in([prepared], Origin(workspace_id=home.pk, source="bench"))
+    return Trajectory.objects.get(pk=prepared.id)
+
+
+def session_of(user: User) -> str:
+    client = Client()
+    client.force_login(user)
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+def in_chromium(server: Serving, trajectory: Trajectory, cookie: str) -> Iterator[Figure]:
+    path = chromium.find()
+    if path is None:
+        raise RuntimeError("No Chromium on this machine: `python -m tests.browser.chromium` installs one.")
+    about = {"steps": STEPS, "observations_mb": STEPS * OBSERVATION / 1e6}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        opened = [open_run(browser, server, trajectory, cookie, number=1 + i * 150)[1] for i in range(OPENINGS)]
+        for name in ("painted", "ready"):
+            values = [times[name] for times in opened]
+            yield Figure(
+                name=f"replay: open until {name}",
+                value=median(values),
+                unit="ms",
+                limit=1_000,
+                with_=about | {"worst": round(max(values))},
+            )
+        page, _ = open_run(browser, server, trajectory, cookie, number=1)
+        for pace, pause in (("reading", 120), ("held key", 33)):
+            shown = press(page, pause)
+            yield Figure(name=f"replay: step ({pace}), key to frame, p50", value=median(shown), unit="ms", with_=about)
+            yield Figure(
+                name=f"replay: step ({pace}), key to frame, p95",
+                value=percentile(shown, 95),
+                unit="ms",
+                limit=50,
+                with_=about,
+            )
+        yield Figure(name="replay: steps in the page", value=page.locator(".step").count(), unit="", limit=60)
+        browser.close()
+
+
+def open_run(
+    browser: Browser, server: Serving, trajectory: Trajectory, cookie: str, *, number: int
+) -> tuple[Page, dict[str, Any]]:
+    """A page with nothing cached, and when its steps were painted and its scripts were ready, in ms from the click."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": server.url}])
+    page = context.new_page()
+    page.add_init_script(WATCH)
+    page.goto(f"{server.url}/trajectories/{trajectory.pk}/steps/{number}/")
+    ready = page.evaluate("window.opened")
+    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    return page, {"painted": painted, "ready": ready}
+
+
+def press(page: Page, pause: int) -> list[float]:
+    """Press j PRESSES times; how long after each press the next step was on the screen."""
+    page.wait_for_load_state("networkidle")
+    page.evaluate("window.shown = []")
+    for _ in range(PRESSES):
+        page.keyboard.press("j")
+        page.wait_for_timeout(pause)
+    page.wait_for_timeout(500)
+    shown: list[float] = page.evaluate("window.shown")
+    return shown
+
+
+def on_the_server(server: Serving, trajectory: Trajectory, cookie: str) -> Iterator[Figure]:
+    run = f"/trajectories/{trajectory.pk}"
+    asked = {
+        "page": lambda i: f"{run}/steps/{1 + i * 20}/",
+        "outline": lambda i: f"{run}/outline/",
+        "8 steps": lambda i: f"{run}/steps/?from={i * 8}&to={i * 8 + 7}",
+        "more of a step": lambda i: f"{run}/parts/{i}/?at=after.0&as=terminal&from=4000",
+        "search": lambda i: f"{run}/search/?q=method_{i * 9}_77",
+    }
+    with httpx.Client(base_url=server.url, cookies={settings.SESSION_COOKIE_NAME: cookie}, timeout=60) as client:
+        for name, address in asked.items():
+            watch = Stopwatch()
+            client.get(address(0)).raise_for_status()
+            for i in range(REQUESTS if name != "search" else 8):
+                with watch.lap():
+                    client.get(address(i), headers={"HX-Request": "true"}).raise_for_status()
+            yield Figure(name=f"replay: server, {name}, p95", value=watch.p95(), unit="ms")
