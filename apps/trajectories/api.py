@@ -75,7 +75,7 @@ class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
     def get_queryset(self) -> TrajectoryQuerySet:
         visible: TrajectoryQuerySet = Trajectory.objects.visible_to(self.member)
         try:
-            return Filters.read(self.request.GET).apply(visible).for_list()
+            return Filters.read(self.request.GET).apply(visible, workspace_id=self.member.workspace_id).for_list()
         except BadFilter as error:
             raise ValidationError({"detail": str(error)}) from None
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
 from apps.trajectories.models import Task, TrajectoryQuerySet
@@ -17,6 +17,7 @@ from apps.trajectories.searching import TASK_WORDS, words_to_query
 OUTCOMES = {"success": Q(success=True), "failure": Q(success=False), "none": Q(success=None)}
 ERRORS = {"yes": Q(error_count__gt=0), "no": Q(error_count=0)}
 NO_POLICY = "none"
+FEW = 1_000
 
 
 class BadFilter(ValueError):
@@ -58,11 +59,17 @@ class Filters:
     def __bool__(self) -> bool:
         return bool(self.query)
 
-    def apply(self, trajectories: TrajectoryQuerySet) -> TrajectoryQuerySet:
-        """Those that match all filters. Raises BadFilter."""
+    def apply(self, trajectories: TrajectoryQuerySet, *, workspace_id: UUID | None = None) -> TrajectoryQuerySet:
+        """Those that match all filters. Raises BadFilter.
+
+        Words and tags are looked up at once: Postgres cannot tell how rare a match is, and would walk the whole table from its newest row
+        for the 50 that it is asked for. With `workspace_id` the look-up is as quick as the workspace is small.
+        """
         found = trajectories
         if self.q:
-            found = found.filter(_says(self.q))
+            found = found.filter(_says(self.q, trajectories, workspace_id))
+        if self.tag:
+            found = found.filter(_tagged(self.tag, trajectories))
         if self.task:
             found = found.filter(task=_uuid("task", self.task))
         if self.environment:
@@ -77,8 +84,6 @@ class Filters:
             found = found.filter(step_count__gte=_count("min_steps", self.min_steps))
         if self.max_steps:
             found = found.filter(step_count__lte=_count("max_steps", self.max_steps))
-        if self.tag:
-            found = found.filter(tags__contains=[self.tag])
         if self.source:
             found = found.filter(source=self.source)
         if self.batch:
@@ -86,17 +91,38 @@ class Filters:
         return found
 
 
-def _says(words: str) -> Q:
+def _says(words: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None) -> Q:
     try:
         return Q(pk=UUID(words))
     except ValueError:
         pass
+    named = Q(pk__in=list(trajectories.filter(external_id=words).values_list("pk", flat=True)[:FEW]))
+    tasks = tasks_saying(words, workspace_id)
+    if tasks is None:
+        return named
+    few = first_few(tasks)
+    return named | Q(task__in=tasks.values("pk") if few is None else few)
+
+
+def _tagged(tag: str, trajectories: TrajectoryQuerySet) -> Q:
+    having = trajectories.filter(tags__contains=[tag])
+    few = first_few(having)
+    return Q(tags__contains=[tag]) if few is None else Q(pk__in=few)
+
+
+def tasks_saying(words: str, workspace_id: UUID | None) -> QuerySet[Task] | None:
+    """Tasks that have all the words, each at the beginning of one of theirs; None where `words` has no word."""
     query = words_to_query(words)
-    by_name = Q(external_id=words)
     if not query:
-        return by_name
-    tasks = Task.objects.annotate(words=TASK_WORDS).filter(words=SearchQuery(query, search_type="raw", config="simple"))
-    return by_name | Q(task__in=tasks.values("pk"))
+        return None
+    tasks: QuerySet[Task] = Task.objects.filter(workspace=workspace_id) if workspace_id else Task.objects.all()
+    return tasks.annotate(words=TASK_WORDS).filter(words=SearchQuery(query, search_type="raw", config="simple"))
+
+
+def first_few(rows: QuerySet[Any]) -> list[UUID] | None:
+    """The ids of `rows` if they are few; None if they are many, so that walking from the newest soon meets enough of them."""
+    found = list(rows.order_by().values_list("pk", flat=True)[: FEW + 1])
+    return found if len(found) <= FEW else None
 
 
 def _uuid(name: str, given: str) -> UUID:

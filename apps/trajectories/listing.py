@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.contrib.postgres.search import SearchQuery
 from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.models import Membership
 from apps.policies.models import Policy
-from apps.trajectories.filtering import Filters
+from apps.trajectories.filtering import Filters, first_few, tasks_saying
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.rendering.blocks import Block, text_block
 from apps.trajectories.rendering.forms import Place
-from apps.trajectories.searching import TASK_WORDS, words_to_query
 
 PAGE = 50
 CAP = 1_000
@@ -99,10 +97,11 @@ def environments(member: Membership) -> list[str]:
 def tasks(member: Membership, words: str) -> QuerySet[Task]:
     """Tasks, those that say `words` if any."""
     found: QuerySet[Task] = Task.objects.visible_to(member).defer("initial_state", "success_check")
-    query = words_to_query(words)
-    if not query:
+    saying = tasks_saying(words, member.workspace_id)
+    if saying is None:
         return found
-    return found.annotate(words=TASK_WORDS).filter(words=SearchQuery(query, search_type="raw", config="simple"))
+    few = first_few(saying)
+    return found.filter(pk__in=saying.values("pk")) if few is None else found.filter(pk__in=few)
 
 
 def with_outcomes(shown: Sequence[Task]) -> list[tuple[Task, Outcomes]]:

@@ -24,7 +24,7 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
     filters, problem = Filters.read(request.GET), ""
     visible = Trajectory.objects.visible_to(request.member)
     try:
-        found = filters.apply(visible)
+        found = filters.apply(visible, workspace_id=request.member.workspace_id)
     except BadFilter as error:
         found, problem = visible.none(), str(error)
     context = {
