@@ -35,7 +35,7 @@ USED = frozenset(
         "termination",
         "finish_reason",
     }
-    | {"usage", "info"}
+    | {"usage", "info", "choices", "response"}
 )
 CHAT_ROLES = ROLES | {"function"}
 
@@ -64,7 +64,16 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(
             "There are no messages.", "An object whose `messages` is a list of chat messages, or the list alone."
         )
-    yield chat_trajectory(row if type(row) is dict else {}, messages, used=USED)
+    fields = row if type(row) is dict else {}
+    yield chat_trajectory(fields, messages + _answer(fields, messages), used=USED)
+
+
+def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:
+    """The answer of a logged request, which stands beside its messages; nothing where it is among them already."""
+    answered = row if "choices" in row else mapping(row.get("response"))
+    choices = answered.get("choices")
+    answer = mapping(choices[0]).get("message") if type(choices) is list and choices else None
+    return [answer] if type(answer) is dict and answer != messages[-1] else []
 
 
 def chat_trajectory(row: dict[str, Json], messages: list[Json], *, used: frozenset[str]) -> TrajectoryRecord:

@@ -30,6 +30,14 @@ def test_a_bare_list_of_messages_is_a_chat():
     assert list(read("openai-chat", HELLO).messages()) == HELLO
 
 
+@pytest.mark.parametrize("beside", ["choices", "response"])
+def test_the_answer_of_a_logged_request_belongs_to_its_chat(beside):
+    choices = [{"message": HELLO[1], "finish_reason": "stop"}]
+    logged = {"choices": choices} if beside == "choices" else {"response": {"choices": choices}}
+    assert list(read("openai-chat", {"messages": HELLO[:1], **logged}).messages()) == HELLO
+    assert list(read("openai-chat", {"messages": HELLO, **logged}).messages()) == HELLO
+
+
 def test_equal_prompts_are_the_same_task_and_other_prompts_are_not():
     other = [{"role": "user", "content": "Bye"}, HELLO[1]]
     keys = [read("openai-chat", row).task.key for row in (HELLO, {"messages": [HELLO[0]], "model": "x"}, other)]
