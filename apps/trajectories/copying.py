@@ -61,6 +61,9 @@ class Origin(NamedTuple):
     policy_id: UUID | None = None
     """The policy of all of them; where None, each record's own name decides."""
 
+    policy_name: str = ""
+    """The policy of those that name none. It is no part of what a record says, and so not of its hash."""
+
 
 class Copied(NamedTuple):
     """What a call of `copy_in` did."""
@@ -123,7 +126,8 @@ def copy_in(prepared: Sequence[Prepared], origin: Origin) -> Copied:
     if not prepared:
         return Copied(0, 0, 0)
     tasks = _task_ids(origin.workspace_id, (item.task for item in prepared))
-    policies = _policy_ids(origin.workspace_id, {item.policy for item in prepared if item.policy})
+    names = {name for item in prepared if (name := item.policy or origin.policy_name)}
+    policies = _policy_ids(origin.workspace_id, names if origin.policy_id is None else set())
     added = _insert_trajectories(prepared, origin, tasks, policies)
     new = [item for item in prepared if item.id in added]
     _copy(Step._meta.db_table, STEP_COLUMNS, (item.steps for item in new))
@@ -204,7 +208,7 @@ def _insert_trajectories(
         with cursor.copy(f"COPY incoming_trajectory ({names}) FROM STDIN") as copy:
             for item in prepared:
                 row = {**shared, **item.columns, "id": item.id, "task_id": tasks[_identity(item.task)]}
-                row["policy_id"] = origin.policy_id or (policies[item.policy] if item.policy else None)
+                row["policy_id"] = origin.policy_id or policies.get(item.policy or origin.policy_name)
                 copy.write_row([row[name] for name in TRAJECTORY_COLUMNS])
         cursor.execute(
             f'INSERT INTO "{table}" ({names}) SELECT {names} FROM incoming_trajectory ORDER BY content_hash '

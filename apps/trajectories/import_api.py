@@ -89,6 +89,9 @@ class ImportsView(MemberView):
                 OpenApiTypes.STR,
                 description="What the file is called; some formats say in it who ran what.",
             ),
+            OpenApiParameter(
+                "policy", OpenApiTypes.STR, description="Who acted in the runs that do not say so themselves."
+            ),
             OpenApiParameter("Idempotency-Key", OpenApiTypes.STR, OpenApiParameter.HEADER),
         ],
         request={
@@ -114,7 +117,11 @@ class ImportsView(MemberView):
             known.file.storage.delete(stored.name)
             return self._answer(known, status.HTTP_200_OK)
         batch = start_import(
-            workspace_id=self.member.workspace_id, stored=stored, created_by=self.member.user, idempotency_key=key
+            workspace_id=self.member.workspace_id,
+            stored=stored,
+            created_by=self.member.user,
+            policy_name=request.query_params.get("policy", ""),
+            idempotency_key=key,
         )
         return self._answer(batch, status.HTTP_202_ACCEPTED)
 

@@ -35,3 +35,9 @@ class ImportForm(forms.Form):
         allow_empty_file=True,  # an empty file is refused by the import, in the same words as everywhere
         help_text="JSON Lines, JSON or .traj, also gzipped. The format is recognised by itself.",
     )
+    policy_name = forms.CharField(
+        label="Policy",
+        required=False,
+        max_length=200,
+        help_text="Who acted, where the files do not say: the name of a model or an agent.",
+    )

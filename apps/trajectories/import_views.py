@@ -37,7 +37,7 @@ def imports(request: HtmxRequest) -> HttpResponse:
     started = []
     for file in form.cleaned_data["uploads"]:
         try:
-            started.append(_start(request, file))
+            started.append(_start(request, file, form.cleaned_data["policy_name"]))
         except FileTooLarge as refusal:
             form.add_error("uploads", f"{file.name}: {refusal}")
             return _imports_page(request, form, status=422)
@@ -57,9 +57,10 @@ def _imports_page(request: HtmxRequest, form: ImportForm, status: int = 200) -> 
     return render(request, "trajectories/imports.html", context, status=status)
 
 
-def _start(request: HtmxRequest, file: UploadedFile[bytes]) -> ImportBatch:
+def _start(request: HtmxRequest, file: UploadedFile[bytes], policy_name: str) -> ImportBatch:
     stored = store(file, filename=file.name or "")
-    return start_import(workspace_id=request.member.workspace_id, stored=stored, created_by=request.user)
+    here = request.member.workspace_id
+    return start_import(workspace_id=here, stored=stored, created_by=request.user, policy_name=policy_name)
 
 
 @require_GET

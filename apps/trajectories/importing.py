@@ -137,7 +137,12 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
     moved = held.update(position=chunk.end, losses=0, leased_until=now() + lease(), format=chunk.format)
     if not moved:
         raise Superseded(batch)
-    origin = Origin(workspace_id=batch.workspace_id, source=chunk.format, import_batch_id=batch.pk)
+    origin = Origin(
+        workspace_id=batch.workspace_id,
+        source=chunk.format,
+        import_batch_id=batch.pk,
+        policy_name=batch.policy_name,
+    )
     copied: Copied = copy_in(chunk.prepared, origin)
     RejectedRow.objects.bulk_create(chunk.rejected)
     ImportBatch.objects.filter(pk=batch.pk).update(

@@ -78,6 +78,11 @@ class ImportBatch(WorkspaceModel):
     size = models.BigIntegerField(default=0, help_text="Bytes as uploaded.")
     sha256 = models.CharField(max_length=64, blank=True)
     format = models.CharField(max_length=50, blank=True)
+    policy_name = models.CharField(
+        max_length=200,
+        blank=True,
+        help_text="Who acted in the runs that do not say so themselves.",
+    )
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     position = models.BigIntegerField(default=0, help_text="Records (good or bad) of the file that are dealt with.")

@@ -63,9 +63,19 @@ def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
 
 
 def start_import(
-    *, workspace_id: UUID, stored: StoredFile, created_by: User | None, idempotency_key: str = "", queue: bool = True
+    *,
+    workspace_id: UUID,
+    stored: StoredFile,
+    created_by: User | None,
+    policy_name: str = "",
+    idempotency_key: str = "",
+    queue: bool = True,
 ) -> ImportBatch:
-    """Make the batch for a stored file and tell the workers. A request repeated under its key answers the first one's batch."""
+    """Make the batch for a stored file and tell the workers. A request repeated under its key answers the first one's batch.
+
+    policy_name: who acted in the runs that do not say so themselves.
+    """
+    idempotency_key = idempotency_key[:200]
     try:
         with transaction.atomic():
             batch = ImportBatch.objects.create(
@@ -75,14 +85,17 @@ def start_import(
                 size=stored.size,
                 sha256=stored.sha256,
                 created_by=created_by,
-                idempotency_key=idempotency_key[:200],
+                policy_name=clip(policy_name.strip(), 200),
+                idempotency_key=idempotency_key,
                 leased_until=now() + REMIND_AFTER,
             )
             if queue:
                 enqueue(TASK, str(batch.pk))
     except IntegrityError:
         default_storage.delete(stored.name)
-        return ImportBatch.objects.get(workspace_id=workspace_id, idempotency_key=idempotency_key[:200])
+        if not idempotency_key:
+            raise
+        return ImportBatch.objects.get(workspace_id=workspace_id, idempotency_key=idempotency_key)
     return batch
 
 

@@ -106,6 +106,14 @@ def test_a_task_is_one_for_all_files_and_policies_are_found_by_name():
     assert Trajectory.objects.get(external_id="r0").policy == mine
 
 
+def test_a_policy_given_with_the_file_is_that_of_the_runs_that_name_none():
+    body = lines(rich(1), rich(2, policy="q"))
+    workspace = factories.workspace()
+    imported(body, workspace, policy_name="  given ")
+    assert {t.external_id: t.policy.name for t in Trajectory.objects.all()} == {"r1": "given", "r2": "q"}
+    assert counts(imported(body, workspace)) == (0, 0, 2, 0)
+
+
 def test_a_task_keeps_what_the_first_file_said_of_it():
     workspace = factories.workspace()
     imported(lines(rich(1, task={"key": "k", "instruction": "first"})), workspace)

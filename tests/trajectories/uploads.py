@@ -15,16 +15,16 @@ def lines(*rows: object) -> bytes:
     return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
 
 
-def upload(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl") -> ImportBatch:
+def upload(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl", **more: str) -> ImportBatch:
     """A stored file that waits to be imported."""
     stored = store(io.BytesIO(body), filename=name)
     home = workspace or factories.workspace()
-    return start_import(workspace_id=home.pk, stored=stored, created_by=None, queue=False)
+    return start_import(workspace_id=home.pk, stored=stored, created_by=None, queue=False, **more)
 
 
-def imported(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl") -> ImportBatch:
+def imported(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl", **more: str) -> ImportBatch:
     """A file that has been imported to its end, whatever that was."""
-    batch = run_import(upload(body, workspace, name).pk, watch=ignore)
+    batch = run_import(upload(body, workspace, name, **more).pk, watch=ignore)
     assert batch is not None
     return batch
 

@@ -35,17 +35,22 @@ class Command(BaseCommand):
             metavar="NAME",
             help="Name or slug of the workspace; by default the oldest one. Made where there is no workspace at all.",
         )
+        parser.add_argument(
+            "--policy", metavar="NAME", default="", help="Who acted in the runs that do not say so themselves."
+        )
         parser.add_argument("--json", action="store_true", help="Print nothing but the JSON objects: no progress.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         workspace = _workspace(options["workspace"])
-        results = [self._import(Path(name), workspace, quiet=options["json"]) for name in options["files"]]
+        results = [
+            self._import(Path(name), workspace, options["policy"], quiet=options["json"]) for name in options["files"]
+        ]
         if any("error" in result or _holds_nothing(result) for result in results):
             sys.exit(1)
 
-    def _import(self, path: Path, workspace: Workspace, *, quiet: bool) -> dict[str, Any]:
+    def _import(self, path: Path, workspace: Workspace, policy: str, *, quiet: bool) -> dict[str, Any]:
         try:
-            batch = self._batch(path, workspace)
+            batch = self._batch(path, workspace, policy)
         except (OSError, FileTooLarge) as error:
             reason = f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
             result: dict[str, Any] = {"file": str(path), "format": "", **_counts(None), "error": reason}
@@ -58,7 +63,7 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(result, ensure_ascii=False))
         return result
 
-    def _batch(self, path: Path, workspace: Workspace) -> ImportBatch:
+    def _batch(self, path: Path, workspace: Workspace, policy: str) -> ImportBatch:
         """A new batch for the file, or the one that was importing it when it was killed."""
         with path.open("rb") as file:
             stored = store(file, filename=path.name)
@@ -66,7 +71,7 @@ class Command(BaseCommand):
         if unfinished:
             unfinished.file.storage.delete(stored.name)
             return unfinished
-        return start_import(workspace_id=workspace.pk, stored=stored, created_by=None, queue=False)
+        return start_import(workspace_id=workspace.pk, stored=stored, created_by=None, policy_name=policy, queue=False)
 
 
 def _workspace(name: str | None) -> Workspace:
