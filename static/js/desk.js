@@ -77,7 +77,8 @@ class Desk {
     if (this.loading || this.ahead.length) return;
     this.loading = true;
     await this.outbox.settled();
-    const besides = [this.shown, ...this.ahead].filter(Boolean).map((article) => article.dataset.pair);
+    const before = this.shown;
+    const besides = [before, ...this.ahead].filter(Boolean).map((article) => article.dataset.pair);
     const { result, data, detail } = await post(this.element.dataset.next, { besides });
     const content = data?.pair ? await markup(data.pair) : null;
     this.loading = false;
@@ -85,6 +86,7 @@ class Desk {
     const article = content?.querySelector("[data-pair]");
     if (article) this.arrived(article);
     else if (result === "refused") this.ended(detail);
+    else if (result === "done" && !data.pair && before && !this.shown) this.loadAhead(); // judged meanwhile: look again
     else if (result === "done" && !data.pair) this.ended();
     else this.tryLater(detail);
   }

@@ -1,0 +1,226 @@
+"""The desk in a real browser, by keyboard alone."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from apps.accounts.models import Membership, Role
+from apps.annotation.models import Assignment, Preference, Queue
+from tests import factories
+from tests.annotation import making
+from tests.live import LiveStack
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def annotator(live_stack: LiveStack) -> Membership:
+    return factories.member(Role.ANNOTATOR)
+
+
+@pytest.fixture
+def queue(annotator: Membership) -> Queue:
+    return making.queue(of=annotator.workspace, items=12, steps=4, guidelines="# Be **fair**")
+
+
+@pytest.fixture
+def page(open_as: Open, annotator: Membership, queue: Queue) -> Page:
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    return ready(page)
+
+
+def ready(page: Page) -> Page:
+    """Wait until a pair is shown and the next one is loaded ahead."""
+    expect(page.locator("[data-pair][data-drafting]")).to_be_visible()
+    return page
+
+
+def shown(page: Page) -> str:
+    return page.locator("[data-pair]").get_attribute("data-pair") or ""
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def after(page: Page, pair: str) -> None:
+    """Wait for another pair than `pair`."""
+    page.wait_for_function(
+        "old => ![null, undefined, old].includes(document.querySelector('[data-pair]')?.dataset.pair)", arg=pair
+    )
+    ready(page)
+
+
+def answer(page: Page, *keys: str) -> str:
+    """Press keys and Enter, and wait for the next pair. Returns which pair that was."""
+    pair = shown(page)
+    press(page, *keys, "Enter")
+    after(page, pair)
+    return pair
+
+
+def standing() -> list[tuple[int, bool]]:
+    """(strength in favour of the left run, both bad), in the order of judging."""
+    found = Preference.objects.standing().order_by("pk")
+    return [(p.strength if p.a_was_left else -p.strength, p.both_bad) for p in found]
+
+
+def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: Page):
+    for key in "123":
+        answer(page, "j", "j", key)
+    press(page, "r")
+    page.keyboard.type("4 asks first")  # a digit that is typed is no answer
+    press(page, "Escape")
+    answer(page, "4")
+    press(page, "u")
+    expect(page.locator("[name=rationale]")).to_have_value("4 asks first")
+    expect(page.locator("[name=answer][value='0']")).to_be_checked()
+    answer(page, "5")
+    pair = shown(page)
+    press(page, "s")
+    expect(page.locator("#skip")).to_be_visible()
+    page.keyboard.type("too long")
+    press(page, "Enter")
+    after(page, pair)
+    for key in "6701":
+        answer(page, key)
+    pair = shown(page)
+    press(page, "2")
+    page.keyboard.press("Control+Enter")
+    after(page, pair)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("9 by you")
+    assert standing() == [
+        (3, False),
+        (2, False),
+        (1, False),
+        (-1, False),
+        (-2, False),
+        (-3, False),
+        (0, True),
+        (3, False),
+        (2, False),
+    ]
+    assert Preference.objects.exclude(retracted_at=None).get().rationale == "4 asks first"
+    assert Assignment.objects.get(state=Assignment.State.SKIPPED).skip_reason == "too long"
+    assert not Preference.objects.filter(seconds__gt=60).exists()
+
+
+def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page):
+    expect_ahead(page)
+    held: list[Route] = []
+    page.route("**/judge/", lambda route: held.append(route))
+    pair = shown(page)
+    press(page, "1", "Enter")
+    assert shown(page) not in {"", pair}  # at once: no waiting for the server
+    expect(page.locator("[data-desk-saving]")).to_have_text("Saving…")
+    assert not Preference.objects.exists()
+    held[0].continue_()
+    expect(page.locator("[data-desk-saving]")).to_have_text("")
+    assert standing() == [(3, False)]
+
+
+def expect_ahead(page: Page) -> None:
+    """Wait until the pair after the shown one is here: the place is taken and its markup was fetched."""
+    page.wait_for_function(
+        "() => performance.getEntriesByType('resource').some(e => /desk.items.[^/]+.$/.test(e.name))"
+    )
+    page.wait_for_timeout(200)
+
+
+def test_answers_survive_a_server_that_does_not_hear_and_a_closed_tab(page: Page, open_as: Open, queue: Queue, console):
+    console.expect("Failed to load resource")
+    expect_ahead(page)
+    first = shown(page)
+    page.route("**/judge/", lambda route: route.abort())
+    press(page, "2", "Enter")
+    after(page, first)
+    expect(page.locator("[data-desk-saving]")).to_contain_text("1 answer is not saved yet.")
+    context = page.context
+    page.close()
+    again = context.new_page()
+    again.goto(f"/desk/{queue.pk}/")
+    ready(again)
+    again.wait_for_function("old => document.querySelector('[data-pair]')?.dataset.pair !== old", arg=first)
+    expect(again.locator("[data-desk-progress]")).to_contain_text("1 by you")
+    assert standing() == [(2, False)]
+
+
+def test_a_draft_survives_a_closed_tab(page: Page, queue: Queue):
+    pair = shown(page)
+    press(page, "6", "r")
+    page.keyboard.type("half a thought")
+    context = page.context
+    page.close()
+    again = context.new_page()
+    again.goto(f"/desk/{queue.pk}/")
+    ready(again)
+    assert shown(again) == pair
+    expect(again.locator("[name=rationale]")).to_have_value("half a thought")
+    expect(again.locator("[name=answer][value='-2']")).to_be_checked()
+
+
+def test_a_refused_answer_keeps_its_text(page: Page, console):
+    console.expect("409")
+    pair = Assignment.objects.get(pk=shown(page))
+    press(page, "r")
+    page.keyboard.type("a long and careful reason")
+    press(page, "Escape")
+    page.wait_for_timeout(1200)  # the draft is with the server
+    Assignment.objects.filter(pk=pair.pk).update(state=Assignment.State.EXPIRED)
+    press(page, "1", "Enter")
+    expect(page.locator("#refused")).to_be_visible()
+    expect(page.locator("#refused-rationale")).to_have_text("a long and careful reason")
+
+
+def test_guidelines_flag_folds_and_sides_have_keys(page: Page):
+    press(page, "g")
+    expect(page.locator("#guidelines h1")).to_have_text("Be fair")
+    press(page, "g")
+    expect(page.locator("#guidelines")).to_be_hidden()
+    press(page, "!")
+    page.keyboard.type("odd")
+    press(page, "Enter")
+    expect(page.locator("[data-flag]")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".pair-fold > summary")).to_have_text("1 identical step")
+    expect(page.locator("#row-0")).to_be_hidden()
+    press(page, "o")
+    expect(page.locator("#row-0")).to_be_visible()
+    right = page.locator("#row-1 .pair-cell[data-side=right]")
+    expect(right).to_be_visible()
+    press(page, "h")
+    expect(right).to_be_hidden()
+    press(page, "h")
+    expect(right).to_be_visible()
+
+
+def test_at_the_end_the_desk_says_so(open_as: Open, annotator: Membership):
+    queue = making.queue(of=annotator.workspace, items=1)
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    ready(page)
+    press(page, "4", "Enter")
+    expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    expect(page.locator("[data-desk-mine]")).to_have_text("1")
+
+
+def test_a_phone_shows_one_side_and_does_everything(open_as: Open, annotator: Membership, queue: Queue):
+    page = open_as(annotator.user, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.goto(f"/desk/{queue.pk}/")
+    ready(page)
+    left, right = (page.locator(f"#row-1 .pair-cell[data-side={side}]") for side in ("left", "right"))
+    expect(left).to_be_visible()
+    expect(right).to_be_hidden()
+    page.locator("[data-side-pick=right]").tap()
+    expect(right).to_be_visible()
+    expect(left).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    pair = shown(page)
+    page.get_by_title("Right is clearly better").tap()
+    page.locator("[data-submit]").tap()
+    after(page, pair)
+    expect(page.locator("[data-desk-saving]")).to_have_text("")
+    assert standing() == [(-2, False)]
