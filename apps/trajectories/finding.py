@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -12,7 +13,13 @@ from apps.trajectories.rendering.text import legible
 
 MIN_CHARS = 2
 MAX_FOUND = 500
-AROUND = 60
+AROUND = 100
+"""Characters read on both sides of the words."""
+
+BEFORE = 24
+"""Characters shown before the words: few, so that a narrow list shows the words themselves."""
+
+_END_OF_STRING = re.compile(r'(?<!\\)"')
 
 
 class Found(NamedTuple):
@@ -77,22 +84,21 @@ def _is_in(closing: Any, words: str) -> bool:
 
 
 def _readable(around: str, needle: str) -> str:
-    """A stretch of JSON text as words: escapes are read, the halves of escapes at its ends are dropped."""
-    at = around.lower().find(needle.lower())
-    before, after = around[max(0, at - AROUND) : at], around[at:]
-    words = _unescaped(before.partition(" ")[2] if len(before) >= AROUND else before) + _unescaped(after)
+    """A stretch of JSON text as words: only the string that the needle is in, its escapes read."""
+    at = max(0, around.lower().find(needle.lower()))
+    before = _END_OF_STRING.split(around[:at])[-1]
+    after = _END_OF_STRING.split(around[at + len(needle) :])[0]
+    if len(before) > BEFORE:
+        before = "…" + before[-BEFORE:].partition(" ")[2]
+    words = _unescaped(before) + _unescaped(around[at : at + len(needle)]) + _unescaped(after)
     return " ".join(legible(words).split())
 
 
 def _unescaped(text: str) -> str:
+    """The text of a piece of a JSON string; half an escape at its end is dropped."""
     for cut in range(7):  # an escape is at most six characters long
         try:
-            return str(
-                json.loads(
-                    f'"{text[: len(text) - cut].replace(chr(92) + chr(34), chr(39)).replace(chr(34), chr(39))}"',
-                    strict=False,
-                )
-            )
+            return str(json.loads(f'"{text[: len(text) - cut]}"', strict=False))
         except ValueError:
             continue
     return text

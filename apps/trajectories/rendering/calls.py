@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from apps.trajectories.rendering import diffs
-from apps.trajectories.rendering.blocks import Block, as_form, text_block
+from apps.trajectories.rendering.blocks import Block, as_form, form_of_json, text_block
 from apps.trajectories.rendering.decoding import Arguments, arguments_of
 from apps.trajectories.rendering.forms import Place
 from apps.trajectories.rendering.kinds import RUN, Kind, kind_of
@@ -127,7 +127,7 @@ def _shown(arguments: Arguments, place: Place, kind: Kind) -> tuple[list[Block],
         elif isinstance(argument, str):
             blocks.append(_long(argument, at, name))
         else:
-            blocks.append(as_form(argument, at, "tree", label=one_line(str(name), 60)))
+            blocks.append(as_form(argument, at, form_of_json(argument), label=one_line(str(name), 60)))
     if len(names) > MAX_FACTS:
         blocks.append(as_form(value, place, "tree", label=f"All {len(names):,} arguments"))
     return blocks, facts
