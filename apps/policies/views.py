@@ -61,6 +61,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         .filter(policy=policy)
         .select_related("by")
         .order_by("-pk")[:20],
+        "checkpoints": policy.checkpoints.order_by("step"),
         "report": report_rows(policy.report),
     }
     return render(request, "policies/policy.html", context)

@@ -1,10 +1,13 @@
 """Stopping a run and taking it up again."""
 
+from functools import partial
+
 from django.db import transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, User, subject_id
 from apps.training.claiming import queue
+from apps.training.live import show
 from apps.training.models import Run, RunEvent
 
 
@@ -63,6 +66,7 @@ def resume_run(*, run: Run, by: User) -> Run:
 
 
 def _record(run: Run, by: User, action: str) -> None:
+    transaction.on_commit(partial(show, run.pk), robust=True)
     AuditEntry.objects.create(
         workspace=run.workspace, actor=by, action=action, subject=run.name, subject_id=subject_id(run)
     )

@@ -34,6 +34,10 @@ class RunFolder:
     def model(self) -> Path:
         return self.path / "model"
 
+    def kept_checkpoints(self) -> list[Path]:
+        """The checkpoints that the trainer has kept: `checkpoints/checkpoint-<step>`."""
+        return sorted(place for place in (self.path / "checkpoints").glob("checkpoint-*") if place.name[11:].isdigit())
+
     @property
     def lock(self) -> Path:
         """Held by the child for as long as it lives, so that no second one can write here."""

@@ -1,7 +1,8 @@
 """Turns what a finished run made into a policy that others can use, with its descent."""
 
-from apps.policies.models import Policy
+from apps.policies.models import Checkpoint, Policy
 from apps.policies.publishing import free_name
+from apps.training.folders import folder_of
 from apps.training.models import Run
 
 KIND_MADE_BY = {
@@ -23,6 +24,12 @@ def publish(run: Run) -> Policy:
         location=f"{run.pk}/model",
         settings={"parameters": run.parameters} if run.parameters else {},
         report=run.report,
+    )
+    Checkpoint.objects.bulk_create(
+        Checkpoint(
+            policy=policy, step=int(place.name.rpartition("-")[2]), location=f"{run.pk}/checkpoints/{place.name}"
+        )
+        for place in folder_of(run.pk).kept_checkpoints()
     )
     run.result = policy
     run.save(update_fields=["result"])

@@ -1,10 +1,13 @@
 """Runs whose worker vanished. `leases.expire` calls `recover_runs` every few seconds."""
 
+from functools import partial
+
 from django.db import transaction
 from django.utils.timezone import now
 
 from apps.common.leases import Superseded
 from apps.training.claiming import queue
+from apps.training.live import show
 from apps.training.models import Run, RunEvent, RunQuerySet
 from apps.training.progress import Failure
 
@@ -35,6 +38,7 @@ def give_up_attempt(*, run: Run, reason: str) -> None:
 @transaction.atomic
 def _lose(run: Run, lost: RunQuerySet, reason: str) -> bool:
     """End the attempt: cancelled if that was wanted, failed after too many losses, else queued for another worker."""
+    transaction.on_commit(partial(show, run.pk), robust=True)
     ended = {"leased_until": None, "process_id": None}
     losses = run.losses + 1
     # CANCELLING is decided in the statement itself: somebody may press Cancel at this very moment.

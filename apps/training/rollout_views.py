@@ -16,7 +16,7 @@ from apps.accounts.models import Membership, Role
 from apps.common.http import HtmxRequest
 from apps.policies.models import Policy
 from apps.training.folders import folder_of
-from apps.training.live import rollouts_context
+from apps.training.live import rollouts_context, show_rollouts
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rolling_out import (
     ENVIRONMENTS,
@@ -107,6 +107,7 @@ def cancel(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     batch = _find(request, batch_id)
     try:
         cancel_rollouts(batch=batch, by=request.user)
+        show_rollouts(batch.pk)
     except NotRollingOut as refusal:
         messages.info(request, str(refusal))
     return redirect("training:rollouts", batch.pk)
@@ -118,6 +119,7 @@ def resume(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     batch = _find(request, batch_id)
     try:
         resume_rollouts(batch=batch, by=request.user)
+        show_rollouts(batch.pk)
     except NotResumable as refusal:
         messages.error(request, str(refusal))
     return redirect("training:rollouts", batch.pk)

@@ -18,6 +18,11 @@ def test_a_child_that_had_to_be_killed_after_being_asked_is_cancelled_too():
     assert outcome_of(ChildEnd(-9, None, ended_by="impatience")).kind == "cancelled"
 
 
+def test_a_child_that_died_of_our_own_request_is_cancelled():
+    assert outcome_of(ChildEnd(-15, None, asked=True)).kind == "cancelled"
+    assert outcome_of(ChildEnd(-11, None, asked=True)).category == "crash"
+
+
 def test_a_child_without_a_sign_of_life_counts_as_a_lost_worker():
     assert outcome_of(ChildEnd(-9, None, ended_by="silence")).kind == "silent"
 

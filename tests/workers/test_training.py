@@ -74,6 +74,7 @@ def test_a_run_becomes_a_policy_with_metrics_checkpoint_and_report(version: Vers
     assert run.failure == {}
     assert run.result is not None
     assert run.result.kind == Policy.Kind.MODEL
+    assert [checkpoint.step for checkpoint in run.result.checkpoints.order_by("step")] == [2, 4]
     assert run.result.settings == {"parameters": run.parameters}
     assert (folder_of(run.pk).model / "model.safetensors").is_file()
     assert set(run.metrics.values_list("step", flat=True)) >= {1, 2, 3, 4}

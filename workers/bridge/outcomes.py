@@ -34,6 +34,8 @@ class ChildEnd:
     """Its last lines."""
     oom_kills: int = 0
     """How many processes the kernel ended for lack of memory while it ran."""
+    asked: bool = False
+    """Whether we asked it to stop."""
     ended_by: Literal["", "impatience", "silence"] = ""
     """Why we killed it: it did not stop in time after it was asked to, or had said nothing for too long."""
 
@@ -65,6 +67,8 @@ def outcome_of(end: ChildEnd) -> Outcome:
             return Outcome("cancelled", message="It did not stop in time and was killed.")
         case "silence":
             return Outcome("silent", message="The training process gave no sign of life and was killed.")
+    if end.asked and end.status == -signal.SIGTERM:
+        return Outcome("cancelled", message="It stopped before it had begun.")  # the trainer did not listen yet
     return _signalled(end) if end.status < 0 else _exited(end)
 
 

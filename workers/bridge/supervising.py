@@ -138,6 +138,7 @@ class _Watch:
             last_event=self.last_event,
             log=last_lines(self.job.folder),
             oom_kills=oom_kills() - kills_before,
+            asked=self.asked_at is not None,
             ended_by=self.ended_by,
         )
         return outcome_of(end), self.handed_back
