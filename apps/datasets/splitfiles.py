@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from apps.datasets.models import Split
-from apps.datasets.rows.preference import Sides
+from apps.datasets.rows.preference import Sides, encode
+from apps.trajectories import jsontext
 
 MESSAGES: Final = ("prompt", "chosen", "rejected")
 TEXTS: Final = ("id", "task", "environment", "chosen_run", "rejected_run", "chosen_policy", "rejected_policy")
@@ -146,15 +147,15 @@ class SplitFiles:
     def _write_group(self) -> None:
         rows, self._waiting, self._waiting_bytes = self._waiting, [], 0
         columns: list[pa.Array] = [_messages([getattr(row.sides, name) for row in rows]) for name in MESSAGES]
-        columns.append(pa.array([orjson.loads(row.tools) for row in rows], pa.string()))
+        columns.append(pa.array([json.loads(row.tools) for row in rows], pa.string()))
         columns += [pa.array([row.about[f.name] for row in rows], f.type) for f in list(SCHEMA)[len(MESSAGES) + 1 :]]
         self._table.write_table(pa.Table.from_arrays(columns, schema=SCHEMA))
 
 
 def _marked(messages: Sequence[bytes]) -> list[bytes]:
     """The same messages; the first says that nobody is named in it, unless it names somebody."""
-    first = orjson.loads(messages[0])
-    return [orjson.dumps({**first, "name": first.get("name")}), *messages[1:]]
+    first = jsontext.loads(messages[0])
+    return [encode({**first, "name": first.get("name")}, keep_surrogates=True), *messages[1:]]
 
 
 def _messages(lists: Sequence[Sequence[bytes]]) -> pa.Array:

@@ -39,9 +39,10 @@ class Verification(NamedTuple):
 def verify(version: Version) -> Verification:
     """Hash every file of a frozen version. Reads all of them; memory stays flat."""
     checks = [
-        Check(f"{split}.{format}", facts["rows"], facts["sha256"], _sha256(facts["name"]))
-        for format, splits in version.files.items()
-        for split, facts in splits.items()
+        Check(f"{split.value}.{format}", facts["rows"], facts["sha256"], _sha256(facts["name"]))
+        for format in ("jsonl", "parquet")
+        for split in Split
+        for facts in [version.files[format][split.value]]
     ]
     found = {check.name: check.found for check in checks}
     total = content_hash({split: found[f"{split.value}.jsonl"] for split in Split})

@@ -1,0 +1,191 @@
+"""The pages of datasets, as a researcher and as everybody else sees them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Membership, Role
+from apps.annotation.models import Queue
+from apps.datasets import freezing
+from apps.datasets.models import Dataset, Version
+from apps.datasets.recipe import Recipe
+from apps.datasets.verifying import verify
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def member() -> Membership:
+    return factories.member(Role.OWNER)
+
+
+@pytest.fixture
+def queue(member: Membership) -> Queue:
+    queue = factories.queue(of=member.workspace, name="Shop tasks")
+    for strength in (2, -1, 3, 0):
+        task = factories.task(of=member.workspace)
+        steps = [
+            ([{"role": "user", "content": task.instruction}], factories.said("<script>alert(1)</script> \x00 \ud800"))
+        ]
+        hostile = factories.trajectory(of=task, steps=steps)
+        factories.preference(
+            strength,
+            on=factories.item(of=queue, a=hostile),
+            by=factories.annotator(of=member.workspace, name="Ada Lovelace"),
+        )
+    return queue
+
+
+@pytest.fixture
+def version(member: Membership, queue: Queue) -> Version:
+    dataset = freezing.create_dataset(name="Shop pairs", description="Errands.", licence="", by=member)
+    recipe = Recipe(queues=(str(queue.pk),), surrogates="keep", train=100, validation=0, test=0)
+    made = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
+    freezing.freeze(made.pk)
+    made.refresh_from_db()
+    assert made.state == Version.State.FROZEN, made.error
+    return made
+
+
+def signed_in(member: Membership) -> Client:
+    client = Client()
+    client.force_login(member.user)
+    return client
+
+
+def pages(version: Version) -> list[str]:
+    args = [version.dataset_id, version.number]
+    return [
+        reverse("datasets:dataset", args=args[:1]),
+        reverse("datasets:new_version", args=args[:1]),
+        *(
+            reverse(f"datasets:{name}", args=args)
+            for name in ("version", "version_live", "rows", "file", "card_markdown")
+        ),
+    ]
+
+
+def test_a_researcher_sees_every_page(version: Version) -> None:
+    client = signed_in(factories.member(Role.RESEARCHER, of=version.workspace))
+    assert [client.get(page).status_code for page in ["/datasets/", "/datasets/new/", *pages(version)]] == [200] * 9
+
+
+@pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])
+def test_lower_roles_find_nothing(version: Version, role: Role) -> None:
+    client = signed_in(factories.member(role, of=version.workspace))
+    assert [client.get(page).status_code for page in ["/datasets/", "/datasets/new/", *pages(version)]] == [404] * 9
+
+
+def test_an_outsider_finds_nothing(version: Version) -> None:
+    client = signed_in(factories.member(Role.OWNER))
+    assert [client.get(page).status_code for page in pages(version)] == [404] * 7
+    verify_page = reverse("datasets:verify", args=[version.dataset_id, version.number])
+    assert client.post(verify_page).status_code == 404
+    assert client.post(reverse("datasets:preview", args=[version.dataset_id])).status_code == 404
+
+
+def rules(queue: Queue, **changes: object) -> dict[str, object]:
+    form = {
+        "queues": [str(queue.pk)],
+        "judgements": "majority",
+        "minimum_margin": 1,
+        "minimum_strength": 1,
+        "ties": "count",
+        "both_bad": "count",
+        "annotator_kinds": ["person", "model", "rule"],
+        "train": 100,
+        "validation": 0,
+        "test": 0,
+        "seed": 0,
+        "surrogates": "replace",
+    }
+    return form | changes
+
+
+def test_the_preview_says_what_freezing_then_makes(member: Membership, queue: Queue) -> None:
+    client = signed_in(member)
+    dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
+    shown = client.post(reverse("datasets:preview", args=[dataset.pk]), rules(queue)).context["preview"]
+    assert (shown.survey.rows, shown.survey.judgements, shown.survey.pairs) == (3, 4, 4)
+    assert [(entry.split, entry.rows, entry.new_tasks) for entry in shown.splits] == [
+        ("train", 3, 3),
+        ("validation", 0, 0),
+        ("test", 0, 0),
+    ]
+    assert shown.dropped == [("Judged a tie", 1)]
+
+    answer = client.post(reverse("datasets:new_version", args=[dataset.pk]), rules(queue))
+
+    made = Version.objects.get(dataset=dataset)
+    assert answer["Location"] == reverse("datasets:version", args=[dataset.pk, 1])
+    assert freezing.freeze(made.pk)
+    made.refresh_from_db()
+    assert made.error == ""
+    assert made.row_counts == {"train": 3, "validation": 0, "test": 0}
+
+
+def test_a_wrong_form_is_shown_again(member: Membership, queue: Queue) -> None:
+    dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
+    page = reverse("datasets:new_version", args=[dataset.pk])
+    answer = signed_in(member).post(page, rules(queue, train=50))
+    assert answer.status_code == 422
+    assert "add up to 50" in answer.content.decode()
+    assert not Version.objects.exists()
+
+
+def test_another_workspaces_queue_cannot_be_chosen(member: Membership) -> None:
+    foreign = factories.queue()
+    factories.preference(2, on=factories.item(of=foreign))
+    dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
+    answer = signed_in(member).post(reverse("datasets:new_version", args=[dataset.pk]), rules(foreign))
+    assert answer.status_code == 422
+
+
+def test_hostile_text_is_shown_as_text(version: Version, member: Membership) -> None:
+    shown = signed_in(member).get(reverse("datasets:rows", args=[version.dataset_id, 1])).content.decode()
+    assert "<script>alert" not in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; ␀ \\ud800" in shown
+
+
+def test_only_owners_see_whose_pseudonym_is_whose(version: Version, member: Membership) -> None:
+    page = reverse("datasets:version", args=[version.dataset_id, 1])
+    assert "Ada Lovelace" in signed_in(member).get(page).content.decode()
+    researcher = factories.member(Role.RESEARCHER, of=version.workspace)
+    assert "Ada Lovelace" not in signed_in(researcher).get(page).content.decode()
+
+
+def test_lists_cost_the_same_for_one_and_three(member: Membership, django_assert_num_queries: Any) -> None:
+    client = signed_in(member)
+    for number in range(3):
+        if number in (0, 2):
+            client.get("/datasets/")
+            with django_assert_num_queries(QUERIES_OF_LIST):
+                client.get("/datasets/")
+        Dataset.objects.create(workspace=member.workspace, name=f"d{number}", created_by=member.user)
+
+
+QUERIES_OF_LIST = 3
+
+
+def test_verifying_finds_a_changed_file(version: Version, member: Membership) -> None:
+    page = reverse("datasets:verify", args=[version.dataset_id, version.number])
+    assert verify(version).holds
+    assert "is what was frozen" in signed_in(member).post(page, headers={"HX-Request": "true"}).content.decode()
+    call_command("verify_version", "Shop pairs")
+
+    path = Path(default_storage.path(version.files["jsonl"]["train"]["name"]))
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes().replace(b"Do thing", b"Do think"))
+
+    assert [check.name for check in verify(version).checks if not check.holds] == ["train.jsonl", "all rows"]
+    assert "differs" in signed_in(member).post(page, headers={"HX-Request": "true"}).content.decode()
+    with pytest.raises(CommandError, match="1 of 1"):
+        call_command("verify_version")
+    path.unlink()
+    assert not verify(version).holds
