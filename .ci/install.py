@@ -79,7 +79,8 @@ def _install(name: str) -> None:
             log.write(line)
             if line.startswith(("Collecting", "Processing")):
                 collected += 1
-                progress.show(f"  {collected:3} of {count}: {line.split()[1].rpartition("/")[2]}")
+                package = line.split()[1].rpartition("/")[2]
+                progress.show(f"  {collected:3} of {count}: {package}")
             elif line.startswith("Installing collected"):
                 progress.show(f"  {collected:3} of {count}: unpacking", last=True)
     if pip.returncode != 0:
