@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
+from django.core.cache import cache
+
 from apps.annotation.models import Assignment
 from apps.trajectories import comparing
 from apps.trajectories.models import Step, Trajectory
@@ -17,6 +19,7 @@ from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 OPENED = 6
 """Rows that come opened with the pair, from the first difference on; the rest follows before it is needed."""
 CHUNK = 8
+REMEMBERED_SECONDS = 3600
 
 PartUrl = Callable[[str, int], str]
 """The address of the parts of a step, by side and index."""
@@ -66,7 +69,7 @@ class Pair:
 def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
     """The whole pair in lines, opened at the first difference."""
     left, right = sides_of(assignment)
-    compared = comparing.compare(left, right)
+    compared = _compared(left, right)
     first = compared.first_difference.number if compared.first_difference else None
     opened = range(first or 0, (first or 0) + OPENED)
     rows = _open(left, right, compared.rows, opened, part_url)
@@ -84,7 +87,7 @@ def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:
     """The rows from `start` on, opened; at most CHUNK."""
     left, right = sides_of(assignment)
     wanted = range(start, start + CHUNK)
-    rows = [row for row in comparing.compare(left, right).rows if row.number in wanted]
+    rows = [row for row in _compared(left, right).rows if row.number in wanted]
     return _open(left, right, rows, wanted, part_url)
 
 
@@ -92,6 +95,16 @@ def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
     """The runs on the left and on the right."""
     item = assignment.item
     return (item.a, item.b) if assignment.a_is_left else (item.b, item.a)
+
+
+def _compared(left: Trajectory, right: Trajectory) -> comparing.Comparison:
+    """The alignment. Long runs take a while to read, their rows come in chunks, and several people compare the same two."""
+    key = f"compared:{left.pk}:{left.step_count}:{right.pk}:{right.step_count}"
+    found: comparing.Comparison | None = cache.get(key)
+    if found is None:
+        found = comparing.compare(left, right)
+        cache.set(key, found, REMEMBERED_SECONDS)
+    return found
 
 
 def _open(

@@ -82,7 +82,10 @@ class Desk {
     const { result, data, detail } = await post(this.element.dataset.next, { besides });
     const content = data?.pair ? await markup(data.pair) : null;
     this.loading = false;
-    if (result === "done") this.showProgress(data.progress);
+    if (result === "done") {
+      this.showProgress(data.progress);
+      this.showSaving();
+    }
     const article = content?.querySelector("[data-pair]");
     if (article) this.arrived(article);
     else if (result === "refused") this.ended(detail);
@@ -104,7 +107,9 @@ class Desk {
     if (this.shown) return;
     this.clock.stop();
     this.replace(this.fromTemplate("nothing-more"));
-    if (words) this.element.querySelector("[data-desk-end-words]").textContent = words;
+    const say = this.element.querySelector("[data-desk-end-words]");
+    if (words) say.textContent = words;
+    else if (this.progress?.left === 0) say.textContent = say.dataset.complete;
     if (this.progress) this.element.querySelector("[data-desk-mine]").textContent = this.progress.mine.toLocaleString();
   }
 
@@ -192,15 +197,20 @@ class Desk {
 
   // Saying --------------------------------------------------------------------------------------------------------
 
-  say(words) {
-    document.querySelector("[data-desk-saving]").textContent = words;
+  say(words, { trouble = false } = {}) {
+    const place = document.querySelector("[data-desk-saving]");
+    place.textContent = place.title = words;
+    place.classList.toggle("trouble", trouble);
   }
 
   showSaving() {
     const waiting = this.outbox.entries.length;
     clearTimeout(this.savingTimer);
     if (!waiting) this.say("");
-    else if (this.outbox.trouble) this.say(`${waiting === 1 ? "1 answer is" : `${waiting} answers are`} not saved yet. ${this.outbox.trouble} Trying again.`);
+    else if (this.outbox.trouble) {
+      const answers = waiting === 1 ? "1 answer is" : `${waiting} answers are`;
+      this.say(`${answers} not saved yet. ${this.outbox.trouble} Trying again.`, { trouble: true });
+    }
     else this.savingTimer = setTimeout(() => this.say("Saving…"), 400);
   }
 
@@ -213,6 +223,7 @@ class Desk {
   showClock() {
     const seconds = Math.floor(this.clock.seconds);
     const clock = document.querySelector("[data-desk-clock]");
+    clock.hidden = !this.shown;
     clock.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
   }
 
