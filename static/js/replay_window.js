@@ -78,6 +78,8 @@ export class StepWindow {
       resize(this.below, 0);
       return;
     }
+    // Sizes may have changed above the anchor: without this the pane would be drawn as it stood before, and lose the anchor.
+    this.hold();
     const { scrollTop, clientHeight } = this.pane;
     const first = this.placeAt(scrollTop - clientHeight * BEYOND);
     const last = this.placeAt(scrollTop + clientHeight * (1 + BEYOND));
