@@ -16,7 +16,7 @@ import orjson
 from django.db import connection
 
 from apps.accounts.models import Workspace
-from apps.trajectories import copying, formats, jsontext
+from apps.trajectories import formats, jsontext, preparing
 from apps.trajectories.importing import run_import
 from apps.trajectories.models import ImportBatch, JobState, Original, Step, Trajectory
 from apps.trajectories.outlines import outline
@@ -122,8 +122,8 @@ def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
         ("check and convert", lambda: [list(read(row, path.name)) for row in parsed]),
         ("hash", lambda: [record.content_hash() for record in records]),
         ("outline", lambda: [outline(record) for record in records]),
-        ("encode", lambda: [copying._encode_steps(b"0" * 16, *pair) for pair in zip(records, outlines, strict=True)]),
-        ("compress the original", lambda: [copying._encode_original(b"0" * 16, body) for body in bodies]),
+        ("encode", lambda: [preparing._encode_steps(b"0" * 16, *pair) for pair in zip(records, outlines, strict=True)]),
+        ("compress the original", lambda: [preparing._encode_original(b"0" * 16, body) for body in bodies]),
     ]
     yield "split", split.seconds * 1e6 / (len(bodies) * steps)
     for name, work in timed:

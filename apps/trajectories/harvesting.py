@@ -12,9 +12,10 @@ from django.utils.timezone import now
 
 from apps.common.leases import Superseded, lease
 from apps.trajectories import jsontext
-from apps.trajectories.copying import Origin, Prepared, copy_in, prepare
+from apps.trajectories.copying import Origin, copy_in
 from apps.trajectories.formats import named
 from apps.trajectories.models import JobState, RolloutBatch, RolloutBatchQuerySet
+from apps.trajectories.preparing import Prepared, prepare
 from apps.trajectories.rolling_out import queue_rollouts
 from workers.app import enqueue
 

@@ -25,10 +25,11 @@ from django.utils.timezone import now
 from apps.common.leases import Superseded, lease
 from apps.trajectories import jsontext
 from apps.trajectories.claiming import claim, fail, finish, renew, this_worker
-from apps.trajectories.copying import Copied, Origin, Prepared, copy_in, prepare
+from apps.trajectories.copying import Copied, Origin, copy_in
 from apps.trajectories.formats import Format, UnknownFormat
 from apps.trajectories.models import ImportBatch, RejectedRow
 from apps.trajectories.outlines import visible
+from apps.trajectories.preparing import Prepared, prepare
 from apps.trajectories.reading import UnreadableFile
 from apps.trajectories.recognising import recognise_file
 from apps.trajectories.records import BadRow

@@ -15,9 +15,9 @@ from apps.common.leases import Superseded
 from apps.policies.models import Policy
 from apps.trajectories import claiming, importing
 from apps.trajectories.claiming import MOST_LOSSES, NotRetryable, claim, retry
-from apps.trajectories.copying import unpack_original
 from apps.trajectories.importing import NO_ROOM, run_import
 from apps.trajectories.models import ImportBatch, JobState, Original, RejectedRow, Step, Task, Trajectory
+from apps.trajectories.preparing import unpack_original
 from tests import factories
 from tests.trajectories.formats.examples import EXAMPLES
 from tests.trajectories.uploads import ignore, imported, lines, upload
