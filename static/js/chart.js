@@ -2,7 +2,7 @@
 //
 // Head cells say what a column is: the first is x (or the label), then data-series="name", and for an interval around that series
 // data-low="name" and data-high="name"; data-unit adds a unit. A cell's number is its data-value, else its text; an empty
-// cell is a gap. Rows that arrive later (a live page) are drawn when they arrive.
+// cell is a gap, or with data-sparse on the head (a curve measured now and then) only a row without a measurement. Rows that arrive later (a live page) are drawn when they arrive.
 // On the figure: data-format="percent|number", data-min and data-max fix the scale of values, data-scale="log",
 // data-reference="0.5" draws a line at a value, data-diagonal draws y = x.
 import { attach } from "./attach.js";
@@ -22,7 +22,8 @@ export function readTable(table) {
     const name = head.dataset.series;
     if (name === undefined) return [];
     const [low, high] = [find("low", name), find("high", name)];
-    return [{ name, unit: head.dataset.unit ?? "", ys: column(index), lows: low < 0 ? null : column(low), highs: high < 0 ? null : column(high) }];
+    const sparse = head.dataset.sparse !== undefined;
+    return [{ name, sparse, unit: head.dataset.unit ?? "", ys: column(index), lows: low < 0 ? null : column(low), highs: high < 0 ? null : column(high) }];
   });
   return {
     x: { name: heads[0].textContent.trim(), unit: heads[0].dataset.unit ?? "" },

@@ -56,10 +56,10 @@ function drawLevel(root, y, width) {
   root.append(svg("line", { x1: EDGE.left, y1: y, x2: width - EDGE.right, y2: y, class: "chart-reference" }));
 }
 
-function drawSeries(root, { ys, lows, highs }, xs, { toX, toY, index, width, log }) {
+function drawSeries(root, { ys, lows, highs, sparse }, xs, { toX, toY, index, width, log }) {
   const shown = (value) => Number.isFinite(value) && (!log || value > 0);
   const points = thin(
-    xs.flatMap((at, i) => (Number.isFinite(at) ? [{ at, y: ys[i], low: lows?.[i], high: highs?.[i] }] : [])),
+    xs.flatMap((at, i) => (Number.isFinite(at) && (!sparse || Number.isFinite(ys[i])) ? [{ at, y: ys[i], low: lows?.[i], high: highs?.[i] }] : [])),
     width,
   );
   const className = `series-${(index % 6) + 1}`;
@@ -113,6 +113,12 @@ function drawLegend(canvas, series) {
   return { values: labels, where };
 }
 
+// The row of the last measurement up to the row at `position` of `order`.
+function lastMeasured(ys, order, position) {
+  while (position > 0 && !Number.isFinite(ys[order[position]])) position -= 1;
+  return order[position];
+}
+
 function addReadout(root, { values, where }, { x, xs, series, toX, toY, height, options }) {
   const order = xs.map((_, i) => i).filter((i) => Number.isFinite(xs[i])).sort((a, b) => xs[a] - xs[b]);
   const cursor = svg("line", { y1: EDGE.top, y2: height - EDGE.bottom, class: "chart-cursor", visibility: "hidden" });
@@ -126,7 +132,8 @@ function addReadout(root, { values, where }, { x, xs, series, toX, toY, height, 
     cursor.setAttribute("x1", toX(xs[i]));
     cursor.setAttribute("x2", toX(xs[i]));
     cursor.setAttribute("visibility", visible ? "visible" : "hidden");
-    series.forEach(({ ys, lows, highs, unit }, index) => {
+    series.forEach(({ ys, lows, highs, unit, sparse }, index) => {
+      const i = sparse ? lastMeasured(ys, order, at) : order[at];
       const known = Number.isFinite(ys[i]);
       if (known) {
         dots[index].setAttribute("cx", toX(xs[i]));

@@ -14,6 +14,8 @@ from apps.training.folders import folder_of, read_log
 from apps.training.models import Run
 from tests import factories
 from tests.workers.frozen import SMALLEST, freeze, office_pairs, small_base
+from workers.bridge import preflight
+from workers.bridge.capacity import Capacity
 from workers.bridge.supervising import supervise
 from workers.bridge.training import TrainingJob
 
@@ -153,9 +155,21 @@ def test_a_child_that_does_not_exist_is_reported_with_its_last_line(version: Ver
     assert run.failure["log"][-1].endswith("No module named no_such_trainer")
 
 
-def test_a_child_that_exceeds_its_address_space_ran_out_of_memory(version: Version, settings):
+def test_a_child_that_exceeds_its_address_space_ran_out_of_memory(
+    version: Version, settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(preflight, "measured", lambda: Capacity("CPU", 64_000, on_gpu=False))  # so that it starts
     settings.TRAINER_MEMORY_MB = 600  # importing torch alone maps more
     run = work_on(sft(version))
     assert (run.state, run.failure["category"]) == ("failed", "out_of_memory"), run.failure
     assert "batch_size" in run.failure["advice"]
+    assert read_log(folder_of(run.pk)).text
+
+
+def test_what_cannot_fit_is_refused_before_anything_starts(version: Version, settings):
+    settings.TRAINER_MEMORY_MB = 600
+    run = work_on(sft(version))
+    assert run.failure["category"] == "out_of_memory"
+    assert "Nothing was started" in run.failure["message"]
+    assert run.process_id is None
     assert Workspace.objects.filter(pk=run.workspace_id).exists()
