@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LONG = 420_000
 """Milliseconds for what trains a model, on a busy machine."""
 SCRIPTS = ("expert", "careless", "hasty")
-TASKS = 12
+TASKS = 14
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,8 @@ def make_queue(page: Page) -> Queue:
     page.goto("/queues/new/")
     page.fill("input[name=name]", "Office pairs")
     page.fill("input[name=overlap]", "2")
-    page.get_by_label("One", exact=True).check()
+    page.get_by_label("One", exact=True).check(force=True)
+    page.get_by_label("Only runs that ended differently").check()
     page.get_by_role("button", name="Make the queue").click()
     page.wait_for_url("**/queues/*/")
     queue = Queue.objects.get(name="Office pairs")
@@ -111,7 +112,7 @@ def make_queue(page: Page) -> Queue:
         if queue.state == Queue.State.OPEN:
             break
         page.wait_for_timeout(500)
-    assert queue.item_count == TASKS
+    assert queue.item_count >= 6
     return queue
 
 
@@ -157,7 +158,7 @@ def train(page: Page, version_address: str, *, algorithm: str, base: str | None,
     page.locator("input[name=preset][value=quick]").check(force=True)
     page.fill("input[name=name]", name)
     page.locator("#advanced summary").click()
-    page.fill("input[name=batch_size]", "4")
+    page.fill("input[name=batch_size]", "2")
     page.fill("input[name=max_steps]", "6")
     page.fill("input[name=checkpoint_every]", "3")
     expect(page.locator("#check")).to_contain_text("python", timeout=LONG)  # the exact command, once it is checked
