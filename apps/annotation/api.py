@@ -46,7 +46,7 @@ class PreferenceSerializer(serializers.ModelSerializer[Preference]):
 
 
 class QueuesView(MemberView):
-    """GET /api/v1/queues/"""
+    """GET /api/v1/queues"""
 
     @extend_schema(operation_id="queues_list", responses=QueueSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -57,7 +57,7 @@ class QueuesView(MemberView):
 
 
 class QueueView(MemberView):
-    """GET /api/v1/queues/<id>/"""
+    """GET /api/v1/queues/<id>"""
 
     @extend_schema(operation_id="queues_retrieve", responses=QueueSerializer)
     def get(self, request: Request, queue_id: UUID) -> Response:
@@ -66,7 +66,7 @@ class QueueView(MemberView):
 
 
 class PreferencesView(MemberView):
-    """GET /api/v1/queues/<id>/preferences/"""
+    """GET /api/v1/queues/<id>/preferences"""
 
     @extend_schema(operation_id="queue_preferences_list", responses=PreferenceSerializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:

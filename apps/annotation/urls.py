@@ -36,7 +36,7 @@ urlpatterns = [
 ]
 
 api = [
-    path("queues/", rest.QueuesView.as_view(), name="queues"),
-    path("queues/<uuid:queue_id>/", rest.QueueView.as_view(), name="queue"),
-    path("queues/<uuid:queue_id>/preferences/", rest.PreferencesView.as_view(), name="queue_preferences"),
+    path("queues", rest.QueuesView.as_view(), name="queues"),
+    path("queues/<uuid:queue_id>", rest.QueueView.as_view(), name="queue"),
+    path("queues/<uuid:queue_id>/preferences", rest.PreferencesView.as_view(), name="queue_preferences"),
 ]

@@ -160,8 +160,8 @@ def test_an_outsider_finds_nothing(workspace, client):
     assert [client.get(at(name, queue)).status_code for name in NAMES] == [404] * 5
     assert {client.post(at(action, queue)).status_code for action in ("pause", "resume", "close")} == {404}
     assert queue.name not in client.get(reverse("annotation:queues")).content.decode()
-    assert client.get(f"/api/v1/queues/{queue.pk}/").status_code == 404
-    assert client.get(f"/api/v1/queues/{queue.pk}/preferences/").status_code == 404
+    assert client.get(f"/api/v1/queues/{queue.pk}").status_code == 404
+    assert client.get(f"/api/v1/queues/{queue.pk}/preferences").status_code == 404
 
 
 # Cost ----------------------------------------------------------------------------------------------------------------
@@ -202,9 +202,9 @@ def test_the_api_lists_queues_and_standing_judgements_in_pages(workspace, client
     queue = judged_queue(workspace, [3, -2])
     secret = factories.token(factories.member(Role.RESEARCHER, of=workspace))
     bearer = {"Authorization": f"Bearer {secret}"}
-    listed = client.get("/api/v1/queues/", headers=bearer).json()
+    listed = client.get("/api/v1/queues", headers=bearer).json()
     assert [row["id"] for row in listed["results"]] == [str(queue.pk)]
-    first = client.get(f"/api/v1/queues/{queue.pk}/preferences/?page_size=1", headers=bearer).json()
+    first = client.get(f"/api/v1/queues/{queue.pk}/preferences?page_size=1", headers=bearer).json()
     assert [row["strength"] for row in first["results"]] == [-2]
     assert first["results"][0]["annotator_kind"] == "rule"
     second = client.get(first["next"], headers=bearer).json()
@@ -216,6 +216,6 @@ def test_the_api_shows_judgements_to_nobody_who_labels_only(workspace, client):
     queue = judged_queue(workspace, [3])
     secret = factories.token(factories.member(Role.ANNOTATOR, of=workspace))
     bearer = {"Authorization": f"Bearer {secret}"}
-    assert client.get(f"/api/v1/queues/{queue.pk}/", headers=bearer).status_code == 200
-    assert client.get(f"/api/v1/queues/{queue.pk}/preferences/", headers=bearer).status_code == 404
+    assert client.get(f"/api/v1/queues/{queue.pk}", headers=bearer).status_code == 200
+    assert client.get(f"/api/v1/queues/{queue.pk}/preferences", headers=bearer).status_code == 404
     assert Preference.objects.count() == 1

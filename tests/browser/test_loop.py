@@ -165,7 +165,7 @@ def train(page: Page, version_address: str, *, algorithm: str, base: str | None,
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/runs/*/", timeout=60_000)
     expect(page.locator(".status.done").first).to_be_visible(timeout=LONG)
-    expect(page.get_by_role("link", name=name, exact=True).first).to_be_visible()
+    expect(page.get_by_role("link", name="Open what it made")).to_be_visible()
     return str(Run.objects.get(name=name).result_id)
 
 
