@@ -15,6 +15,7 @@ from apps.policies.models import Policy
 from apps.training import views
 from apps.training.folders import folder_of
 from apps.training.models import Metric, Run
+from apps.training.queries import metric_points
 from apps.trajectories.models import RolloutBatch
 from tests import factories
 
@@ -212,16 +213,26 @@ def test_the_log_is_read_on_from_a_byte(client, researcher):
 def test_metrics_of_a_long_run_are_averaged_to_the_asked_number_of_points(client):
     member = factories.member()
     run = factories.run(of=member.workspace)
-    Metric.objects.bulk_create(Metric(run=run, step=step, values={"loss": float(step)}) for step in range(1, 1001))
+    Metric.objects.bulk_create(Metric(run=run, step=step, values={"loss": float(step)}) for step in range(1, 301))
     address = reverse("v1:run_metrics", args=[run.pk])
     points = client.get(address, {"most": 10}, **bearer(member)).json()
     assert len(points) == 10
-    assert points[0] == {"step": 100, "values": {"loss": 50.5}}  # the mean of 1 to 100
-    assert client.get(address, {"after": 998}, **bearer(member)).json() == [
-        {"step": 999, "values": {"loss": 999.0}},
-        {"step": 1000, "values": {"loss": 1000.0}},
+    assert points[0] == {"step": 30, "values": {"loss": 15.5}}  # the mean of 1 to 30
+    assert client.get(address, {"after": 298}, **bearer(member)).json() == [
+        {"step": 299, "values": {"loss": 299.0}},
+        {"step": 300, "values": {"loss": 300.0}},
     ]
     assert client.get(address, {"most": 0}, **bearer(member)).status_code == 400
+
+
+def test_no_evaluation_of_a_very_long_run_is_left_out():
+    run = factories.run()
+    Metric.objects.bulk_create(
+        Metric(run=run, step=step, values={"loss": 1.0, **({"eval/loss": 2.0} if step == 777 else {})})
+        for step in range(1000)
+    )
+    points = metric_points(run.pk, most=5)  # 200 steps a point, of which every 6th counts; 777 is none of those
+    assert [point.means.get("eval/loss") for point in points] == [None, None, None, 2.0, None]
 
 
 def test_a_run_is_launched_followed_and_cancelled_over_the_api(client):
