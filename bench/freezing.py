@@ -1,7 +1,7 @@
 """Freezing: preference rows a second, beside a bare read of the same steps, and the memory it takes.
 
-A row is a judged pair: two runs of 8 steps, 1 KB a step. The limit is 2,000 rows a second. What is read is given three times: by a
-bare read in one stream, and once more with the JSON of every step decoded, which is the least that making a row needs.
+A row is a judged pair: two runs of 8 steps, 1 KB a step. The limit is 2,000 rows a second. Beside it stand the same steps read in one
+stream, and read and decoded, which is the least that making rows needs.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def frozen(member: Membership, queue: Queue) -> Version:
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Freeze up to 50,000 pairs; memory has to be the same for a tenth of them."""
+    """Freeze up to 50,000 pairs. Memory is that of one row group a split and the libraries, however many pairs there are."""
     pairs = min(size.items, MOST_PAIRS)
     member, queue = fill(pairs, size)
     facts = {"rows": pairs, "steps_a_row": 2 * size.steps, "bytes_a_step": size.step_bytes}

@@ -30,6 +30,7 @@ def assign(tasks: Iterable[SplitTask], *, shares: Mapping[Split, int], seed: int
     New tasks come in an order that the seed shuffles. Held-out tasks never go to train. Counting instead of drawing keeps small
     datasets near their shares.
     """
+    tasks = list(tasks)
     chosen = {task.id: Split(task.split) for task in tasks if task.split}
     filled = dict.fromkeys(Split, 0)
     for split in chosen.values():
