@@ -118,7 +118,7 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
 
 
 def _import(batch: ImportBatch, watch: Watcher) -> None:
-    with batch.file.open("rb") as file, _reading_ahead(batch, file) as chunks:
+    with batch.file.open("rb") as file, _ReadAhead(batch, file) as chunks:
         for chunk in chunks:
             _store(batch, chunk)
             watch(batch)
@@ -201,7 +201,7 @@ def _take(row: RawRow, format: Format, batch: ImportBatch, chunk: Chunk) -> None
         chunk.size += sum(item.size for item in prepared)
 
 
-class _reading_ahead:
+class _ReadAhead:
     """Prepares the next chunk in a thread while the caller writes this one; keeps the lease while it waits."""
 
     def __init__(self, batch: ImportBatch, file: IO[bytes]) -> None:

@@ -14,6 +14,7 @@ import zstandard
 
 from apps.common.ids import new_id
 from apps.trajectories import jsontext
+from apps.trajectories.fields import number
 from apps.trajectories.outlines import Outline, clip, outline
 from apps.trajectories.records import TaskRecord, TrajectoryRecord
 
@@ -59,7 +60,6 @@ def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
     outlines = outline(record)
     spent = [step.seconds for step in record.steps if step.seconds is not None]
     written = [step.completion_tokens for step in record.steps if step.completion_tokens is not None]
-    stated = record.info.get("seconds")
     return Prepared(
         id=identifier,
         task=record.task,
@@ -72,7 +72,7 @@ def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
             "step_count": len(record.steps),
             "error_count": sum(line.is_error for line in outlines),
             "token_count": sum(written) if written else None,
-            "seconds": sum(spent) if spent else float(stated) if isinstance(stated, int | float) else None,
+            "seconds": sum(spent) if spent else number(record.info.get("seconds")),
             "tags": [clip(tag, 100) for tag in record.tags],
             "tools": jsontext.dumps(record.tools).decode(),
             "closing": jsontext.dumps(record.closing).decode(),

@@ -134,6 +134,10 @@ class _Hashing(File):  # type: ignore[type-arg]  # generic in the stubs only
         self.digest = hashlib.sha256()
         self.taken = 0
 
+    def seekable(self) -> bool:
+        """What was read is hashed: nothing may be read twice."""
+        return False
+
     def read(self, size: int = -1, /) -> bytes:
         block: bytes = self._stream.read(size)
         self.taken += len(block)

@@ -1,6 +1,6 @@
 """SWE-agent `.traj`, 0.x and 1.x.
 
-`history` is the chat and decides what the steps are; `trajectory` adds each action's parsed form, duration and shell state. Demonstrations
+`history` is the chat; `trajectory` adds each action's parsed form, duration and shell state, and the actions that the history lacks. Demonstrations
 (`is_demo`, whatever their role) were shown to the agent and are context. Some files have only a history, some histories lack the last action,
 and `trajectory[].messages` of 1.x repeats the whole prompt in every step and is left out.
 """
@@ -56,7 +56,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     conversation = Conversation()
     for message in history:
         _add(conversation, message)
-    skipped = _join(conversation, moves)
+    if moves:
+        _join(conversation, moves)
     info = mapping(row.get("info"))
     config = _config(row.get("replay_config"))
     problem = mapping(config.get("problem_statement"))
@@ -83,7 +84,6 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         info={
             **{key: value for key, value in info.items() if key not in ("exit_status", "reward", "resolved")},
             **({"environment": row["environment"]} if row.get("environment") else {}),
-            **({"moves_without_a_message": skipped} if skipped else {}),
         },
     )
 
@@ -118,27 +118,29 @@ def _add(conversation: Conversation, given: Json) -> None:
             step.info["action"] = given["action"]
 
 
-def _join(conversation: Conversation, moves: list[dict[str, Any]]) -> int:
-    """Tell each step what its move in `trajectory` adds; answers how many moves before the last step the history lacks."""
-    place = skipped = 0
-    for step in conversation.steps:
-        found = next((at for at in range(place, len(moves)) if _is_move_of(step, moves[at])), None)
-        if found is not None:
-            skipped += found - place
+def _join(conversation: Conversation, moves: list[dict[str, Any]]) -> None:
+    """Tell each step what its move in `trajectory` adds, and add the moves that the history lacks: they were made, too."""
+    steps, conversation.steps = conversation.steps, []
+    ending, conversation.waiting = conversation.waiting, []
+    place = 0
+    for index, step in enumerate(steps):
+        surplus = max(0, len(moves) - place - (len(steps) - index))
+        ahead = range(place, min(place + surplus + 1, len(moves)))
+        # Edited histories differ from their moves in a word; with none to spare, the next one is meant.
+        found = next((at for at in ahead if _is_move_of(step, moves[at])), place if surplus == 0 else None)
+        conversation.waiting += step.context
+        if found is not None and found < len(moves):
+            for move in moves[place:found]:
+                _make(conversation, move)
             _describe(step, moves[found])
             place = found + 1
-    rest = moves[place:]
-    if rest and conversation.steps and not _is_answered(conversation):
-        # The history's last message was edited by hand, or is missing its twin: what follows cannot be placed.
-        return skipped + len(rest)
-    for move in rest:
-        conversation.add({"role": "assistant", "content": text(move.get("response"))})
-        conversation.steps[-1].info["action"] = text(move.get("action"))
-        _describe(conversation.steps[-1], move)
-        _hear(conversation, move)
-    if moves and conversation.steps and not rest:
-        _hear(conversation, moves[-1])
-    return skipped
+        step.context, conversation.waiting = conversation.waiting, []
+        conversation.steps.append(step)
+    conversation.waiting = ending
+    if place and not ending:
+        _hear(conversation, moves[place - 1])
+    for move in moves[place:]:
+        _make(conversation, move)
 
 
 def _is_move_of(step: StepRecord, move: dict[str, Any]) -> bool:
@@ -147,17 +149,20 @@ def _is_move_of(step: StepRecord, move: dict[str, Any]) -> bool:
     return said == text(move.get("response")) or (bool(action) and action == move.get("action"))
 
 
-def _is_answered(conversation: Conversation) -> bool:
-    return bool(conversation.waiting)
+def _make(conversation: Conversation, move: dict[str, Any]) -> None:
+    """A step of a move alone, and what came back."""
+    conversation.add({"role": "assistant", "content": text(move.get("response"))})
+    conversation.steps[-1].info["action"] = text(move.get("action"))
+    _describe(conversation.steps[-1], move)
+    _hear(conversation, move)
 
 
 def _hear(conversation: Conversation, move: dict[str, Any]) -> None:
-    """The last observation never reached the agent's history: the run was over. It is still what came back."""
+    """What a move brought back. The last one's never reached the history: the run was over."""
     observation = text(move.get("observation"))
-    if observation and not conversation.waiting:
-        conversation.add(
-            {"role": "tool" if conversation.steps[-1].message.get("tool_calls") else "user", "content": observation}
-        )
+    if observation:
+        answers = conversation.steps[-1].message.get("tool_calls")
+        conversation.add({"role": "tool" if answers else "user", "content": observation})
 
 
 def _describe(step: StepRecord, move: dict[str, Any]) -> None:

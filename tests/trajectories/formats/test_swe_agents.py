@@ -61,6 +61,25 @@ def test_an_action_that_the_history_lacks_is_still_a_step():
     assert record.steps[1].info["action"] == "submit"
 
 
+def test_a_move_in_the_middle_that_the_history_lacks_is_a_step_with_what_it_brought_back():
+    extra = {"action": "cat x", "observation": "no such file", "response": "I read.", "state": {}}
+    moves = [SWE["trajectory"][0], extra, SWE["trajectory"][1]]
+    record = read("swe-agent", {**SWE, "trajectory": moves})
+    assert [step.message["content"] for step in record.steps] == ["I look.", "I read.", "Done."]
+    assert [[m["content"] for m in step.context] for step in record.steps[1:]] == [
+        ["README.md\n(cwd)"],
+        ["no such file"],
+    ]
+    assert [step.info["action"] for step in record.steps] == ["ls", "cat x", "submit"]
+
+
+def test_a_history_that_was_edited_keeps_its_moves_in_order():
+    edited = {**SWE["history"][3], "content": "I look around.", "action": "ls -a"}
+    record = read("swe-agent", {**SWE, "history": [*SWE["history"][:3], edited, *SWE["history"][4:]]})
+    assert [step.message["content"] for step in record.steps] == ["I look around.", "Done."]
+    assert [step.seconds for step in record.steps] == [0.5, None]
+
+
 def test_repeated_prompts_are_left_out():
     moves = [{**move, "messages": SWE["history"]} for move in SWE["trajectory"]]
     assert read("swe-agent", {**SWE, "trajectory": moves}).as_json() == read("swe-agent", SWE).as_json()
@@ -101,6 +120,16 @@ def test_real_trajs(real_file, path, steps):
     (record,) = found.records
     assert len(record.steps) == steps
     assert {line.kind for line in outline(record)} == {"tool"}
+
+
+def test_all_real_trajs_together(real_data, real_file):
+    folder = real_data("swe-agent-demos")
+    steps = [
+        len(record.steps)
+        for path in folder.glob("**/*.traj")
+        for record in real_file(f"swe-agent-demos/{path.relative_to(folder)}").records
+    ]
+    assert (len(steps), sum(steps), min(steps), max(steps)) == (23, 234, 2, 21)
 
 
 def test_the_variants_of_one_real_task_meet_in_one_task(real_data, real_file):
