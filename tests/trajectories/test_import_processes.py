@@ -3,12 +3,14 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -214,3 +216,15 @@ def test_a_body_over_the_limit_is_refused_before_it_is_taken(live_stack: LiveSta
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request)
     assert refused.value.code == 413
+
+
+@pytest.mark.browser
+def test_an_upload_that_breaks_off_starts_no_import(live_stack: LiveStack) -> None:
+    secret = issue_token(membership=factories.member(Role.RESEARCHER), name="test").secret
+    where = urlsplit(live_stack.url)
+    with socket.create_connection((where.hostname, where.port)) as client:
+        head = f"POST /api/v1/imports HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {secret}\r\n"
+        client.sendall(f"{head}Content-Length: 100000\r\n\r\n".encode() + b'{"messages": [' * 100)
+        time.sleep(0.5)
+    time.sleep(1)
+    assert not ImportBatch.objects.exists()
