@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from trainer.events import Event, EventLog, EventReader, RolloutFinished, StampedEvent
+from trainer.events import Event, EventLog, EventReader, StampedEvent
 from trainer.failures import ExitCode
 from trainer.running import run
 from trainer.stopping import StopRequest
@@ -22,26 +23,25 @@ def write_run(folder: Path, config: dict[str, Any]) -> Path:
     return path
 
 
-def run_here(folder: Path, config: dict[str, Any], *, stop_after: int = 0) -> ExitCode:
-    """Run in this process; with `stop_after`, as if SIGTERM arrived after so many episodes."""
+def run_here(folder: Path, config: dict[str, Any], *, stop_on: Callable[[Event], bool] = lambda _: False) -> ExitCode:
+    """Run in this process; as if SIGTERM arrived while the first event that `stop_on` picks was being written."""
     stop = StopRequest()
-    emit, episodes = EventLog.emit, []
+    emit = EventLog.emit
 
-    def counting(log: EventLog, event: Event) -> None:
+    def watched(log: EventLog, event: Event) -> None:
+        stop.requested = stop.requested or stop_on(event)
         emit(log, event)
-        episodes.extend([event] * isinstance(event, RolloutFinished))
-        stop.requested = 0 < stop_after <= len(episodes)
 
-    with patch.object(EventLog, "emit", counting):
+    with patch.object(EventLog, "emit", watched):
         return run(write_run(folder, config), stop=stop)
 
 
-def start_child(folder: Path, config: dict[str, Any], **environment: str) -> subprocess.Popen[bytes]:
+def start_child(folder: Path, config: dict[str, Any]) -> subprocess.Popen[bytes]:
     """`python -m trainer` as a worker starts it."""
     return subprocess.Popen(
         [sys.executable, "-m", "trainer", str(write_run(folder, config))],
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )

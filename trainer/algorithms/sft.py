@@ -76,9 +76,13 @@ def texts_of(demonstrations: list[Demonstration]) -> Iterator[str]:
     """The demonstrations as the chat template writes them, without the tokens that have an id of their own."""
     blank = train_tokenizer([], 300)
     marks = re.compile("|".join(map(re.escape, CONTROL + MARKS)))
-    for row in demonstrations:
-        text = blank.apply_chat_template(row.prompt + row.completion, tools=[*row.tools] or None, tokenize=False)
-        yield from marks.split(str(text))
+    for number, row in enumerate(demonstrations, start=1):
+        chat = row.prompt + row.completion
+        try:
+            text = str(blank.apply_chat_template(chat, tools=[*row.tools] or None, tokenize=False))
+        except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
+            raise refused(number, error) from error
+        yield from marks.split(text)
 
 
 def tokenise(
@@ -90,10 +94,7 @@ def tokenise(
         try:
             rendered.append(render_completion(tokenizer, row.prompt, row.completion, row.tools))
         except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
-            raise DataFailure(
-                f"Row {number} of {name} cannot be rendered through the chat template: {error}.",
-                advice="Correct the row, or export the version again.",
-            ) from error
+            raise refused(number, error) from error
     limit = run.config.optimizer.max_length
     fitting = [each for each in rendered if len(each.ids) <= limit]
     if len(fitting) < len(rendered):
@@ -104,6 +105,13 @@ def tokenise(
             )
         )
     return fitting
+
+
+def refused(number: int, error: Exception) -> DataFailure:
+    return DataFailure(
+        f"Demonstration {number} cannot be rendered through the chat template: {error}.",
+        advice="Correct the row, or export the version again.",
+    )
 
 
 def sft_dataset(rows: list[Rendered]) -> Dataset:

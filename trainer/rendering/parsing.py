@@ -32,7 +32,7 @@ def parse_turn(
     if getattr(tokenizer, "response_template", None) is None:
         return Parsed({"role": "assistant", "content": text})
     try:
-        found: dict[str, Any] = tokenizer.parse_response(ids, prefix=prompt_ids, tools=[*tools])
+        found: dict[str, Any] = tokenizer.parse_response(text, prefix=str(tokenizer.decode(prompt_ids)), tools=[*tools])
         calls = [checked_call(call) for call in found.get("tool_calls") or []]
     except (ValueError, TypeError) as error:
         return Parsed({"role": "assistant", "content": text}, error=f"{error}"[:200])

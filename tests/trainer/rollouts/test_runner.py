@@ -10,7 +10,7 @@ from tests.trainer.runs import events_of, kinds_of, run_here
 from trainer.configs import Budget
 from trainer.environments.office import Office
 from trainer.environments.scripting import Call
-from trainer.events import Failed, Finished, RolloutFinished, RunCancelled, Started
+from trainer.events import Failed, Finished, Progress, RolloutFinished, RunCancelled, Started
 from trainer.failures import ExitCode
 from trainer.records import Message, Task, ToolSchema, read_trajectories
 from trainer.rollouts.episode import play
@@ -77,11 +77,13 @@ def test_a_finished_run_has_nothing_left_to_play(tmp_path: Path):
 
 
 def test_a_stop_request_keeps_what_is_done_and_a_second_run_ends_it(tmp_path: Path):
-    assert run_here(tmp_path, rollout(tasks={"count": 40}, parallel=1), stop_after=7) == ExitCode.CANCELLED
+    many = rollout(tasks={"count": 40}, parallel=1)
+    code = run_here(tmp_path, many, stop_on=lambda event: isinstance(event, Progress) and event.step == 7)
+    assert code == ExitCode.CANCELLED
     done = len(ids(tmp_path))
     assert 7 <= done < 40
     assert isinstance(events_of(tmp_path)[-1].event, RunCancelled)
-    assert run_here(tmp_path, rollout(tasks={"count": 40}, parallel=1)) == ExitCode.FINISHED
+    assert run_here(tmp_path, many) == ExitCode.FINISHED
     assert len(set(ids(tmp_path))) == 40
 
 

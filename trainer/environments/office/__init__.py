@@ -17,7 +17,7 @@ from trainer.environments.tools import ToolError, checked_arguments
 from trainer.failures import DataFailure
 from trainer.records import JsonObject, Message, Task, ToolSchema
 
-SYSTEM = "You run an office desk. Look ids and addresses up, never guess them."
+SYSTEM = "You run an office desk. Look ids up, never guess."
 
 
 class Office:

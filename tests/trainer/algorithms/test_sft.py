@@ -1,0 +1,90 @@
+"""SFT: only the policy's tokens have labels, and a model can be made from scratch."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, TOOLS, save_policy, small_tokenizer
+from tests.trainer.runs import events_of, run_here
+from trainer.algorithms.sft import sft_dataset, texts_of
+from trainer.events import Failed, Metrics
+from trainer.failures import ExitCode
+from trainer.rendering.chat import render_completion
+from trainer.rows import Demonstration
+
+DEMONSTRATION = {"messages": [ASK, FIRST, RESULT, ANSWER], "tools": TOOLS}
+
+
+def sft_run(folder: Path, **changes: Any) -> dict[str, Any]:
+    folder.mkdir()
+    (folder / "rows.jsonl").write_text(f"{json.dumps(DEMONSTRATION)}\n" * 16)
+    return {
+        "kind": "sft",
+        "model": {"scratch": {"layers": 1, "hidden": 32, "intermediate": 64, "heads": 2, "vocabulary": 400}},
+        "data": {"train": "rows.jsonl", "validation": "rows.jsonl"},
+        "optimizer": {"learning_rate": 1e-2, "batch_size": 8, "max_steps": 30},
+        "log_every": 10,
+        **changes,
+    }
+
+
+def test_labels_are_the_policys_tokens_and_nothing_else():
+    rendered = render_completion(small_tokenizer(), [], [ASK, FIRST, RESULT, ANSWER], TOOLS)
+    (row,) = sft_dataset([rendered])
+    labelled = small_tokenizer().decode([label for label in row["labels"] if label != -100])
+    assert labelled == (
+        '<tool_call>\n{"name": "find", "arguments": {"name": "budget"}}\n</tool_call><|im_end|>There is none.<|im_end|>'
+    )
+
+
+def test_a_model_from_scratch_learns_its_demonstrations(tmp_path: Path):
+    folder = tmp_path / "run"
+    assert run_here(folder, sft_run(folder)) == ExitCode.FINISHED
+    report = json.loads((folder / "report.json").read_text())
+    assert report["validation"]["after"]["loss"] < 0.5 < report["validation"]["before"]["loss"]
+    assert "tokens_per_second" in next(
+        line.event.values
+        for line in events_of(folder)
+        if isinstance(line.event, Metrics) and "loss" in line.event.values
+    )
+    tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+    model = AutoModelForCausalLM.from_pretrained(folder / "model")
+    prompt = tokenizer.apply_chat_template([ASK], tools=TOOLS, add_generation_prompt=True, return_tensors="pt")
+    said = model.generate(**prompt, max_new_tokens=24, do_sample=False)[0, prompt["input_ids"].shape[1] :]
+    assert tokenizer.decode(said).startswith('<tool_call>\n{"name": "find"')
+
+
+def test_the_loss_reported_is_that_of_the_labelled_tokens(tmp_path: Path):
+    base = save_policy(tmp_path / "base")
+    config = sft_run(tmp_path / "run", model={"path": "../base"}, optimizer={"batch_size": 16, "max_steps": 1})
+    assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
+    rendered = render_completion(small_tokenizer(), [], [ASK, FIRST, RESULT, ANSWER], TOOLS)
+    with torch.no_grad():
+        logits = AutoModelForCausalLM.from_pretrained(base)(torch.tensor([rendered.ids])).logits[0].log_softmax(-1)
+    own = [position for position, mine in enumerate(rendered.mask) if mine]
+    by_hand = -sum(logits[position - 1, rendered.ids[position]].item() for position in own) / len(own)
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["loss"]["first"] == pytest.approx(by_hand, rel=1e-4)
+    assert report["rows"]["policy_tokens"] == 16 * len(own)
+
+
+def test_the_tokenizers_text_holds_no_control_tokens():
+    (row,) = [Demonstration([], [ASK, FIRST, RESULT, ANSWER], TOOLS)]
+    text = "".join(texts_of([row]))
+    assert "Find the budget." in text
+    assert "<|im_start|>" not in text
+    assert "<tool_call>" not in text
+
+
+def test_a_row_that_the_template_refuses_is_a_data_failure(tmp_path: Path):
+    config = sft_run(tmp_path / "run")
+    broken = {"messages": [ASK, {"role": "assistant", "tool_calls": [{"function": {"name": "x"}}]}]}
+    (tmp_path / "run" / "rows.jsonl").write_text(json.dumps(broken) + "\n")
+    assert run_here(tmp_path / "run", config) == ExitCode.DATA
+    last = events_of(tmp_path / "run")[-1].event
+    assert isinstance(last, Failed)
+    assert "Demonstration 1 cannot be rendered" in last.message

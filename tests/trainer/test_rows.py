@@ -1,0 +1,80 @@
+"""Rows are checked before anything is loaded; each mistake names its row and what was expected."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.failures import DataFailure
+from trainer.rows import Demonstration, PreferenceRow, read_demonstrations, read_preferences
+
+ASK = {"role": "user", "content": "Add 1 and 2."}
+GOOD = {"role": "assistant", "content": "3"}
+BAD = {"role": "assistant", "content": "4"}
+TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
+ROW: dict[str, Any] = {"prompt": [ASK], "chosen": [GOOD], "rejected": [BAD]}
+
+
+def written(path: Path, *rows: Any) -> Path:
+    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    return path
+
+
+def test_a_preference_row_may_be_bare(tmp_path: Path):
+    path = written(tmp_path / "rows.jsonl", ROW)
+    assert read_preferences(path) == [PreferenceRow([ASK], [GOOD], [BAD])]
+
+
+def test_tools_may_be_text_and_columns_of_others_do_no_harm(tmp_path: Path):
+    row = {**ROW, "tools": json.dumps([TOOL]), "margin": 2, "weight": 0.5, "annotators": ["a"], "task": "t"}
+    (read,) = read_preferences(written(tmp_path / "rows.jsonl", row))
+    assert (read.tools, read.margin, read.weight) == ([TOOL], 2.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"chosen": None}, "chosen is NoneType null. Expected prompt, chosen and rejected, each a list of messages"),
+        ({"chosen": "3"}, 'chosen is str "3"'),
+        ({"rejected": []}, "rejected is list []"),
+        (
+            {"prompt": [{"role": "robot", "content": ""}]},
+            "prompt[0] has the role 'robot', not one of system, developer",
+        ),
+        ({"prompt": ["hi"]}, "prompt[0] has the role None"),
+        ({"chosen": [ASK]}, "chosen has no assistant message, so there is nothing to learn"),
+        ({"chosen": [{**GOOD, "tool_calls": [{"name": "add"}]}]}, "chosen[0] has a tool call without function.name"),
+        ({"tools": "{"}, "tools is text but no JSON"),
+        ({"tools": {"a": 1}}, 'tools is dict {"a": 1}, not a list of schemas'),
+        ({"weight": -1}, "weight is -1, not 0 or more"),
+        ({"margin": "big"}, 'margin is str "big", not a number'),
+        ({"margin": True}, "margin is bool true, not a number"),
+    ],
+)
+def test_a_bad_row_says_where_and_what(tmp_path: Path, change: dict[str, Any], problem: str):
+    with pytest.raises(DataFailure) as refused:
+        read_preferences(written(tmp_path / "rows.jsonl", ROW, {**ROW, **change}))
+    assert refused.value.message.startswith("Row 2 of rows.jsonl cannot be used: ")
+    assert problem in refused.value.message
+
+
+def test_a_missing_column_is_called_missing(tmp_path: Path):
+    with pytest.raises(DataFailure, match=r"Row 1 of rows\.jsonl cannot be used: rejected is missing"):
+        read_preferences(written(tmp_path / "rows.jsonl", {"prompt": [ASK], "chosen": [GOOD]}))
+
+
+def test_demonstrations_come_in_three_shapes(tmp_path: Path):
+    step = {"context": [ASK], "message": GOOD}
+    trajectory = {"format": "retrace/1", "task": {"key": "t", "instruction": "i"}, "steps": [step], "tools": [TOOL]}
+    path = written(
+        tmp_path / "rows.jsonl",
+        {"messages": [ASK, GOOD], "tools": [TOOL]},
+        {"prompt": [ASK], "completion": [GOOD]},
+        trajectory,
+    )
+    assert read_demonstrations(path) == [
+        Demonstration([], [ASK, GOOD], [TOOL]),
+        Demonstration([ASK], [GOOD]),
+        Demonstration([], [ASK, GOOD], [TOOL]),
+    ]
