@@ -1,0 +1,86 @@
+"""A model in this process plays episodes like any other policy."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.policies import save_policy
+from tests.trainer.runs import events_of, run_here
+from trainer.events import Failed, Progress
+from trainer.failures import ExitCode
+from trainer.records import Trajectory, read_trajectories
+
+
+def local_run(folder: Path, **changes: Any) -> dict[str, Any]:
+    save_policy(folder / "policy")
+    return {
+        "kind": "rollout",
+        "policy": {"engine": "local", "name": "tiny", "model": {"path": "policy"}, "sampling": {"max_new_tokens": 8}},
+        "tasks": {"count": 6},
+        "budget": {"steps": 3},
+        **changes,
+    }
+
+
+def trajectories(folder: Path) -> dict[str, Trajectory]:
+    return {each.id: each for each in read_trajectories(folder / "trajectories.jsonl")}
+
+
+def test_every_turn_keeps_its_tokens_logprobs_and_times(tmp_path: Path):
+    assert run_here(tmp_path, local_run(tmp_path)) == ExitCode.FINISHED
+    found = trajectories(tmp_path)
+    assert len(found) == 6
+    for trajectory in found.values():
+        assert trajectory.policy == "tiny"
+        assert trajectory.outcome.termination in {"done", "max_steps"}
+        for step in trajectory.steps:
+            assert step.completion_tokens == len(step.info["token_ids"]) == len(step.info["logprobs"]) <= 8
+            assert step.prompt_tokens is not None
+            assert step.prompt_tokens > 10
+            assert all(logprob <= 0 for logprob in step.info["logprobs"])
+            assert step.info["generation_seconds"] > 0
+
+
+def test_episodes_do_not_depend_on_how_many_are_played_at_once(tmp_path: Path):
+    chats = []
+    for parallel in (1, 6):
+        folder = tmp_path / str(parallel)
+        folder.mkdir()
+        run_here(folder, local_run(folder, parallel=parallel))
+        chats.append({key: json.dumps(each.messages) for key, each in trajectories(folder).items()})
+    assert chats[0] == chats[1]
+
+
+def test_a_stop_is_prompt_and_the_rest_is_played_later(tmp_path: Path):
+    config = local_run(tmp_path, parallel=2, samples=2)
+    code = run_here(tmp_path, config, stop_on=lambda event: isinstance(event, Progress) and event.step == 3)
+    assert code == ExitCode.CANCELLED
+    assert 3 <= len(trajectories(tmp_path)) < 12
+    assert run_here(tmp_path, config) == ExitCode.FINISHED
+    assert len(trajectories(tmp_path)) == 12
+
+
+def test_a_chat_longer_than_the_models_context_ends_its_episode_only(tmp_path: Path):
+    config = local_run(tmp_path)
+    model = tmp_path / "policy" / "config.json"
+    model.write_text(json.dumps({**json.loads(model.read_text()), "max_position_embeddings": 16}))
+    assert run_here(tmp_path, config) == ExitCode.FINISHED
+    for trajectory in trajectories(tmp_path).values():
+        assert trajectory.outcome.termination == "policy_error"
+        assert "the model's context 16" in trajectory.info["policy_error"]
+
+
+def test_a_failure_of_the_model_fails_the_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("trainer.rollouts.local.sample", full)
+    assert run_here(tmp_path, local_run(tmp_path)) == ExitCode.OUT_OF_MEMORY
+    assert [line.event.category for line in events_of(tmp_path) if isinstance(line.event, Failed)] == ["out_of_memory"]
+
+
+def test_a_folder_without_a_model_is_a_configuration_failure(tmp_path: Path):
+    config = local_run(tmp_path, policy={"engine": "local", "model": {"path": "./nowhere"}})
+    assert run_here(tmp_path, config) == ExitCode.CONFIG

@@ -1,0 +1,89 @@
+"""Sampling: the right token for each number, and the same turn whoever shares the batch."""
+
+import random
+
+import pytest
+import torch
+
+from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, TOOLS, small_model, small_tokenizer
+from trainer.configs import Sampling
+from trainer.rendering.chat import render_prompt
+from trainer.rollouts.sampling import Request, Sampled, choose, sample
+
+TOKENIZER = small_tokenizer()
+CHATS = [[ASK], [ASK, FIRST, RESULT], [ASK, FIRST, RESULT, ANSWER, ASK]]
+LOGPROBS = torch.tensor([[0.1, 0.6, 0.3]]).log()
+
+
+@pytest.mark.parametrize(
+    ("number", "token"),
+    # In order of probability: token 1 takes [0, 0.6), token 2 takes [0.6, 0.9), token 0 the rest
+    [(0.0, 1), (0.59, 1), (0.61, 2), (0.89, 2), (0.91, 0), (0.9999, 0)],
+)
+def test_each_token_takes_its_share_of_the_unit_interval(number: float, token: int):
+    assert choose(LOGPROBS, Sampling(), [number]).tolist() == [token]
+
+
+def test_top_p_keeps_the_smallest_set_that_reaches_it():
+    chosen = choose(LOGPROBS.repeat(3, 1), Sampling(top_p=0.7), [0.1, 0.65, 0.9999])
+    assert chosen.tolist() == [1, 1, 2]  # 0.6 / 0.9 = 0.667 of what is left is token 1's
+
+
+def test_temperature_sharpens_and_zero_takes_the_likeliest():
+    # At temperature 0.5 the shares are 0.36, 0.09 and 0.01 of 0.46: token 1 takes [0, 0.783)
+    assert choose(LOGPROBS.repeat(2, 1), Sampling(temperature=0.5), [0.78, 0.79]).tolist() == [1, 2]
+    assert choose(LOGPROBS, Sampling(temperature=0), [0.99]).tolist() == [1]
+
+
+def answers(*numbers: int, sampling: Sampling | None = None) -> list[Sampled]:
+    requests = [
+        Request(render_prompt(TOKENIZER, CHATS[number], TOOLS), limit=12, rng=random.Random(number))
+        for number in numbers
+    ]
+    results = sample(
+        small_model(),
+        requests,
+        sampling or Sampling(),
+        end_ids={TOKENIZER.eos_token_id},
+        pad_id=TOKENIZER.pad_token_id,
+        stopped=lambda: False,
+    )
+    assert results is not None
+    return results
+
+
+def test_a_chat_is_answered_the_same_alone_and_in_company():
+    together = answers(0, 1, 2)
+    assert [each.ids for each in together] == [answers(number)[0].ids for number in range(3)]
+    assert len({tuple(each.ids) for each in together}) == 3
+
+
+def test_logprobs_are_the_models_own_and_do_not_know_of_temperature():
+    for number, found in enumerate(answers(0, 1, 2, sampling=Sampling(temperature=0.7, top_p=0.9))):
+        prompt = render_prompt(TOKENIZER, CHATS[number], TOOLS)
+        with torch.no_grad():
+            logprobs = small_model()(torch.tensor([prompt + found.ids])).logits[0].log_softmax(-1)
+        expected = [logprobs[len(prompt) - 1 + index, token].item() for index, token in enumerate(found.ids)]
+        assert found.logprobs == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_turn_ends_with_the_end_token_or_at_its_limit():
+    ends = set(range(0, 400, 7))
+    (found,) = sample(
+        small_model(),
+        [Request(render_prompt(TOKENIZER, CHATS[0], TOOLS), limit=50, rng=random.Random(0))],
+        Sampling(),
+        end_ids=ends,
+        pad_id=TOKENIZER.pad_token_id,
+        stopped=lambda: False,
+    ) or [Sampled([], [])]
+    assert found.ids[-1] in ends
+    assert not ends & set(found.ids[:-1])
+    assert len(answers(0)[0].ids) <= 12
+
+
+def test_a_stop_is_seen_between_two_tokens():
+    asked = iter([False, False, True])
+    request = Request(render_prompt(TOKENIZER, CHATS[0], TOOLS), limit=50, rng=random.Random(0))
+    results = sample(small_model(), [request], Sampling(), end_ids=set(), pad_id=0, stopped=lambda: next(asked))
+    assert results is None

@@ -1,0 +1,163 @@
+"""A policy behind HTTP: a real server on this machine that speaks the OpenAI protocol, well and badly."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.runs import events_of, run_here
+from trainer.events import Failed
+from trainer.failures import ExitCode
+from trainer.records import Trajectory, read_trajectories
+from trainer.rollouts import server as server_module
+
+
+class Server:
+    """Answers with what `reply` returns: (status, body). Keeps the requests it saw."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.reply = lambda body: (200, looks_up_then_stops(body))
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.requests.append({**body, "path": self.path})
+                outer.keys.append(self.headers.get("Authorization"))
+                status, answer = outer.reply(body)
+                encoded = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(encoded)))
+                self.end_headers()
+                self.wfile.write(encoded)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
+
+
+def looks_up_then_stops(body: dict[str, Any]) -> dict[str, Any]:
+    if len(body["messages"]) > 2:
+        return completion({"role": "assistant", "content": "Done.", "reasoning_content": "Enough."})
+    function = {"name": "find_contact", "arguments": '{"name": "Nobody"}'}
+    call = {"id": "abc", "type": "function", "function": function}
+    return completion({"role": "assistant", "content": None, "tool_calls": [call]})
+
+
+def completion(message: dict[str, Any]) -> dict[str, Any]:
+    choice = {
+        "message": message,
+        "finish_reason": "stop",
+        "logprobs": {"content": [{"token": "a", "logprob": -0.25}, {"token": "b", "logprob": -1.0}]},
+    }
+    return {"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 2}}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(server_module, "FIRST_WAIT_SECONDS", 0.001)
+    running = Server()
+    thread = threading.Thread(target=running.http.serve_forever, daemon=True)
+    thread.start()
+    yield running
+    running.http.shutdown()
+    running.http.server_close()
+    thread.join()
+
+
+def server_run(server: Server, **policy: Any) -> dict[str, Any]:
+    sampling = {"temperature": 0.5, "max_new_tokens": 64}
+    config = {"engine": "server", "url": server.url, "model": "m", "sampling": sampling, **policy}
+    return {"kind": "rollout", "policy": config, "tasks": {"count": 3}, "parallel": 2}
+
+
+def trajectories(folder: Path) -> list[Trajectory]:
+    return list(read_trajectories(folder / "trajectories.jsonl"))
+
+
+def test_the_protocol_is_spoken_and_the_answer_is_kept(tmp_path: Path, server: Server):
+    assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
+    first = trajectories(tmp_path)[0]
+    assert first.policy == "m"
+    assert first.steps[0].message["tool_calls"][0]["function"]["arguments"] == {"name": "Nobody"}
+    assert first.steps[0].error == "nobody here is called 'Nobody'"
+    assert (first.steps[0].prompt_tokens, first.steps[0].completion_tokens) == (100, 2)
+    assert first.steps[0].info["logprobs"] == [-0.25, -1.0]
+    assert first.steps[1].message == {"role": "assistant", "content": "Done.", "reasoning_content": "Enough."}
+    assert first.outcome.termination == "done"
+    sent = server.requests[0]
+    assert (sent["path"], sent["model"], sent["temperature"], sent["max_tokens"]) == (
+        "/v1/chat/completions",
+        "m",
+        0.5,
+        64,
+    )
+    assert {tool["function"]["name"] for tool in sent["tools"]} >= {"find_contact", "send_file"}
+    second = next(request for request in server.requests if len(request["messages"]) > 2)
+    assert second["messages"][2]["tool_calls"][0]["function"]["arguments"] == '{"name": "Nobody"}'
+    assert second["messages"][3]["tool_call_id"] == "abc"
+
+
+def test_a_server_that_stumbles_is_asked_again(tmp_path: Path, server: Server):
+    failures = iter([500, 429, 503])
+    server.reply = lambda body: (next(failures, 200), looks_up_then_stops(body))
+    assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
+    assert {each.outcome.termination for each in trajectories(tmp_path)} == {"done"}
+
+
+@pytest.mark.parametrize("answer", [(400, {"error": "too long"}), (200, b"<html>"), (200, {"choices": []})])
+def test_a_chat_that_is_refused_ends_its_episode_and_is_kept(tmp_path: Path, server: Server, answer: Any):
+    server.reply = lambda body: answer
+    assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
+    found = trajectories(tmp_path)
+    assert [each.outcome.termination for each in found] == ["policy_error"] * 3
+    assert "the server" in found[0].info["policy_error"]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(404, "refuses: 404"), (401, "refuses: 401"), (503, "gave no answer in 6 tries: 503")]
+)
+def test_what_no_chat_gets_past_fails_the_run(tmp_path: Path, server: Server, status: int, message: str):
+    server.reply = lambda body: (status, {"error": "no"})
+    assert run_here(tmp_path, server_run(server)) == ExitCode.CONFIG
+    last = events_of(tmp_path)[-1].event
+    assert isinstance(last, Failed)
+    assert message in last.message
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path, server: Server):
+    server.http.shutdown()
+    server.http.server_close()
+    assert run_here(tmp_path, server_run(server)) == ExitCode.CONFIG
+    last = events_of(tmp_path)[-1].event
+    assert isinstance(last, Failed)
+    assert "ConnectError" in last.message
+    assert "what has been rolled out is kept" in last.advice
+
+
+def test_the_key_comes_from_the_environment_and_must_be_there(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    config = server_run(server, api_key_variable="RETRACE_TEST_KEY")
+    assert run_here(tmp_path, config) == ExitCode.CONFIG
+    monkeypatch.setenv("RETRACE_TEST_KEY", "secret")
+    assert run_here(tmp_path, config) == ExitCode.FINISHED
+    assert set(server.keys) == {"Bearer secret"}
+    assert "secret" not in (tmp_path / "events.jsonl").read_text()
+
+
+def test_arguments_that_are_no_json_go_to_the_environment_as_they_are(tmp_path: Path, server: Server):
+    function = {"name": "find_contact", "arguments": "{name: Ana}"}
+    call = {"id": "abc", "type": "function", "function": function}
+    told = completion({"role": "assistant", "content": "", "tool_calls": [call]})
+    server.reply = lambda body: (200, told if len(body["messages"]) < 3 else looks_up_then_stops(body))
+    assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
+    assert trajectories(tmp_path)[0].steps[0].error == "the arguments are no JSON: {name: Ana}"
