@@ -78,7 +78,9 @@ def copy_in(prepared: Sequence[Prepared], origin: Origin) -> Copied:
 
 def _copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
     names = ", ".join(f'"{name}"' for name in columns)
-    with connection.cursor() as cursor, cursor.copy(f'COPY "{table}" ({names}) FROM STDIN (FORMAT binary)') as copy:
+    into = f'COPY "{table}" ({names}) FROM STDIN (FORMAT binary)'
+    # Django does not know `copy`, so its errors must be turned into Django's by hand.
+    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(into) as copy:
         copy.write(_COPY_START)
         for row in rows:
             copy.write(row)
@@ -101,7 +103,7 @@ def _insert_new(
             f'AS SELECT {names} FROM "{table}" WITH NO DATA'
         )
         cursor.execute(f"TRUNCATE {incoming}")
-        with cursor.copy(f"COPY {incoming} ({names}) FROM STDIN") as copy:
+        with connection.wrap_database_errors, cursor.copy(f"COPY {incoming} ({names}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
         cursor.execute(

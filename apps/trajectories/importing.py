@@ -18,7 +18,7 @@ from typing import IO
 from uuid import UUID
 
 import psycopg.errors
-from django.db import OperationalError, transaction
+from django.db import DataError, InterfaceError, OperationalError, transaction
 from django.db.models import F
 from django.utils.timezone import now
 
@@ -44,7 +44,8 @@ CHUNK_ROWS = 2000
 MOST_REJECTED = 100_000
 """Rejected rows after which a file is plainly something else."""
 
-NO_ROOM = "There is no room left on the server's disk. What came before is in; free some space, then resume the import."
+KEPT = "What came before is in, and the import can go on from there."
+NO_ROOM = f"There is no room left on the server's disk. Free some space, then go on. {KEPT}"
 
 Watcher = Callable[[ImportBatch], None]
 
@@ -59,7 +60,7 @@ class Chunk:
     start: int
     end: int
     bytes_read: int = 0
-    prepared: list[Prepared] = field(default_factory=list)
+    prepared: list[tuple[Prepared, RawRow]] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
     size: int = 0
 
@@ -108,13 +109,22 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
     except FileNotFoundError:
         fail(batch, "The uploaded file is no longer in storage. Upload it again.")
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        fail(batch, NO_ROOM)
+        words = (
+            NO_ROOM if error.errno == errno.ENOSPC else f"The uploaded file could not be read: {error.strerror}. {KEPT}"
+        )
+        fail(batch, words)
     except OperationalError as error:
         if not isinstance(error.__cause__, psycopg.errors.DiskFull):
             raise  # the database is away: the lease expires, and the import goes on when it is back
         fail(batch, NO_ROOM)
+    except (Superseded, InterfaceError):
+        raise
+    except Exception as error:
+        logger.exception("Import %s broke at record %s", batch.pk, batch.position)
+        fail(
+            batch,
+            f"This is a fault of the program, not of the file ({type(error).__name__}); the server's log says more. {KEPT}",
+        )
 
 
 def _import(batch: ImportBatch, watch: Watcher) -> None:
@@ -144,7 +154,7 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
         import_batch_id=batch.pk,
         policy_name=batch.policy_name,
     )
-    copied: Copied = copy_in(chunk.prepared, origin)
+    copied = _copy_in_or_reject(batch, chunk, origin)
     RejectedRow.objects.bulk_create(chunk.rejected)
     ImportBatch.objects.filter(pk=batch.pk).update(
         bytes_read=min(chunk.bytes_read, batch.size),
@@ -154,6 +164,24 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
         rejected_count=F("rejected_count") + len(chunk.rejected),
     )
     batch.refresh_from_db()
+
+
+def _copy_in_or_reject(batch: ImportBatch, chunk: Chunk, origin: Origin) -> Copied:
+    """Write the chunk's trajectories; where PostgreSQL refuses a value of some, all but those."""
+    try:
+        with transaction.atomic():
+            return copy_in([item for item, _ in chunk.prepared], origin)
+    except DataError:
+        copied = Copied(0, 0, 0)
+    for item, row in chunk.prepared:
+        try:
+            with transaction.atomic():
+                one = copy_in([item], origin)
+        except DataError as error:
+            chunk.reject(batch, row, f"The database refuses it: {error}".strip(), "Values that fit their columns.")
+        else:
+            copied = Copied(*(sum(pair) for pair in zip(copied, one, strict=True)))
+    return copied
 
 
 def _chunks(batch: ImportBatch, file: IO[bytes]) -> Generator[Chunk, None, None]:
@@ -197,7 +225,7 @@ def _take(row: RawRow, format: Format, batch: ImportBatch, chunk: Chunk) -> None
         reason = f"It could not be read as {format.title} ({type(error).__name__}: {error})."
         chunk.reject(batch, row, reason, f"One record: {format.shape}.")
     else:
-        chunk.prepared += prepared
+        chunk.prepared += [(item, row) for item in prepared]
         chunk.size += sum(item.size for item in prepared)
 
 

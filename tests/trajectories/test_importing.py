@@ -231,6 +231,33 @@ def test_a_record_that_breaks_its_reader_is_rejected_alone(monkeypatch):
     assert "KeyError: 'boom'" in batch.rejected_rows.get().reason
 
 
+def test_a_record_that_the_database_refuses_is_rejected_alone(monkeypatch):
+    real = importing.prepare
+
+    def odd(record, original):
+        prepared = real(record, original)
+        if record.external_id == "r2":
+            prepared.columns["info"] = "no json"
+        return prepared
+
+    monkeypatch.setattr(importing, "prepare", odd)
+    batch = imported(lines(rich(1), rich(2), rich(3), rich(1)))
+    assert (batch.state, *counts(batch)) == (JobState.DONE, 2, 4, 1, 1)
+    row = batch.rejected_rows.get()
+    assert row.position == 1
+    assert row.reason.startswith("The database refuses it: invalid input syntax for type json")
+
+
+def test_a_fault_of_ours_is_said_to_be_one_and_the_import_can_go_on(monkeypatch):
+    monkeypatch.setattr(importing, "copy_in", lambda *args: 1 / 0)
+    batch = imported(lines(rich(1)))
+    assert (batch.state, batch.position) == (JobState.FAILED, 0)
+    assert batch.error.startswith("This is a fault of the program, not of the file (ZeroDivisionError)")
+    monkeypatch.undo()
+    retry(batch)
+    assert run_import(batch.pk, watch=ignore).trajectory_count == 1
+
+
 def test_a_file_of_another_kind_is_refused_as_a_whole_with_what_is_known():
     batch = imported(lines({"spans": []}))
     assert (batch.state, batch.position) == (JobState.FAILED, 0)
