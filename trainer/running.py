@@ -21,13 +21,15 @@ def run(path: Path, *, stop: StopRequest) -> ExitCode:
     """Do what `path`, a run.json, says, in its folder. Never raises: the last event and the exit code say how it ended."""
     folder = path.parent
     began = time.monotonic()
-    with EventLog(folder / "events.jsonl") as events:
+    rank = int(os.environ.get("RANK", "0"))  # under `accelerate launch`, the first process speaks for all
+    with EventLog(folder / ("events.jsonl" if rank == 0 else f"events.{rank}.jsonl")) as events:
         try:
             config = read_run_config(path)
             events.emit(Log("Reading the configuration: a run of kind " + config.kind))
             figures = work_of(config)(config, folder, events, stop)
             report = complete_report(figures, config, seconds=time.monotonic() - began)
-            write_report(report, folder)
+            if rank == 0:
+                write_report(report, folder)
             events.emit(Finished(report))
             return ExitCode.FINISHED
         except Cancelled as cancelled:
@@ -67,3 +69,4 @@ def set_up_libraries() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL reports each run to its makers otherwise
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin while they wait starve a shared machine
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("TQDM_DISABLE", "1")  # progress is told by events; bars only fill the log

@@ -47,9 +47,11 @@ def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog
         callbacks=[run.callback],
     )
     run.train(trainer)
-    held_out = pair_accuracy(trainer, data.validation, tokenizer, config.optimizer.batch_size)
+    figures = {**run.figures(trainer), "rows": data.counts}
+    if data.validation:
+        figures["held_out_accuracy"] = pair_accuracy(trainer, data.validation, tokenizer, config.optimizer.batch_size)
     run.publish(trainer, tokenizer)
-    return {**run.figures(trainer), "held_out_accuracy": held_out, "rows": data.counts}
+    return figures
 
 
 class WeightedReward(RewardTrainer):

@@ -1,0 +1,128 @@
+"""What a training run may be told."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+from trainer.configs.models import ModelConfig, Precision
+from trainer.validation import Above, Between, Checked, Count, NonNegative, Positive, Whole
+
+
+@dataclass(frozen=True)
+class DataConfig(Checked):
+    """JSON Lines files, as REST exports them."""
+
+    train: str
+    """Rows to learn from."""
+    validation: str | None = None
+    """Rows to measure on, from tasks that are in no training row."""
+
+
+@dataclass(frozen=True)
+class OptimizerConfig(Checked):
+    """AdamW, and how often it steps."""
+
+    learning_rate: Positive = 1e-5
+    """At the top of the schedule. Try 1e-5 for full fine-tuning, 1e-4 with LoRA, 2e-3 for a model from scratch."""
+    batch_size: Count = 8
+    """Rows (for preferences: pairs) in one forward pass on one device."""
+    gradient_accumulation: Count = 1
+    """Forward passes before each optimizer step."""
+    epochs: Positive = 1.0
+    """Passes over the training rows, unless `max_steps` is set."""
+    max_steps: Whole = 0
+    """Stop after so many optimizer steps; 0 leaves it to `epochs`."""
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    """How the learning rate falls after warm-up."""
+    warmup_steps: Whole = 0
+    """Steps over which the learning rate rises from 0."""
+    weight_decay: NonNegative = 0.0
+    """Decoupled weight decay."""
+    max_grad_norm: Positive = 1.0
+    """Gradients are clipped to this norm."""
+    max_length: Annotated[int, Above(7)] = 2048
+    """Longest row in tokens. Longer rows are left out, counted, and named in a warning: cutting one would change what its judgement is about."""
+    precision: Precision = "auto"
+    """auto is bfloat16 where the accelerator has it, else float32."""
+    gradient_checkpointing: bool = False
+    """Recompute activations: about a third slower, much less memory."""
+
+
+@dataclass(frozen=True)
+class LoraConfig(Checked):
+    """Low-rank adapters (Hu et al., 2021) instead of full fine-tuning."""
+
+    rank: Count = 16
+    """Width of each adapter."""
+    alpha: Positive = 32.0
+    """Scale: an adapter's output is multiplied by alpha / rank."""
+    dropout: Annotated[float, Between(0, 0.9)] = 0.0
+    """On the adapters' inputs."""
+    targets: tuple[str, ...] = ("all-linear",)
+    """Names of the layers to adapt; "all-linear" is every linear layer but the head."""
+
+
+@dataclass(frozen=True)
+class CheckpointConfig(Checked):
+    """Saving while training, so that a killed run loses little."""
+
+    every: Count = 100
+    """Optimizer steps between two checkpoints. One more is saved on SIGTERM."""
+    keep: Count = 2
+    """How many of the newest to keep."""
+
+
+@dataclass(frozen=True)
+class TrainingConfig(Checked):
+    """What every training run has."""
+
+    tag: ClassVar[str] = "kind"
+
+    model: ModelConfig
+    """The policy or model to begin from."""
+    data: DataConfig
+    """What to learn from."""
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    """How to learn."""
+    lora: LoraConfig | None = None
+    """Adapters instead of full fine-tuning; null trains every weight."""
+    checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
+    """When to save."""
+    evaluate_every: Whole = 0
+    """Optimizer steps between evaluations on the validation rows; 0 evaluates before, at each tenth, and after."""
+    log_every: Count = 1
+    """Optimizer steps between metrics."""
+    seed: Whole = 0
+    """Fixes initial weights, the order of rows and dropout."""
+    resume: bool = True
+    """Go on from the newest complete checkpoint in the run's folder, if there is one."""
+
+
+@dataclass(frozen=True)
+class SftConfig(TrainingConfig):
+    """Supervised fine-tuning on the policy's own messages."""
+
+    kind: Literal["sft"] = "sft"
+
+
+@dataclass(frozen=True)
+class DpoConfig(TrainingConfig):
+    """Direct preference optimization."""
+
+    kind: Literal["dpo"] = "dpo"
+    beta: Positive = 0.1
+    """How strongly to stay near the base policy (the inverse temperature of the implicit reward)."""
+    loss: Literal["sigmoid", "ipo", "hinge", "robust"] = "sigmoid"
+    """The pairwise loss; `robust` assumes that a share of `label_smoothing` of the labels is flipped."""
+    label_smoothing: Annotated[float, Between(0, 0.49)] = 0.0
+    """Assumed share of wrong labels."""
+    sft_weight: NonNegative = 0.0
+    """Adds so much of the SFT loss on chosen messages, which keeps their likelihood from falling."""
+
+
+@dataclass(frozen=True)
+class RewardModelConfig(TrainingConfig):
+    """A Bradley–Terry reward model."""
+
+    kind: Literal["reward_model"] = "reward_model"
+    center: NonNegative = 0.01
+    """Weight of the squared mean reward, which keeps rewards near zero (Eisenstein et al., 2023)."""
