@@ -15,7 +15,7 @@ from tests.browser import chromium
 
 PICTURES = Path(__file__).parent / "pictures"
 ADDRESS = os.environ.get("RETRACE_URL", "http://127.0.0.1:8000")
-SIZE = {"width": 1280, "height": 800}
+WIDTH = 1280
 
 
 class Picture(NamedTuple):
@@ -26,17 +26,18 @@ class Picture(NamedTuple):
     links: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     dark: bool = False
+    height: int = 800
 
 
 WANTED = (
     Picture("home", "/"),
     Picture("trajectories", "/trajectories/"),
-    Picture("replay", "/trajectories/?policy=careless", ("table a.row-link",), ("j", "j")),
+    Picture("replay", "/trajectories/", ("tbody a.row-link",), ("j", "j")),
     Picture("desk", "/queues/", ("a.row-link:text-is('Office runs')", "a[href^='/desk/']")),
     Picture("desk-dark", "/queues/", ("a.row-link:text-is('Office runs')", "a[href^='/desk/']"), dark=True),
     Picture("queue", "/queues/", ("a.row-link:text-is('Office runs')",)),
     Picture("version", "/datasets/", ("a.row-link:has-text('Office preferences')", "main a[href$='/v/1/']")),
-    Picture("run", "/runs/", ("a.row-link",)),
+    Picture("run", "/runs/", ("a.row-link",), height=620),  # below that it names folders of the machine
     Picture("experiment", "/experiments/", ("a.row-link:has-text('Hasty or careless?')",)),
     Picture("policies", "/policies/"),
 )
@@ -59,7 +60,12 @@ def main() -> None:
 def take(browser: Browser, picture: Picture) -> None:
     """One picture, in a window of its own."""
     scheme = "dark" if picture.dark else "light"
-    page = browser.new_page(base_url=ADDRESS, viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # the literal types of Playwright
+    page = browser.new_page(
+        base_url=ADDRESS,
+        viewport={"width": WIDTH, "height": picture.height},
+        color_scheme=scheme,
+        reduced_motion="reduce",
+    )  # type: ignore[arg-type]  # the literal types of Playwright
     sign_in(page)
     page.goto(picture.path)
     for link in picture.links:
