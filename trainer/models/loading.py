@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
@@ -46,7 +47,7 @@ def load(auto: Any, config: ModelConfig, folder: Path, **settings: Any) -> Any:
         return auto.from_pretrained(
             place, revision=config.revision or "main", trust_remote_code=config.trust_remote_code, **settings
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise ConfigFailure(
             f"model.path: cannot load {config.path!r}: {str(error).splitlines()[0]}",
             advice="Give a folder with config.json, tokenizer files and *.safetensors, or the id of a model on the hub "

@@ -1,0 +1,88 @@
+"""Models come from folders or the hub, as safetensors only, and a failure says what was wrong with the place."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.trainer.policies import qwen3_tokenizer, save_policy, small_model
+from trainer.configs import ModelConfig
+from trainer.failures import ConfigFailure
+from trainer.models.loading import compute_dtype, load_policy, load_reward_model, load_tokenizer, located
+
+
+def test_a_folder_is_seen_from_the_runs_folder_and_anything_else_is_a_hub_id(tmp_path: Path):
+    (tmp_path / "base").mkdir()
+    (tmp_path / "run").mkdir()
+    assert located("../base", tmp_path / "run") == str(tmp_path / "run" / ".." / "base")
+    assert located(str(tmp_path / "base"), tmp_path / "run") == str(tmp_path / "base")
+    assert located("Qwen/Qwen3-0.6B", tmp_path / "run") == "Qwen/Qwen3-0.6B"
+
+
+@pytest.mark.parametrize("path", ["../none", "/none", "a/b/c"])
+def test_what_can_only_be_a_folder_must_be_there(tmp_path: Path, path: str):
+    with pytest.raises(ConfigFailure, match="there is no folder"):
+        located(path, tmp_path)
+
+
+def test_a_policy_comes_back_as_it_was_saved(tmp_path: Path):
+    save_policy(tmp_path / "base")
+    loaded = load_policy(ModelConfig(path="base"), tmp_path, torch.float32)
+    expected = small_model().state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in loaded.state_dict().items())
+
+
+def test_a_downloaded_tokenizer_gets_a_template_with_marks_and_a_parser(tmp_path: Path):
+    qwen3_tokenizer().save_pretrained(tmp_path / "base")
+    loaded = load_tokenizer(ModelConfig(path="base"), tmp_path)
+    assert "{%- generation %}" in str(loaded.chat_template)
+    assert loaded.response_template["fields"]["tool_calls"]["open"] == "<tool_call>"
+
+
+def test_a_language_model_becomes_a_reward_model_with_a_new_head(tmp_path: Path):
+    save_policy(tmp_path / "base")
+    torch.manual_seed(0)
+    loaded = load_reward_model(ModelConfig(path="base"), tmp_path, torch.float32, pad_token_id=0)
+    assert loaded.score.out_features == 1
+    assert torch.equal(loaded.model.embed_tokens.weight, small_model().model.embed_tokens.weight)
+
+
+def truncate(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+
+
+def only_pickle(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save(small_model().state_dict(), folder / "pytorch_model.bin")
+
+
+def own_code(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.C", "AutoModelForCausalLM": "mine.M"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "mine.py").write_text("raise SystemExit('this code must never run')")
+
+
+@pytest.mark.parametrize("spoil", [truncate, only_pickle, own_code, lambda folder: (folder / "config.json").unlink()])
+def test_a_model_that_cannot_be_loaded_safely_is_refused(tmp_path: Path, spoil: Callable[[Path], None]):
+    spoil(save_policy(tmp_path / "base"))
+    with pytest.raises(ConfigFailure) as refused:
+        load_policy(ModelConfig(path="base"), tmp_path, torch.float32)
+    assert refused.value.message.startswith("model.path: cannot load 'base'")
+    assert "*.safetensors" in refused.value.advice
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path):
+    small_model().save_pretrained(tmp_path / "base")
+    with pytest.raises(ConfigFailure, match="its tokenizer has no chat template"):
+        load_tokenizer(ModelConfig(path="base"), tmp_path)
+
+
+def test_precision_is_what_was_asked_for_or_what_the_accelerator_has():
+    assert compute_dtype("float32") == torch.float32
+    assert compute_dtype("bfloat16") == torch.bfloat16
+    expected = torch.bfloat16 if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else torch.float32
+    assert compute_dtype("auto") == expected
