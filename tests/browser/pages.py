@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect, sync_playwright
 
 from tests.browser import chromium
 from tests.live import LiveStack
@@ -72,6 +72,7 @@ def browser() -> Iterator[Browser]:
     # Playwright keeps an event loop in this thread, in which Django would refuse to reach the database.
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    expect.set_options(timeout=15_000)  # the machine may be busy; what holds earlier is seen earlier
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
