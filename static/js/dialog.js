@@ -50,11 +50,19 @@ document.addEventListener(
     event.stopImmediatePropagation();
     const { submitter } = event;
     if (!(await ask(asking))) return;
-    agreed.add(form);
-    form.requestSubmit(submitter);
+    // A live part may have been swapped while its person was asked: then the same form is there anew.
+    const current = form.isConnected ? form : [...document.forms].find((other) => other.action === form.action);
+    if (!current) return;
+    agreed.add(current);
+    current.requestSubmit(sameButton(current, submitter));
   },
   { capture: true },
 );
+
+function sameButton(form, submitter) {
+  const same = (button) => button.type === "submit" && button.name === submitter?.name && button.value === submitter?.value;
+  return submitter?.isConnected && submitter.form === form ? submitter : [...form.elements].find(same);
+}
 
 // Elements that htmx drives outside a form.
 document.addEventListener("htmx:confirm", async (event) => {
