@@ -47,6 +47,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(STACK.var, ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the running product run alone: two stacks at once starve each other on a small machine."""
+    for item in items:
+        if "live_programs" in getattr(item, "fixturenames", ()):
+            item.add_marker("stack")
+
+
 @pytest.fixture(scope="session")
 def stack_paths() -> paths.StackPaths:
     """The folders of the services that this session runs on."""
