@@ -27,8 +27,14 @@ function fill(form, values) {
 attach("form[data-draft]", (form, signal) => {
   const key = `draft:${form.dataset.draft}`;
   let timer = 0;
+  const keep = () => {
+    clearTimeout(timer);
+    timer = 0;
+    write(key, JSON.stringify(valuesOf(form)));
+  };
   const forget = () => {
     clearTimeout(timer);
+    timer = 0;
     write(key, null);
   };
   const draft = readJson(key);
@@ -40,10 +46,11 @@ attach("form[data-draft]", (form, signal) => {
     "input",
     () => {
       clearTimeout(timer);
-      timer = setTimeout(() => write(key, JSON.stringify(valuesOf(form))), WAIT_MS);
+      timer = setTimeout(keep, WAIT_MS);
     },
     { signal },
   );
+  window.addEventListener("pagehide", () => timer && keep(), { signal }); // closed before the wait was over
   // A plain submit leaves the page; if it fails the server gives the values back itself.
   form.addEventListener("submit", () => form.hasAttribute("hx-post") || forget(), { signal });
   form.addEventListener("htmx:afterRequest", ({ detail }) => detail.successful && detail.elt === form && forget(), { signal });
