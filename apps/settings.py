@@ -88,7 +88,7 @@ DATABASES = {"default": _database(DATABASE_URL)}
 _valkey_channels = VALKEY_URL.replace("redis+socket://", "unix://")
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "apps.common.caching.ValkeyCache",
         "LOCATION": _valkey_channels,
         "KEY_PREFIX": "cache",
     }

@@ -37,17 +37,14 @@ class DeskProgress:
 
 
 def desk_progress(queue: Queue, annotator: Annotator) -> DeskProgress:
-    own = Q(annotator=annotator)
-    sums = Desk.objects.filter(queue=queue).aggregate(
-        everybody=Sum("judged", default=0),
-        mine=Sum("judged", default=0, filter=own),
-        seconds=Sum("seconds", default=0.0, filter=own),
-    )
+    desks = Desk.objects.filter(queue=queue).values_list("annotator", "judged", "seconds")
+    judged = {who: (count, seconds) for who, count, seconds in desks}
+    mine, seconds = judged.get(annotator.pk, (0, 0.0))
     return DeskProgress(
-        mine=sums["mine"],
-        everybody=sums["everybody"],
+        mine=mine,
+        everybody=sum(count for count, _ in judged.values()),
         places=queue.places,
-        seconds_each=sums["seconds"] / sums["mine"] if sums["mine"] else None,
+        seconds_each=seconds / mine if mine else None,
     )
 
 
