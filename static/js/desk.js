@@ -179,12 +179,10 @@ class Desk {
 
   /** Tells the server that this pair is on the screen; a place that was lost meanwhile is not worked on. */
   async keep(article) {
-    const { result, code, detail } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
-    if (result !== "refused" || article !== this.shown) return;
-    if (code === "place_lost" || code === "taken_back" || code === "already_judged") {
-      toast(detail, { tone: "attention" });
-      this.advance();
-    }
+    const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
+    if (!data?.code || article !== this.shown) return;
+    toast(data.detail, { tone: "attention" });
+    this.advance();
   }
 
   refused(entry, detail) {

@@ -286,3 +286,10 @@ def test_a_pair_takes_the_same_queries_whatever_its_length(member, client, steps
     assignment = open_desk(client, queue)
     with django_assert_max_num_queries(16):
         client.get(at("pair", assignment))
+
+
+def test_keeping_a_pair_that_was_answered_meanwhile_is_told_so_and_is_no_error(annotator, telling_queue):
+    assignment = open_desk(annotator, telling_queue)
+    act(annotator, "judge", assignment, answer="1")
+    answer = act(annotator, "keep", assignment)
+    assert (answer.status_code, answer.json()["code"]) == (200, "already_judged")

@@ -152,8 +152,14 @@ def flag(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 
 @_acting
 def keep(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    """The browser says that this pair is on the screen and its person at work."""
-    assignment = labelling.keep(assignment=_own(request, assignment_id))
+    """The browser says that this pair is on the screen and its person at work.
+
+    That it no longer holds the pair is news, not an error: an answer sent a moment later may well have come first.
+    """
+    try:
+        assignment = labelling.keep(assignment=_own(request, assignment_id))
+    except Refusal as refusal:
+        return JsonResponse({"code": refusal.code, "detail": str(refusal)})
     return JsonResponse({"leased_until": assignment.leased_until})
 
 
