@@ -102,13 +102,13 @@ def one_line(text: str, limit: int = LINE) -> str:
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     line = ""
-    for candidate in text.splitlines():
+    for candidate in text.lstrip().splitlines():
         if candidate and not candidate.isspace():
-            if not _ONLY_TAGS.fullmatch(candidate):
+            if candidate[0] != "<" or not _ONLY_TAGS.fullmatch(candidate):
                 line = candidate
                 break
             line = line or candidate
-    return clip(line.strip(), limit)
+    return clip(line[: 2 * limit].strip(), limit)
 
 
 def clip(text: str, limit: int) -> str:
