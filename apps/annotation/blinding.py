@@ -94,6 +94,7 @@ def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:
 def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
     """The runs on the left and on the right."""
     item = assignment.item
+    assert item.b is not None, "only pairs have sides"
     return (item.a, item.b) if assignment.a_is_left else (item.b, item.a)
 
 

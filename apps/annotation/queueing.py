@@ -7,10 +7,12 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, User, Workspace, subject_id
+from apps.annotation.asking import Asks, as_json
 from apps.annotation.models import Guideline, Item, Queue
 from apps.annotation.pairing import Pair, Pairing
 from apps.annotation.refusals import Refusal
 from apps.annotation.selecting import Selection, preview_of, selected
+from apps.trajectories.models import Trajectory
 from workers.app import enqueue
 
 
@@ -63,42 +65,60 @@ def create_queue(
     return queue
 
 
+def create_queue_of_pairs(*, pairs: Iterable[Pair], **settings: Any) -> Queue:
+    """An open queue of exactly these pairs, in this order; `settings` as for `create_queue_of_runs`."""
+    items = (
+        Item(position=position, task_id=pair.task, a_id=pair.a, b_id=pair.b) for position, pair in enumerate(pairs)
+    )
+    return _create_open(kind=Queue.Kind.PAIRWISE, items=items, **settings)
+
+
+def create_queue_of_runs(*, kind: Queue.Kind, runs: Iterable[Trajectory], **settings: Any) -> Queue:
+    """An open queue of exactly these runs, in this order, each judged by itself.
+
+    workspace, created_by, name; overlap, lease_seconds, guidelines, selection, asks. Annotators see the name: it must not
+    say who made the runs.
+    """
+    items = (Item(position=position, task_id=run.task_id, a_id=run.pk) for position, run in enumerate(runs))
+    return _create_open(kind=kind, items=items, **settings)
+
+
 @transaction.atomic
-def create_queue_of_pairs(
+def _create_open(
     *,
     workspace: Workspace,
     created_by: User | None,
     name: str,
-    pairs: Iterable[Pair],
+    kind: Queue.Kind,
+    items: Iterable[Item],
     overlap: int = 1,
     lease_seconds: int = 1200,
     guidelines: str = "",
     selection: dict[str, Any] | None = None,
+    asks: Asks | None = None,
 ) -> Queue:
-    """An open queue of exactly these pairs, in this order. Annotators see its name: it must not say who made the runs."""
     queue = Queue.objects.create(
         workspace=workspace,
         created_by=created_by,
         name=name,
+        kind=kind,
         state=Queue.State.OPEN,
         overlap=overlap,
         lease_seconds=lease_seconds,
         selection=selection or {},
+        asks=as_json(asks) if asks else {},
     )
-    items = Item.objects.bulk_create(
-        [
-            Item(queue=queue, position=position, task_id=pair.task, a_id=pair.a, b_id=pair.b, overlap=overlap)
-            for position, pair in enumerate(pairs)
-        ],
-        batch_size=1000,
-    )
-    if not items:
+    made = list(items)
+    if not made:
         raise NothingToCompare
-    Queue.objects.filter(pk=queue.pk).update(item_count=len(items), items_expected=len(items))
-    queue.item_count = queue.items_expected = len(items)
+    for item in made:
+        item.queue, item.kind, item.overlap = queue, kind, overlap
+    Item.objects.bulk_create(made, batch_size=1000)
+    Queue.objects.filter(pk=queue.pk).update(item_count=len(made), items_expected=len(made))
+    queue.item_count = queue.items_expected = len(made)
     if guidelines.strip():
         revise_guidelines(queue=queue, text=guidelines, by=created_by)
-    _audit(queue, created_by, "queue.create", pairs=len(items), overlap=overlap)
+    _audit(queue, created_by, "queue.create", items=len(made), overlap=overlap)
     return queue
 
 

@@ -18,24 +18,34 @@ class QueueNotOpen(Refusal):
 
 class AlreadyJudged(Refusal):
     code = "already_judged"
-    message = "You already judged this pair, in another tab perhaps. To change that answer, undo it."
+    message = "You already judged this, in another tab perhaps. To change that answer, undo it."
 
 
 class AlreadySkipped(Refusal):
     code = "already_skipped"
-    message = "You skipped this pair. Undo the skip to judge it."
+    message = "You skipped this. Undo the skip to judge it."
 
 
 class TakenBack(Refusal):
     code = "taken_back"
-    message = "This answer was taken back. The pair is open on your desk again; answer it there."
+    message = "This answer was taken back. It is open on your desk again; answer it there."
 
 
 class PlaceLost(Refusal):
     code = "place_lost"
-    message = "Your hold on this pair ended, and other people have judged it since. It no longer needs you."
+    message = "Your hold on this ended, and other people have judged it since. It no longer needs you."
 
 
 class NothingToUndo(Refusal):
     code = "nothing_to_undo"
     message = "There is nothing more to undo here. Undo reaches back ten items."
+
+
+class WrongKind(Refusal):
+    code = "wrong_kind"
+    message = "This queue asks for another kind of judgement. Reload the page."
+
+
+class Incomplete(Refusal):
+    code = "incomplete"
+    message = "Something that this queue asks for is not answered."

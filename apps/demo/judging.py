@@ -23,7 +23,9 @@ def judge_by_rule(*, queue: Queue, rule: str, share: float, at_most: int) -> boo
         assignment = next_assignment(queue=queue, annotator=annotator)
         if assignment is None:
             return True
-        answer = RULES[rule](_facts(assignment.item.a), _facts(assignment.item.b))
+        item = assignment.item
+        assert item.b is not None, "the demo's queues hold pairs"
+        answer = RULES[rule](_facts(item.a), _facts(item.b))
         record_preference(
             assignment=assignment, strength=answer.strength, both_bad=answer.both_bad, rationale=answer.rationale
         )

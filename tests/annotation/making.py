@@ -6,7 +6,7 @@ from typing import Any
 from apps.accounts.models import Workspace
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.pairing import Pair
-from apps.annotation.queueing import create_queue_of_pairs
+from apps.annotation.queueing import create_queue_of_pairs, create_queue_of_runs
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
 from tests import factories
 
@@ -20,6 +20,16 @@ def queue(*, of: Workspace | None = None, items: int = 1, steps: int = 2, **fiel
     home = of or factories.workspace()
     given = {"workspace": home, "created_by": None, "name": "Which is better?"}
     return create_queue_of_pairs(**{**given, "pairs": [pair(of=home, steps=steps) for _ in range(items)], **fields})
+
+
+def queue_of_runs(
+    kind: Queue.Kind = Queue.Kind.STEPS, *, of: Workspace | None = None, items: int = 1, steps: int = 4, **fields: Any
+) -> Queue:
+    """An open queue of `items` single runs; `fields` as `create_queue_of_runs` takes them."""
+    home = of or factories.workspace()
+    given = {"workspace": home, "created_by": None, "name": "Where does it go wrong?"}
+    runs = [attempt(factories.task(of=home), steps) for _ in range(items)]
+    return create_queue_of_runs(**{**given, "kind": kind, "runs": runs, **fields})
 
 
 def pair(*, of: Workspace, steps: int = 2) -> Pair:

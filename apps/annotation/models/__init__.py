@@ -1,7 +1,32 @@
 """Queues of items to judge, who is judging what right now, and the judgements."""
 
+from apps.annotation.models.inspections import Correction, Inspection, StepLabel
 from apps.annotation.models.items import Assignment, Desk, Item
+from apps.annotation.models.judgements import Judgement
 from apps.annotation.models.preferences import Preference
 from apps.annotation.models.queues import Annotator, Guideline, Queue
+from apps.annotation.models.ratings import Mark, Rating
 
-__all__ = ["Annotator", "Assignment", "Desk", "Guideline", "Item", "Preference", "Queue"]
+JUDGEMENTS: dict[Queue.Kind, type[Preference] | type[Inspection] | type[Rating]] = {
+    Queue.Kind.PAIRWISE: Preference,
+    Queue.Kind.STEPS: Inspection,
+    Queue.Kind.RATING: Rating,
+}
+"""What the judgements of each kind of queue are."""
+
+__all__ = [
+    "JUDGEMENTS",
+    "Annotator",
+    "Assignment",
+    "Correction",
+    "Desk",
+    "Guideline",
+    "Inspection",
+    "Item",
+    "Judgement",
+    "Mark",
+    "Preference",
+    "Queue",
+    "Rating",
+    "StepLabel",
+]

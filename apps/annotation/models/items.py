@@ -15,7 +15,9 @@ from apps.trajectories.models import Task, Trajectory
 
 
 class Item(models.Model):
-    """A pair of runs of one task, `a` and `b`; which one is shown on the left is drawn for each assignment.
+    """What one judgement is about: a run `a` or, in a pairwise queue, a pair of runs of one task, `a` and `b`.
+
+    Which run of a pair is shown on the left is drawn for each assignment.
 
     `taken` counts the assignments that hold a place (being worked on or judged), `judged` those that were judged. They move
     in the same transaction as the assignments, under the item's row lock; the constraint makes a judgement too many
@@ -23,10 +25,16 @@ class Item(models.Model):
     """
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="items", db_index=False)
+    kind = models.CharField(
+        max_length=10,
+        choices=Queue.Kind.choices,
+        default=Queue.Kind.PAIRWISE,
+        help_text="Its queue's; a foreign key over both columns holds that.",
+    )
     position = models.BigIntegerField(help_text="Place in the queue; only its order means something.")
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
     a = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+", db_index=False)
-    b = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+", db_index=False)
+    b = models.ForeignKey(Trajectory, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
     overlap = models.PositiveSmallIntegerField(help_text="The queue's, when the item was made.")
     taken = models.PositiveSmallIntegerField(default=0)
     judged = models.PositiveSmallIntegerField(default=0)
@@ -39,7 +47,12 @@ class Item(models.Model):
         constraints = [
             UniqueConstraint(fields=["queue", "position"], name="one_item_per_position"),
             UniqueConstraint(fields=["queue", "a", "b"], name="one_item_per_pair"),
+            UniqueConstraint(fields=["queue", "a"], condition=Q(b=None), name="one_item_per_run"),
             CheckConstraint(condition=~Q(a=F("b")), name="a_pair_is_two_runs"),
+            CheckConstraint(
+                condition=Q(kind="pairwise", b__isnull=False) | Q(kind__in=["steps", "rating"], b=None),
+                name="only_pairs_have_a_second_run",
+            ),
             CheckConstraint(
                 condition=Q(taken__lte=F("overlap")),
                 name="never_more_places_than_overlap",
@@ -98,7 +111,7 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         return self.filter(workspace=member.workspace_id, annotator__user=member.user_id)
 
     def with_runs(self) -> Self:
-        """With queue, task and both runs, but without what is large and seldom looked at."""
+        """With queue, task and runs, but without what is large and seldom looked at."""
         heavy = ("tools", "closing", "info")
         return self.select_related("queue", "item__task", "item__a", "item__b").defer(
             *(f"item__{run}__{column}" for run in "ab" for column in heavy),

@@ -59,6 +59,8 @@ class Queue(WorkspaceModel):
 
     class Kind(models.TextChoices):
         PAIRWISE = "pairwise", "Compare two runs"
+        STEPS = "steps", "Label the steps of a run"
+        RATING = "rating", "Rate a run"
 
     class State(models.TextChoices):
         FILLING = "filling", "Being filled"
@@ -83,6 +85,9 @@ class Queue(WorkspaceModel):
         default=False, help_text="Whether a skipped item may return to its skipper."
     )
     selection = models.JSONField(default=dict, help_text="How the items were drawn: filters, pairing, seed.")
+    asks = models.JSONField(
+        default=dict, help_text="What a judgement here answers, as `asking` reads it for this kind."
+    )
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     item_count = models.PositiveIntegerField(default=0, help_text="Grows while the queue is filled.")
     items_expected = models.PositiveIntegerField(default=0, help_text="Counted before filling, for its progress.")
@@ -96,6 +101,8 @@ class Queue(WorkspaceModel):
 
     class Meta:
         constraints = [
+            # What the foreign key of items refers to: the items of a queue are of its kind.
+            UniqueConstraint(fields=["id", "kind"], name="queue_has_one_kind"),
             CheckConstraint(condition=Q(overlap__gte=1), name="overlap_is_positive"),
             CheckConstraint(
                 condition=Q(lease_seconds__gte=30),
