@@ -21,7 +21,8 @@ class Transition(NamedTuple):
     reward: float
     done: bool
     info: dict[str, Any]
-    """`error`: the text of the first tool call that failed, if any; `subgoals`: name -> reached so far."""
+    """`error`: the text of the first tool call that failed, if any; `subgoals`: name -> reached so far; and what else an
+    environment says of a step. Rollouts keep it in the step's `info`."""
 
 
 class Score(NamedTuple):
@@ -39,9 +40,13 @@ class Environment(Protocol):
     levels: ClassVar[tuple[str, ...]]
     scripts: ClassVar[Mapping[str, ScriptFactory]]
     """Scripted policies of different quality, by name."""
+    waits: ClassVar[bool]
+    """Whether a step waits for another process; rollouts then give each a thread, so that the others go on meanwhile."""
 
     @property
-    def tools(self) -> list[ToolSchema]: ...
+    def tools(self) -> list[ToolSchema]:
+        """What can be called in the task that was reset to."""
+        ...
 
     def reset(self, task: Task) -> list[Message]:
         """Begin the task. Returns the opening messages: system and user."""
@@ -50,7 +55,7 @@ class Environment(Protocol):
     def step(self, action: Message) -> Transition: ...
 
     def score(self) -> Score:
-        """How the state stands now, judged without regard to what the policy said."""
+        """How the state stands now. What the policy says it has done counts for nothing."""
         ...
 
     @classmethod

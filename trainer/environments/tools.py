@@ -6,15 +6,51 @@ A tool is a method with plain type hints and a Google-style docstring (the form 
 import inspect
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from trainer.records import ToolSchema
+from trainer.records import JsonObject, Message, ToolSchema
 
 JSON_TYPE = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
 
 
 class ToolError(Exception):
     """A call that did not work. Its text goes back to the policy as the tool's result."""
+
+
+class Answer(NamedTuple):
+    """A tool message, and the error that it tells of, if any."""
+
+    message: Message
+    error: str | None
+
+
+class Toolset:
+    """The public methods of a class as tools that act on its instances, in the order of their definition."""
+
+    def __init__(self, owner: type) -> None:
+        found = {name: member for base in reversed(owner.__mro__) for name, member in vars(base).items()}
+        self.functions: dict[str, Callable[..., Any]] = {
+            name: member for name, member in found.items() if inspect.isfunction(member) and not name.startswith("_")
+        }
+        self.schemas: list[ToolSchema] = [schema_of(function) for function in self.functions.values()]
+        self._schema_of = dict(zip(self.functions, self.schemas, strict=True))
+
+    def answer(self, instance: object, tool_call: JsonObject) -> Answer:
+        """Do one call of an assistant message. What goes wrong in it is told in the answer."""
+        error = None
+        try:
+            content = json.dumps(self.call(instance, tool_call.get("function") or {}))
+        except ToolError as failed:
+            error = str(failed)
+            content = json.dumps({"error": error})
+        return Answer({"role": "tool", "tool_call_id": tool_call.get("id", ""), "content": content}, error)
+
+    def call(self, instance: object, function: JsonObject) -> Any:
+        """What the tool returns. Raises ToolError."""
+        name = function.get("name")
+        if not isinstance(name, str) or name not in self.functions:
+            raise ToolError(f"there is no tool {name!r}")
+        return self.functions[name](instance, **checked_arguments(self._schema_of[name], function.get("arguments")))
 
 
 def schema_of(function: Callable[..., Any]) -> ToolSchema:

@@ -5,11 +5,10 @@ results, never guessed.
 """
 
 import copy
-from collections.abc import Callable
 from typing import Any, Literal, cast
 
-from trainer.environments.tools import ToolError, schema_of
-from trainer.records import JsonObject, ToolSchema
+from trainer.environments.tools import ToolError
+from trainer.records import JsonObject
 
 Day = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"]
 Folder = Literal["inbox", "archive", "trash"]
@@ -143,8 +142,3 @@ class Desk:
     def _known(self, address: str) -> None:
         if all(person["address"] != address for person in self.state["people"]):
             raise ToolError(f"the address {address!r} is unknown")
-
-
-TOOLS: dict[str, Callable[..., Any]] = {name: tool for name, tool in vars(Desk).items() if not name.startswith("_")}
-SCHEMAS: list[ToolSchema] = [schema_of(tool) for tool in TOOLS.values()]
-SCHEMA_OF: dict[str, ToolSchema] = {schema["function"]["name"]: schema for schema in SCHEMAS}
