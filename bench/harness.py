@@ -162,6 +162,11 @@ class Serving(NamedTuple):
     url: str
     pids: list[int]
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the processes have used so far. What else the machine does hardly shows in it."""
+        used = [psutil.Process(pid).cpu_times() for pid in self.pids]
+        return sum(each.user + each.system for each in used)
+
 
 @contextmanager
 def serving(processes: int = 2) -> Iterator[Serving]:

@@ -1,14 +1,17 @@
 """Labelling: how long the next item and a submit take over HTTP, with eight annotators at once.
 
-The annotators do nothing but ask and answer: no pause to read. Three queues share one database: one of 1,000 items; one of
-`size.items`; and one as big whose first half every annotator has judged while each of its items still wants another
-person, so that a search from the start would have to pass over all of it.
+Each judges an item a second, many times faster than anybody reads. Three queues share one database: one of 1,000 items; one
+of `size.items`; and one as big whose first half every annotator has judged while each of its items still wants another
+person, so that a search from the start would have to pass over all of it. Then they judge without any pause, which is as
+much as this machine can take.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import random
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -20,11 +23,13 @@ from django.test import Client
 from apps.accounts.models import Membership, Role, User, Workspace
 from apps.annotation.annotators import annotator_of
 from apps.annotation.models import Desk, Preference, Queue
-from bench.harness import Figure, Size, Stopwatch, at_once, percentile, serving
+from bench.harness import Figure, Serving, Size, Stopwatch, at_once, percentile, serving
 
 ANNOTATORS = 8
-ROUNDS = 60
+ROUNDS = 30
 """Items that each annotator judges in each queue."""
+PACE_SECONDS = 1.0
+"""From one item to the next."""
 SMALL = 1_000
 LIMIT_MS = 50.0
 
@@ -51,18 +56,42 @@ def measure(size: Size) -> Iterator[Figure]:
     with serving() as server:
         _label(server.url, members, _make_queue(workspace, "warm-up", 200), rounds=10)
         for name, queue in queues.items():
-            watches = _label(server.url, members, queue, rounds=ROUNDS)
+            watches = _label(server.url, members, queue, rounds=ROUNDS, pace=PACE_SECONDS)
             for action, watch in watches._asdict().items():
                 medians[name, action] = percentile(watch.samples, 50)
                 circumstances = {"annotators": ANNOTATORS, "items": queue.item_count, "requests": len(watch.samples)}
                 yield _figure(f"labelling.{action}.{name}.p50", medians[name, action], None, circumstances)
                 limit = None if action == "pair" else LIMIT_MS
                 yield _figure(f"labelling.{action}.{name}.p95", watch.p95(), limit, circumstances)
+        yield from _flat_out(server, members, queues["full"])
     for action in ("next", "submit"):
         for name in ("full", "deep"):
             ratio = medians[name, action] / medians["1k", action]
             # A tenth either way is what two runs of the very same queue differ by.
             yield Figure(name=f"labelling.{action}.{name}_to_1k", value=ratio, unit="× p50", limit=1.1)
+
+
+def _flat_out(server: Serving, members: list[Membership], queue: Queue) -> Iterator[Figure]:
+    """Without a pause, the machine's cores are all that limits: everyone waits for everyone."""
+    began, cpu_before = time.perf_counter(), server.cpu_seconds()
+    watches = _label(server.url, members, queue, rounds=ROUNDS)
+    circumstances = {"annotators": ANNOTATORS, "items": queue.item_count, "requests": len(watches.submit.samples)}
+    per_second = len(watches.submit.samples) / (time.perf_counter() - began)
+    yield Figure(
+        name="labelling.flat_out",
+        value=per_second,
+        unit="judgements/s",
+        limit=None,
+        better="higher",
+        with_=circumstances,
+    )
+    cpu = (server.cpu_seconds() - cpu_before) / sum(len(watch.samples) for watch in watches)
+    yield _figure(
+        "labelling.cpu_a_request", cpu * 1000, None, circumstances
+    )  # of the web processes: other load does not show in it
+    for action in ("next", "submit"):
+        p95 = getattr(watches, action).p95()
+        yield _figure(f"labelling.flat_out.{action}.p95", p95, None, circumstances)
 
 
 def _figure(name: str, value: float, limit: float | None, circumstances: dict[str, int]) -> Figure:
@@ -104,10 +133,13 @@ class Annotator:
             raise RuntimeError(f"{method} {path} answered {response.status}: {content[:300]!r}")
         return content
 
-    def label(self, rounds: int, watches: Watches) -> None:
-        """As the desk does: the next pair is asked for while one is in hand, which is then judged."""
+    def label(self, rounds: int, watches: Watches, pace: float) -> None:
+        """As the desk does: the next pair is asked for while one is in hand, which is then judged `pace` seconds after the last."""
         shown = self.next([])
+        due = time.monotonic() + random.random() * pace
         for n in range(rounds):
+            time.sleep(max(0.0, due - time.monotonic()))
+            due += pace
             with watches.next.lap():
                 ahead = self.next([shown.split("/")[-2]])
             with watches.pair.lap():
@@ -126,12 +158,12 @@ class Annotator:
         return pair
 
 
-def _label(url: str, members: list[Membership], queue: Queue, *, rounds: int) -> Watches:
+def _label(url: str, members: list[Membership], queue: Queue, *, rounds: int, pace: float = 0.0) -> Watches:
     watches = Watches(Stopwatch(), Stopwatch(), Stopwatch())
     people = [Annotator(url, member, queue) for member in members]
     before = Preference.objects.filter(queue=queue).count()
     rounds = min(rounds, queue.item_count * queue.overlap // len(people) - 2)  # who is ahead holds one more
-    at_once(len(people), lambda n: people[n].label(rounds, watches))
+    at_once(len(people), lambda n: people[n].label(rounds, watches, pace))
     connections.close_all()
     made = Preference.objects.filter(queue=queue).count() - before
     if made != rounds * len(people):
