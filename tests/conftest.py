@@ -38,7 +38,9 @@ _services = pytest.StashKey[EmbeddedServices]()
 def pytest_sessionstart(session: pytest.Session) -> None:
     if XDIST_WORKER is None and not session.config.option.collectonly:
         session.config.stash[_services] = EmbeddedServices(STACK, durable=False).__enter__()
-        if session.config.getoption("numprocesses", None):  # pytest-django would read the settings before the lines above
+        if session.config.getoption(
+            "numprocesses", None
+        ):  # pytest-django would read the settings before the lines above
             del os.environ["DJANGO_SETTINGS_MODULE"]
 
 

@@ -27,6 +27,9 @@ PAIRS_AT_ONCE = 64
 STEPS_AT_ONCE = 4096
 """Both bound how long one query runs, and with it how long the lease goes without being renewed."""
 
+DECIMALS = 6
+"""Of likelihoods: what two machines may differ in beyond that must not change a version's hash."""
+
 SOURCES_AT_ONCE = 4000
 """A commit waits for the disk, so there are few."""
 
@@ -127,6 +130,8 @@ class Builder:
             "rejected_policy": rejected_policy,
             "strength": verdict.strength,
             "weight": verdict.weight,
+            "soft_label": round(verdict.soft_label, DECIMALS),
+            "label_weight": round(verdict.label_weight, DECIMALS),
             "votes_for": votes_for,
             "votes_against": votes_against,
             "votes_tied": votes_tied,

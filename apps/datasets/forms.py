@@ -44,6 +44,23 @@ class RecipeForm(forms.Form):
         initial=1,
         help_text="Votes by which the majority must lead.",
     )
+    aggregation = forms.ChoiceField(
+        label="Whom to believe",
+        choices=[
+            ("votes", "Everybody alike: the share of votes"),
+            ("dawid_skene", "By each one’s habits (Dawid–Skene)"),
+            ("glad", "By skill and difficulty (GLAD)"),
+        ],
+        initial="votes",
+        help_text="Gives each row its soft label: how likely the chosen run is the better one. The last two also choose it.",
+    )
+    minimum_confidence = forms.IntegerField(
+        label="Smallest certainty",
+        min_value=50,
+        max_value=100,
+        initial=50,
+        help_text="Per cent: rows with a lower soft label are left out.",
+    )
     minimum_strength = forms.TypedChoiceField(
         label="Smallest strength",
         coerce=int,

@@ -13,6 +13,7 @@ from apps.datasets.models import Split
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "judgements": ("majority", "each"),
+    "aggregation": ("votes", "dawid_skene", "glad"),
     "ties": ("count", "drop"),
     "both_bad": ("count", "drop"),
     "surrogates": ("replace", "keep"),
@@ -41,6 +42,12 @@ class Recipe:
     """majority: one row a pair, for the side that more annotators preferred. each: one row a judgement."""
     minimum_margin: int = 1
     """With majority: by how many votes the winner must lead."""
+    aggregation: str = "votes"
+    """How likely it is that the chosen run is the better one, the row's `soft_label`. votes: its share of the votes that prefer a run.
+    dawid_skene: from everybody's habits (which way, and how often, each errs). glad: from everybody's skill and each pair's
+    difficulty. With the last two they also decide which run a majority row chooses."""
+    minimum_confidence: int = 50
+    """In per cent: a majority row needs at least this soft label."""
     minimum_strength: int = 1
     """1 slightly, 2 clearly, 3 much better; with majority, the mean over those who voted for the winner."""
     ties: str = "count"
@@ -74,6 +81,7 @@ class Recipe:
             raise BadRecipe("annotator_kinds", f"Choose at least one of {', '.join(KINDS)}.")
         object.__setattr__(self, "annotator_kinds", tuple(kind for kind in KINDS if kind in self.annotator_kinds))
         _whole(self, "minimum_margin", 1, 1000)
+        _whole(self, "minimum_confidence", 50, 100)
         _whole(self, "minimum_strength", 1, 3)
         _whole(self, "seed", 0, MAX_SEED)
         for split in Split.values:

@@ -13,6 +13,7 @@ from django.db import connection
 
 from apps.accounts.models import Workspace
 from apps.annotation.models import Annotator
+from apps.datasets.believing import Beliefs, beliefs
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
 from apps.datasets.splitting import SplitTask
@@ -70,12 +71,21 @@ def annotators_of(recipe: Recipe, workspace: Workspace) -> dict[UUID, Annotator]
 
 def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
     """Every pair with a judgement that the recipe lets in, through a server-side cursor: memory does not grow with their number."""
+    believed = _beliefs(recipe, workspace)
     for pair in _pairs(recipe, workspace):
         votes = counted(pair.votes, recipe)
-        decision = decide(votes, recipe)
+        decision = decide(votes, recipe, believed.get((pair.first, pair.second)))
         if decision.verdicts and (unfit := _unfit(pair)):
             decision = Decision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
         yield JudgedPair(pair, votes, decision)
+
+
+def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:
+    """What people's habits say of every pair: that takes all judgements at once, so they are read a time before. Empty for plain votes."""
+    if recipe.aggregation == "votes":
+        return {}
+    pairs = ((pair.first, pair.second, counted(pair.votes, recipe)) for pair in _pairs(recipe, workspace))
+    return beliefs(pairs, recipe.aggregation)
 
 
 def _unfit(pair: Pair) -> Drop | None:

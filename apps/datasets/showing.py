@@ -153,6 +153,8 @@ def dropped_views(version: Version) -> list[tuple[str, int]]:
 
 RULE_NAMES = {
     "judgements": "Several judgements",
+    "aggregation": "Whom to believe",
+    "minimum_confidence": "Smallest certainty, %",
     "minimum_margin": "Smallest lead",
     "minimum_strength": "Smallest strength",
     "ties": "Ties",

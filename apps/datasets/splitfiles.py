@@ -20,7 +20,7 @@ from apps.trajectories import jsontext
 
 MESSAGES: Final = ("prompt", "chosen", "rejected")
 TEXTS: Final = ("id", "task", "environment", "chosen_run", "rejected_run", "chosen_policy", "rejected_policy")
-NUMBERS: Final = ("strength", "weight")
+NUMBERS: Final = ("strength", "weight", "soft_label", "label_weight")
 COUNTS: Final = ("votes_for", "votes_against", "votes_tied")
 LISTS: Final = ("annotators", "judgements", "items")
 # None of these may be `margin`, `label` or `messages`: TRL gives those a meaning of its own.

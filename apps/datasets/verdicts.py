@@ -16,6 +16,7 @@ class Drop(StrEnum):
     TIE = "tie"
     BOTH_BAD = "both_bad"
     NO_MAJORITY = "no_majority"
+    UNSURE = "unsure"
     WEAK = "weak"
     NO_STEPS = "no_steps"
     HELD_OUT = "held_out"
@@ -27,6 +28,7 @@ REASONS: dict[Drop, str] = {
     Drop.TIE: "Judged a tie",
     Drop.BOTH_BAD: "Both runs judged bad",
     Drop.NO_MAJORITY: "Annotators disagree: the lead is smaller than asked for",
+    Drop.UNSURE: "Less certain than asked for",
     Drop.WEAK: "Weaker than the strength asked for",
     Drop.NO_STEPS: "A run has no assistant step",
     Drop.HELD_OUT: "The task is held out, but was in the training split before",
@@ -50,6 +52,31 @@ class Vote(NamedTuple):
         return self.strength == 0
 
 
+class Belief(NamedTuple):
+    """How likely it is that the first run is the better one, that neither is, and that the second is. They add up to 1."""
+
+    first: float
+    neither: float
+    second: float
+
+    @property
+    def decided(self) -> float:
+        return self.first + self.second
+
+    def soft_label(self, *, first_won: bool) -> float:
+        """How likely the winner is the better run, given that one of them is."""
+        winner = self.first if first_won else self.second
+        return winner / self.decided if self.decided else 0.5
+
+
+def shares(votes: Sequence[Vote]) -> Belief:
+    """What the votes say when everybody is believed alike: each answer's share of them."""
+    if not votes:
+        return Belief(0.0, 1.0, 0.0)
+    first, second = (sum(sign * vote.strength > 0 for vote in votes) / len(votes) for sign in (1, -1))
+    return Belief(first, 1.0 - first - second, second)
+
+
 class Verdict(NamedTuple):
     """A row: which run won, by how much, and on whose word."""
 
@@ -58,6 +85,10 @@ class Verdict(NamedTuple):
     """Mean strength of the votes for the winner, 1 … 3."""
     weight: float
     """With majority: lead divided by votes, 1 when unanimous. With each: 1 divided by the pair's rows."""
+    soft_label: float
+    """How likely it is that the winner is the better run, 0 … 1."""
+    label_weight: float
+    """How much that says: the chance that either is better; with each, shared among the pair's rows."""
     votes: tuple[Vote, ...]
     """The votes that were counted, those against the winner too."""
 
@@ -88,12 +119,15 @@ def _latest(votes: Sequence[Vote]) -> list[Vote]:
     return sorted(latest.values(), key=lambda vote: vote.preference)
 
 
-def decide(votes: Sequence[Vote], recipe: Recipe) -> Decision:
-    """Apply the recipe to the counted votes on one pair."""
-    return _majority(votes, recipe) if recipe.judgements == "majority" else _each(votes, recipe)
+def decide(votes: Sequence[Vote], recipe: Recipe, belief: Belief | None = None) -> Decision:
+    """Apply the recipe to the counted votes on one pair. `belief`: what aggregation says of it; None for the votes themselves."""
+    believed = belief or shares(votes)
+    if recipe.judgements == "each":
+        return _each(votes, recipe, believed)
+    return _majority(votes, recipe, believed) if belief is None else _believed(votes, recipe, believed)
 
 
-def _majority(votes: Sequence[Vote], recipe: Recipe) -> Decision:
+def _majority(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
     if not votes:
         return Decision([], [])
     for_first = [vote.strength for vote in votes if vote.strength > 0]
@@ -104,15 +138,34 @@ def _majority(votes: Sequence[Vote], recipe: Recipe) -> Decision:
     lead = abs(len(for_first) - len(for_second))
     if lead < recipe.minimum_margin:
         return Decision([], [Drop.NO_MAJORITY])
-    first_won = len(for_first) > len(for_second)
-    winning = for_first if first_won else for_second
-    strength = sum(winning) / len(winning)
+    return _won(len(for_first) > len(for_second), lead / len(votes), votes, recipe, belief)
+
+
+def _believed(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
+    """The side that is more likely the better one, whoever has more votes. Its weight is its lead in likelihood."""
+    if not votes:
+        return Decision([], [])
+    if belief.neither > max(belief.first, belief.second):
+        bad = sum(vote.both_bad for vote in votes)
+        return Decision([], [Drop.BOTH_BAD if 2 * bad >= len(votes) else Drop.TIE])
+    if belief.first == belief.second:
+        return Decision([], [Drop.NO_MAJORITY])
+    return _won(belief.first > belief.second, abs(belief.first - belief.second), votes, recipe, belief)
+
+
+def _won(first_won: bool, weight: float, votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
+    sign = 1 if first_won else -1
+    winning = [sign * vote.strength for vote in votes if sign * vote.strength > 0]
+    strength = sum(winning) / len(winning) if winning else 1.0  # believed against every vote: slightly
     if strength < recipe.minimum_strength:
         return Decision([], [Drop.WEAK])
-    return Decision([Verdict(first_won, strength, lead / len(votes), tuple(votes))], [])
+    soft_label = belief.soft_label(first_won=first_won)
+    if 100 * soft_label < recipe.minimum_confidence:
+        return Decision([], [Drop.UNSURE])
+    return Decision([Verdict(first_won, strength, weight, soft_label, belief.decided, tuple(votes))], [])
 
 
-def _each(votes: Sequence[Vote], recipe: Recipe) -> Decision:
+def _each(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
     good = [vote for vote in votes if abs(vote.strength) >= recipe.minimum_strength]
     dropped = [
         Drop.BOTH_BAD if vote.both_bad else Drop.TIE if vote.is_tie else Drop.WEAK
@@ -120,6 +173,16 @@ def _each(votes: Sequence[Vote], recipe: Recipe) -> Decision:
         if abs(vote.strength) < recipe.minimum_strength
     ]
     return Decision(
-        [Verdict(vote.strength > 0, float(abs(vote.strength)), 1 / len(good), (vote,)) for vote in good],
+        [
+            Verdict(
+                vote.strength > 0,
+                float(abs(vote.strength)),
+                1 / len(good),
+                belief.soft_label(first_won=vote.strength > 0),
+                belief.decided / len(good),
+                (vote,),
+            )
+            for vote in good
+        ],
         dropped,
     )

@@ -80,6 +80,29 @@ def test_every_row_knows_its_judgements(dataset: Dataset, member: Membership, qu
     [row] = rows_of(version)
     assert (row["votes_for"], row["votes_against"], row["votes_tied"]) == (2, 1, 0)
     assert row["weight"] == pytest.approx(1 / 3)  # a lead of one in three votes
+    assert (row["soft_label"], row["label_weight"]) == (pytest.approx(2 / 3, abs=1e-6), 1.0)
+
+
+def test_skill_decides_where_the_recipe_believes_in_it(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    careful, other, careless = (factories.annotator(of=member.workspace) for _ in range(3))
+    for n in range(12):  # two agree always; the third is against them every other time
+        pair = factories.item(of=queue)
+        for who, strength in ((careful, 2), (other, 2), (careless, 2 if n % 2 else -2)):
+            factories.preference(strength if n % 3 else -strength, on=pair, by=who)
+    lonely = factories.item(of=queue)
+    factories.preference(2, on=lonely, by=careful)
+    factories.preference(-2, on=lonely, by=careless)  # by votes a draw
+
+    plain = freeze(dataset, member, queue, train=100, validation=0, test=0)
+    skilled = freeze(dataset, member, queue, train=100, validation=0, test=0, aggregation="dawid_skene")
+    assert (plain.row_counts["train"], skilled.row_counts["train"]) == (12, 13)
+    [row] = [row for row in rows_of(skilled) if row["items"] == [str(lonely.pk)]]
+    assert row["chosen_run"] == str(lonely.a_id)
+    assert 0.6 < row["soft_label"] < 1.0
+    assert (
+        freeze(dataset, member, queue, train=100, validation=0, test=0, aggregation="dawid_skene").content_hash
+        == skilled.content_hash
+    )
 
 
 def test_the_same_judgements_and_recipe_give_the_same_bytes(dataset: Dataset, member: Membership, queue: Queue) -> None:

@@ -1,12 +1,14 @@
 """From votes to rows."""
 
+from random import Random
 from uuid import UUID, uuid4
 
 import pytest
 
 from apps.datasets.agreeing import Agreement
+from apps.datasets.believing import beliefs
 from apps.datasets.recipe import BadRecipe, Recipe
-from apps.datasets.verdicts import Drop, Vote, counted, decide
+from apps.datasets.verdicts import Belief, Drop, Vote, counted, decide
 
 QUEUE = str(uuid4())
 
@@ -69,6 +71,59 @@ def test_each_judgement_its_own_row() -> None:
 def test_an_annotators_later_vote_on_the_pair_holds() -> None:
     first, second = votes(3, -2)
     assert outcome([second._replace(annotator=first.annotator), first]) == [(False, 2.0, 1.0)]
+
+
+def labels(given: list[Vote], belief: Belief | None = None, **rules: object) -> list[tuple[bool, float, float, float]]:
+    """Of each row: whether the first run won, its weight, soft label and label weight."""
+    decision = decide(given, recipe(**rules), belief)
+    return [
+        (v.first_won, round(v.weight, 3), round(v.soft_label, 3), round(v.label_weight, 3)) for v in decision.verdicts
+    ]
+
+
+def test_the_votes_are_the_soft_label_and_ties_its_weight() -> None:
+    assert labels(votes(2, 1, -3, 0)) == [(True, 0.25, 0.667, 0.75)]  # 2 of the 3 that prefer a run; 3 of 4 prefer one
+
+
+def test_belief_can_overrule_the_majority() -> None:
+    believed = Belief(first=0.2, neither=0.1, second=0.7)
+    assert labels(votes(2, 1, -3), believed) == [(False, 0.5, 0.778, 0.9)]  # 0.7 / 0.9
+    assert decide(votes(2, 1, -3), recipe(), believed).verdicts[0].strength == 3.0
+
+
+def test_a_row_can_be_too_uncertain() -> None:
+    assert decide(votes(2, 1, -3), recipe(minimum_confidence=70), None).dropped == [Drop.UNSURE]  # 2 of 3 is 67 %
+
+
+def test_where_neither_is_likeliest_it_is_a_tie() -> None:
+    assert decide(votes(2, 0, 0), recipe(), Belief(0.3, 0.6, 0.1)).dropped == [Drop.TIE]
+
+
+def test_each_judgement_carries_what_all_say_of_it() -> None:
+    rows = labels(votes(3, 2, -1), Belief(0.8, 0.0, 0.2), judgements="each")
+    assert rows == [(True, 0.333, 0.8, 0.333), (True, 0.333, 0.8, 0.333), (False, 0.333, 0.2, 0.333)]
+
+
+@pytest.mark.parametrize("way", ["dawid_skene", "glad"])
+def test_two_careful_people_are_believed_over_three_careless_ones(way: str) -> None:
+    chance = Random(4)
+    pairs = []
+    for n in range(300):
+        truth = chance.choice((1, -1))
+        said = [truth if chance.random() < right else -truth for right in (0.97, 0.97, 0.5, 0.5, 0.5)]
+        pairs.append((UUID(int=n), UUID(int=1000 + n), votes(*said), truth))
+    believed = beliefs([pair[:3] for pair in pairs], way)
+    right = {
+        "votes": sum((sum(vote.strength for vote in given) > 0) == (truth > 0) for _, _, given, truth in pairs),
+        way: sum((believed[a, b].first > believed[a, b].second) == (truth > 0) for a, b, _, truth in pairs),
+    }
+    assert right[way] > 280 > right["votes"]
+
+
+def test_ties_are_the_chance_that_neither_is_better() -> None:
+    given = [(UUID(int=n), UUID(int=100 + n), votes(2, 2, 0)) for n in range(20)]
+    assert beliefs(given, "glad")[UUID(int=0), UUID(int=100)].neither == pytest.approx(1 / 3)
+    assert beliefs([], "glad") == {}
 
 
 def test_shares_have_to_add_up() -> None:

@@ -1,0 +1,232 @@
+"""From several people's judgements of an item to how likely each answer is. Pure and deterministic.
+
+Three ways, from what they assume: majority (everybody is equally right), Dawid–Skene (everybody has habits of their own), GLAD
+(everybody has a skill and every item a difficulty). Posteriors are meant to be believed: of the items that get 0.8, four in
+five are so. What little is known of a person with few judgements is therefore drawn towards what is known of all.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+POOLED_JUDGEMENTS = 4.0
+"""So many judgements' worth of what everybody does is believed of each person before they have judged anything."""
+SETTLED = 1e-5
+MOST_ROUNDS = 500
+
+
+class Votes(NamedTuple):
+    """N judgements. Item, annotator and label are numbers from 0."""
+
+    item: Indices
+    annotator: Indices
+    label: Indices
+    items: int
+    annotators: int
+    labels: int
+
+    @classmethod
+    def of(cls, given: Iterable[tuple[int, Hashable, int]], *, items: int, labels: int) -> "Votes":
+        """From (item number, who, label number). Annotators are numbered in the order they come."""
+        rows = list(given)
+        known: dict[Hashable, int] = {}
+        who = [known.setdefault(row[1], len(known)) for row in rows]
+        item, label = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 2))
+        return cls(item, np.array(who, dtype=np.int64), label, items, len(known), labels)
+
+    def compared(self) -> "Votes":
+        """Only the judgements of items that have another: a lone one says nothing about who gave it."""
+        chosen = np.bincount(self.item, minlength=self.items)[self.item] > 1
+        return self._replace(item=self.item[chosen], annotator=self.annotator[chosen], label=self.label[chosen])
+
+
+def majority(votes: Votes) -> Floats:
+    """(items, labels): the share of an item's judgements that each label got; all equal where there is none."""
+    counts = _tally(votes)
+    total = counts.sum(axis=1, keepdims=True)
+    shares: Floats = np.where(total > 0, counts / np.maximum(total, 1), 1 / votes.labels)
+    return shares
+
+
+def _tally(votes: Votes) -> Floats:
+    cells = np.bincount(votes.item * votes.labels + votes.label, minlength=votes.items * votes.labels)
+    return cells.reshape(votes.items, votes.labels).astype(np.float64)
+
+
+# Dawid–Skene ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DawidSkene:
+    """What everybody's habits say about the items, and about them."""
+
+    posterior: Floats
+    """(items, labels): how likely each label is the true one."""
+    prior: Floats
+    """(labels,): how common each label is."""
+    habits: Floats
+    """(annotators, true label, given label): what each person says when the truth is this. Rows add up to 1."""
+
+
+def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGEMENTS) -> DawidSkene:
+    """Maximum likelihood by EM from the majority (Dawid and Skene, Applied Statistics 28, 1979), with one addition.
+
+    Each person's habits get `pooled` judgements of everybody's: somebody with three judgements is not believed to be
+    infallible. 0 gives the paper's estimates. Habits are learnt from items with two judgements or more.
+    """
+    posterior, compared = majority(votes), votes.compared()
+    shape = (votes.annotators, votes.labels, votes.labels)
+    cell = compared.annotator * votes.labels + compared.label
+    seen = np.unique(compared.item)
+    prior, habits = np.full(votes.labels, 1 / votes.labels), np.zeros(shape)
+    for _ in range(MOST_ROUNDS):
+        prior = _shares(posterior[seen].sum(axis=0) + pooled / votes.labels)
+        believed = posterior[compared.item]  # (N, labels)
+        counts = np.stack(
+            [
+                np.bincount(cell, believed[:, true], minlength=votes.annotators * votes.labels)
+                for true in range(votes.labels)
+            ]
+        )
+        given = counts.reshape(votes.labels, votes.annotators, votes.labels).swapaxes(0, 1)
+        everybody = _shares(given.sum(axis=0) + min(pooled, 1.0) * (np.eye(votes.labels) + 1 / votes.labels))
+        habits = _shares(given + pooled * everybody)
+        with np.errstate(divide="ignore"):
+            said = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels): of each judgement under each truth
+            evidence = _by_item(said, votes) + np.log(prior)
+        before, posterior = posterior, _normalised(evidence)
+        if np.abs(posterior - before).max(initial=0.0) < SETTLED:
+            break
+    return DawidSkene(posterior, prior, habits)
+
+
+def _shares(counts: Floats) -> Floats:
+    total = counts.sum(axis=-1, keepdims=True)
+    shares: Floats = np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[-1])
+    return shares
+
+
+def _by_item(values: Floats, votes: Votes) -> Floats:
+    """Sum (N, labels) over each item's judgements: (items, labels)."""
+    return np.stack([np.bincount(votes.item, column, minlength=votes.items) for column in values.T], axis=1)
+
+
+def _normalised(logs: Floats) -> Floats:
+    # An item whose judgements are impossible under every truth (only without pooling) tells nothing.
+    most = logs.max(axis=1, keepdims=True)
+    shares = np.exp(logs - np.where(np.isfinite(most), most, 0.0))
+    return _shares(shares)
+
+
+# GLAD ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Glad:
+    """Skills, difficulties, and what they say about two-way items."""
+
+    posterior: Floats
+    """(items,): how likely label 1 is the true one."""
+    skill: Floats
+    """(annotators,): 0 is chance, 1 is average, below 0 is worse than chance."""
+    difficulty: Floats
+    """(items,): 1 is average, 2 is twice as hard."""
+    prior: float
+    """How common label 1 is."""
+
+
+def glad(votes: Votes) -> Glad:
+    """P(right) = σ(skill / difficulty) (Whitehill et al., NIPS 2009, eq. 1), for items with two labels.
+
+    The paper's EM maximises over skills α ~ N(1, 1) and ease β = 1/difficulty, log β ~ N(0, ½), as its prior asks. Here the sum over
+    the two truths is maximised as it is, by L-BFGS on its exact gradient: the same optimum, no rounds within rounds. Items with a single judgement take
+    no part in it.
+    """
+    if votes.labels != 2:
+        raise ValueError(f"GLAD is for 2 labels; these judgements have {votes.labels}.")
+    start = np.concatenate([np.ones(votes.annotators), np.zeros(votes.items), [0.0]])
+    fitted = minimize(
+        _glad_loss, start, args=(votes.compared(),), jac=True, method="L-BFGS-B", options={"maxiter": MOST_ROUNDS}
+    )
+    skill, log_ease, lean = _glad_parts(fitted.x, votes)
+    return Glad(_glad_evidence(skill, log_ease, lean, votes).posterior, skill, np.exp(-log_ease), float(expit(lean)))
+
+
+EASE_SPREAD = 0.5
+"""Standard deviation of log ease: a few judgements of an item say little about it, so it stays near the average."""
+
+
+class _Evidence(NamedTuple):
+    posterior: Floats
+    loss: float
+    """Minus the log likelihood, in nats, summed over items."""
+    slope: Floats
+    """(N,): its derivative by skill × ease of each judgement."""
+
+
+def _glad_parts(x: Floats, votes: Votes) -> tuple[Floats, Floats, float]:
+    return x[: votes.annotators], x[votes.annotators : -1], float(x[-1])
+
+
+def _glad_evidence(skill: Floats, log_ease: Floats, lean: float, votes: Votes) -> _Evidence:
+    strength = skill[votes.annotator] * np.exp(log_ease[votes.item])
+    toward = 2.0 * votes.label - 1.0  # +1 for label 1
+    for_one = np.bincount(votes.item, log_expit(toward * strength), minlength=votes.items) + log_expit(lean)
+    for_zero = np.bincount(votes.item, log_expit(-toward * strength), minlength=votes.items) + log_expit(-lean)
+    posterior = expit(for_one - for_zero)
+    loss = -float(np.logaddexp(for_one, for_zero).sum())
+    # d/ds log σ(ts) = t σ(−ts), averaged over which label is true.
+    p = posterior[votes.item]
+    slope = -(p * toward * expit(-toward * strength) - (1 - p) * toward * expit(toward * strength))
+    return _Evidence(posterior, loss, slope)
+
+
+def _glad_loss(x: Floats, votes: Votes) -> tuple[float, Floats]:
+    skill, log_ease, lean = _glad_parts(x, votes)
+    evidence = _glad_evidence(skill, log_ease, lean, votes)
+    ease = np.exp(log_ease)[votes.item]
+    by_skill = np.bincount(votes.annotator, evidence.slope * ease, minlength=votes.annotators) + (skill - 1)
+    by_ease = np.bincount(votes.item, evidence.slope * skill[votes.annotator] * ease, minlength=votes.items)
+    by_lean = -float((evidence.posterior - expit(lean)).sum()) + lean  # 0 for an item without judgements
+    penalty = 0.5 * float(((skill - 1) ** 2).sum() + (log_ease**2).sum() / EASE_SPREAD**2 + lean**2)
+    return evidence.loss + penalty, np.concatenate([by_skill, by_ease + log_ease / EASE_SPREAD**2, [by_lean]])
+
+
+# Are posteriors to be believed? --------------------------------------------------------------------------------------
+
+
+class Bin(NamedTuple):
+    """Items whose posterior lies in one stretch."""
+
+    mean: float
+    """What was promised, on average."""
+    share: float
+    """What came true."""
+    items: int
+
+
+def reliability(
+    posterior: Sequence[float] | Floats, truth: Sequence[bool] | NDArray[np.bool_], bins: int = 10
+) -> list[Bin]:
+    """Promised against true, for items whose truth is known; empty stretches are left out."""
+    p, came = np.asarray(posterior, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    place = np.minimum((p * bins).astype(np.int64), bins - 1)
+    return [
+        Bin(float(p[place == n].mean()), float(came[place == n].mean()), int((place == n).sum()))
+        for n in range(bins)
+        if (place == n).any()
+    ]
+
+
+def calibration_error(posterior: Sequence[float] | Floats, truth: Sequence[bool] | NDArray[np.bool_]) -> float:
+    """The distance between promised and true, averaged over items (expected calibration error, ten bins). 0 is perfect."""
+    found = reliability(posterior, truth)
+    return sum(abs(each.mean - each.share) * each.items for each in found) / sum(each.items for each in found)
