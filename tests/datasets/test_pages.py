@@ -94,6 +94,8 @@ def rules(queue: Queue, **changes: object) -> dict[str, object]:
     form = {
         "queues": [str(queue.pk)],
         "judgements": "majority",
+        "aggregation": "votes",
+        "minimum_confidence": 50,
         "minimum_margin": 1,
         "minimum_strength": 1,
         "ties": "count",
