@@ -2,7 +2,9 @@
 
 A preference row: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "tools": [schemas] or their JSON,
 "margin": number, "weight": number}, the last three optional. A demonstration: {"messages": [messages], "tools": …}, or {"prompt": …,
-"completion": …, "tools": …} where only the completion is to be learnt, a preference row (its chosen side), or a trajectory in rich form. More columns do no harm.
+"completion": …, "tools": …} where only the completion is to be learnt, a preference row (its chosen side), or a trajectory in rich form. Judged
+steps: {"messages": [messages], "tools": …, "step_labels": [number or null, one a turn], "first_error": turn, -1 or null, "weight": number}, or a
+trajectory in rich form, whose environment then judges. A turn is an assistant message. More columns do no harm.
 """
 
 import json
@@ -42,6 +44,20 @@ class Demonstration:
     tools: list[ToolSchema] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class JudgedSteps:
+    """A run whose turns were judged one by one."""
+
+    messages: list[Message]
+    labels: list[float | None]
+    """One a turn: -1 bad, 0 neutral, +1 good, or a mean of several judgements; None where nobody judged."""
+    tools: list[ToolSchema] = field(default_factory=list)
+    first_error: int | None = None
+    """The turn of the first error, from 0; -1 where there is none; None where nobody looked for it."""
+    weight: float = 1.0
+    """How much the row counts."""
+
+
 def read_preferences(path: Path) -> list[PreferenceRow]:
     """Raises DataFailure for the first row that cannot be used."""
     return list(parsed(path, preference_from_json, "prompt, chosen and rejected, each a list of messages"))
@@ -50,6 +66,11 @@ def read_preferences(path: Path) -> list[PreferenceRow]:
 def read_demonstrations(path: Path) -> list[Demonstration]:
     """Raises DataFailure for the first row that cannot be used."""
     return list(parsed(path, demonstration_from_json, "messages, or prompt and completion, or a trajectory"))
+
+
+def read_judged_steps(path: Path) -> list[JudgedSteps]:
+    """Raises DataFailure for the first row that cannot be used."""
+    return list(parsed(path, judged_steps_from_json, "messages and step_labels or first_error, or a trajectory"))
 
 
 def parsed(path: Path, parse: Callable[[JsonObject], Row], expected: str) -> Iterator[Row]:
@@ -84,6 +105,37 @@ def demonstration_from_json(row: JsonObject) -> Demonstration:
         # A preference row: the better run is worth imitating, with the steps that both runs share and so are in the prompt.
         return Demonstration([], messages_in(row, "prompt") + completion_in(row, "chosen"), tools_in(row))
     return Demonstration(messages_in(row, "prompt"), completion_in(row, "completion"), tools_in(row))
+
+
+def judged_steps_from_json(row: JsonObject) -> JudgedSteps:
+    """Raises ValueError."""
+    if row.get("format") == FORMAT:
+        return judged_by_environment(Trajectory.from_json(row))
+    messages = completion_in(row, "messages")
+    turns = sum(message["role"] == "assistant" for message in messages)
+    labels = row.get("step_labels")
+    if labels is None:
+        labels = [None] * turns
+    if not isinstance(labels, list) or len(labels) != turns:
+        raise ValueError(f"step_labels is {describe(labels)}, not a list of {turns}, one for each assistant message")
+    values = [number_in({"a step label": label}, "a step label") for label in labels]
+    if any(value is not None and not -1 <= value <= 1 for value in values):
+        raise ValueError(f"step_labels is {describe(labels)}, with a label outside -1 … 1")
+    first_error = row.get("first_error")
+    if first_error is not None and (type(first_error) is not int or not -1 <= first_error < turns):
+        raise ValueError(f"first_error is {describe(first_error)}, not a turn from 0 to {turns - 1}, -1 or null")
+    return JudgedSteps(messages, values, tools_in(row), first_error, weight_in(row))
+
+
+def judged_by_environment(run: Trajectory) -> JudgedSteps:
+    """Turns judged by what came of them: bad where a call failed or the environment's reward fell, good where it rose, else neutral."""
+    labels: list[float | None] = []
+    for step in run.steps:
+        reward = step.reward or 0.0
+        labels.append(-1.0 if step.error is not None or reward < 0 else 1.0 if reward > 0 else 0.0)
+    first_error = next((turn for turn, label in enumerate(labels) if label == -1.0), -1)
+    messages = completion_in({"steps": run.messages}, "steps")
+    return JudgedSteps(messages, labels, run.tools, first_error)
 
 
 def completion_in(row: JsonObject, name: str) -> list[Message]:

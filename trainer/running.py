@@ -8,7 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer.configs import DpoConfig, RolloutConfig, RunConfig, SftConfig, read_run_config
+from trainer.configs import (
+    DpoConfig,
+    ProcessRewardModelConfig,
+    RolloutConfig,
+    RunConfig,
+    SftConfig,
+    read_run_config,
+)
 from trainer.events import EventLog, Failed, Finished, Log, RunCancelled
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
 from trainer.reports import complete_report, write_report
@@ -59,6 +66,10 @@ def work_of(config: RunConfig) -> Work:
         from trainer.algorithms.dpo import train_dpo
 
         return train_dpo
+    if isinstance(config, ProcessRewardModelConfig):
+        from trainer.algorithms.prm import train_process_reward_model
+
+        return train_process_reward_model
     from trainer.algorithms.reward_model import train_reward_model
 
     return train_reward_model

@@ -13,6 +13,12 @@ from trainer.models.loading import compute_dtype
 
 def arguments_for(config: TrainingConfig, folder: Path, *, rows: int, has_validation: bool) -> dict[str, Any]:
     """Keyword arguments that every TRL config takes."""
+    common = common_arguments(config, folder, rows=rows, has_validation=has_validation)
+    return {**common, "max_length": None}  # rows that are too long were left out already; none is ever cut
+
+
+def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_validation: bool) -> dict[str, Any]:
+    """Keyword arguments that transformers' TrainingArguments take, and with them every config of TRL."""
     optimizer = config.optimizer
     total = total_steps(config, rows)
     evaluate_every = config.evaluate_every or max(1, total // 10)
@@ -41,7 +47,6 @@ def arguments_for(config: TrainingConfig, folder: Path, *, rows: int, has_valida
         "save_strategy": "steps",
         "save_steps": config.checkpoints.every,
         "save_total_limit": None,  # `remove_old` does it: TRL would delete the last whole one before the next is whole
-        "max_length": None,  # rows that are too long were left out already; none is ever cut
         "remove_unused_columns": False,
         "disable_tqdm": True,
         "report_to": [],

@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainer.checkpoints import mark_complete, remove_old
-from trainer.configs import DpoConfig, RewardModelConfig, SftConfig, config_hash
+from trainer.configs import TrainingConfig, config_hash
 from trainer.events import CheckpointSaved, EventLog, Metrics, Progress, Started, memory_in_use_mb
 from trainer.stopping import StopRequest
 
@@ -29,13 +29,10 @@ class StoppedWhileEvaluating(Exception):
     """A stop was asked for in the middle of an evaluation, which can take long and changes nothing."""
 
 
-AnyTraining = SftConfig | DpoConfig | RewardModelConfig
-
-
 class RunCallback(TrainerCallback):
     """One training run as its events tell it."""
 
-    def __init__(self, config: AnyTraining, folder: Path, events: EventLog, stop: StopRequest) -> None:
+    def __init__(self, config: TrainingConfig, folder: Path, events: EventLog, stop: StopRequest) -> None:
         self.config = config
         self.folder = folder
         self.events = events

@@ -9,9 +9,9 @@ import torch
 from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainerState
 
-from trainer.algorithms.callback import AnyTraining, RunCallback, StoppedWhileEvaluating, metric_name
+from trainer.algorithms.callback import RunCallback, StoppedWhileEvaluating, metric_name
 from trainer.checkpoints import made_by, newest_complete, step_of
-from trainer.configs import config_hash
+from trainer.configs import TrainingConfig, config_hash
 from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
@@ -21,7 +21,7 @@ from trainer.stopping import StopRequest
 class TrainingRun:
     """One run: its configuration, its folder, and who listens."""
 
-    def __init__(self, config: AnyTraining, folder: Path, events: EventLog, stop: StopRequest) -> None:
+    def __init__(self, config: TrainingConfig, folder: Path, events: EventLog, stop: StopRequest) -> None:
         self.config = config
         self.folder = folder
         self.events = events

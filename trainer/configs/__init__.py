@@ -3,6 +3,7 @@
     {"kind": "sft",          "model": {"scratch": {}},         "data": {"train": "demonstrations.jsonl"}}
     {"kind": "dpo",          "model": {"path": "../1/model"},  "data": {"train": "train.jsonl", "validation": "validation.jsonl"}}
     {"kind": "reward_model", "model": {"path": "Qwen/Qwen3-0.6B"}, "lora": {"rank": 16}, "data": {"train": "train.jsonl"}}
+    {"kind": "process_reward_model", "model": {"path": "../1/model"}, "data": {"train": "steps.jsonl"}}
     {"kind": "rollout",      "tasks": {"environment": "office", "count": 50}, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
 
 Everything else has the default that its class below states. Paths are relative to the folder of `run.json`. Unknown fields,
@@ -14,6 +15,7 @@ import json
 from pathlib import Path
 
 from trainer.configs.models import ModelConfig, Precision, ScratchConfig
+from trainer.configs.rewards import RewardsConfig
 from trainer.configs.rollouts import (
     Budget,
     LocalPolicy,
@@ -30,6 +32,7 @@ from trainer.configs.training import (
     DpoConfig,
     LoraConfig,
     OptimizerConfig,
+    ProcessRewardModelConfig,
     RewardModelConfig,
     SftConfig,
     TrainingConfig,
@@ -48,7 +51,9 @@ __all__ = [
     "OptimizerConfig",
     "PolicyConfig",
     "Precision",
+    "ProcessRewardModelConfig",
     "RewardModelConfig",
+    "RewardsConfig",
     "RolloutConfig",
     "RunConfig",
     "Sampling",
@@ -64,8 +69,14 @@ __all__ = [
     "write_run_config",
 ]
 
-RunConfig = SftConfig | DpoConfig | RewardModelConfig | RolloutConfig
-RUN_CONFIGS: list[type[Checked]] = [SftConfig, DpoConfig, RewardModelConfig, RolloutConfig]
+RunConfig = SftConfig | DpoConfig | RewardModelConfig | ProcessRewardModelConfig | RolloutConfig
+RUN_CONFIGS: list[type[Checked]] = [
+    SftConfig,
+    DpoConfig,
+    RewardModelConfig,
+    ProcessRewardModelConfig,
+    RolloutConfig,
+]
 
 
 def run_config_from_json(data: object) -> RunConfig:
@@ -89,7 +100,7 @@ def write_run_config(config: RunConfig, path: Path) -> None:
     path.write_text(json.dumps(config.to_json(), indent=2) + "\n", encoding="utf-8")
 
 
-def config_hash(config: RunConfig) -> str:
+def config_hash(config: Checked) -> str:
     """SHA-256 over everything that changes the result (not `resume`)."""
     relevant = {key: value for key, value in config.to_json().items() if key != "resume"}
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()

@@ -126,3 +126,14 @@ class RewardModelConfig(TrainingConfig):
     kind: Literal["reward_model"] = "reward_model"
     center: NonNegative = 0.01
     """Weight of the squared mean reward, which keeps rewards near zero (Eisenstein et al., 2023)."""
+
+
+@dataclass(frozen=True)
+class ProcessRewardModelConfig(TrainingConfig):
+    """A process reward model: how good each turn is, read at its end."""
+
+    kind: Literal["process_reward_model"] = "process_reward_model"
+    error_weight: Positive = 1.0
+    """How much more a bad turn counts than another. Raise it where errors are rare and are missed."""
+    first_error_only: bool = True
+    """Learn nothing from turns after the first error, which few annotators judge alike (Lightman et al., 2023)."""

@@ -8,6 +8,7 @@ from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -37,6 +38,21 @@ def load_reward_model(config: ModelConfig, folder: Path, dtype: torch.dtype, pad
     """The same body with one number as its output; that head starts random where the base is a language model."""
     settings: dict[str, Any] = {"num_labels": 1, "pad_token_id": pad_token_id, "use_safetensors": True}
     model: PreTrainedModel = load(AutoModelForSequenceClassification, config, folder, dtype=dtype, **settings)
+    return model
+
+
+def load_process_model(config: ModelConfig, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """The same body with three numbers a token: how bad, neutral and good the turn is that ends there. The head may start random."""
+    model: PreTrainedModel = load(
+        AutoModelForTokenClassification,
+        config,
+        folder,
+        dtype=dtype,
+        num_labels=3,
+        id2label={0: "bad", 1: "neutral", 2: "good"},
+        label2id={"bad": 0, "neutral": 1, "good": 2},
+        use_safetensors=True,
+    )
     return model
 
 

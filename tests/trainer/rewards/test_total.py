@@ -1,0 +1,108 @@
+"""Terms, their weights, and the sum; every part stays visible."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.configs import RewardsConfig
+from trainer.events import EventLog, EventReader, Warned
+from trainer.records import Outcome, Step, Task, Trajectory
+from trainer.rewards import rewards_for
+from trainer.rewards.total import metrics_of
+from trainer.validation import InvalidField
+
+TASK = Task(key="t", instruction="Do it.")
+
+
+def turn(reward: float | None = None, **info: Any) -> Step:
+    return Step(context=[], message={"role": "assistant", "content": "ok"}, reward=reward, info=info)
+
+
+def run(*steps: Step, reward: float | None = 1.0, success: bool | None = True, **info: Any) -> Trajectory:
+    return Trajectory(TASK, list(steps), Outcome(reward=reward, success=success), info=info)
+
+
+def rewards(*terms: dict[str, Any]) -> Any:
+    return rewards_for(RewardsConfig.from_json({"terms": list(terms)}), Path())
+
+
+def test_by_default_a_run_is_worth_its_outcome():
+    (reward,) = rewards_for(RewardsConfig(), Path()).score([run(turn(0.25), turn(0.5), reward=0.75)])
+    assert (reward.total, reward.parts, reward.turns) == (0.75, {"outcome": 0.75}, [0.25, 0.5])
+
+
+def test_the_total_is_the_weighted_sum_and_turns_are_too():
+    terms = rewards({"component": "outcome"}, {"component": "step_cost", "weight": 0.2, "limit": 4})
+    (reward,) = terms.score([run(turn(1.0), turn(0.0))])
+    assert reward.total == pytest.approx(1 - 0.2 * 2 / 4)
+    assert reward.parts == {"outcome": 1.0, "step_cost": -0.5}
+    assert reward.turns == pytest.approx([1 - 0.05, -0.05])
+
+
+def test_a_term_that_has_nothing_to_say_counts_nothing_and_is_counted_as_missing():
+    terms = rewards({"component": "outcome"}, {"component": "subgoals", "weight": 0.5})
+    found = terms.score([run(turn()), run(turn(), subgoals={"a": True, "b": False})])
+    assert [reward.total for reward in found] == [1.0, 1.25]
+    metrics = metrics_of(found)
+    assert metrics["rewards/subgoals/missing"] == 0.5
+    assert (metrics["reward"], metrics["rewards/subgoals/mean"]) == (1.125, 0.5)
+
+
+def test_a_turn_has_the_subgoals_that_it_reached():
+    first = turn(subgoals={"a": True, "b": False})
+    second = turn(subgoals={"a": True, "b": True})
+    (reward,) = rewards({"component": "subgoals", "weight": 1}).score(
+        [run(first, second, subgoals={"a": True, "b": True})]
+    )
+    assert reward.turns == [0.5, 0.5]
+
+
+def test_a_hard_rule_outweighs_any_number_of_soft_ones():
+    soft, hard = turn(violations=[{"rule": "preview"}]), turn(violations=[{"rule": "delete", "hard": True}])
+    found = rewards({"component": "safety", "weight": 1}).score([run(turn()), run(soft, turn()), run(hard, turn())])
+    assert [reward.total for reward in found] == [0.0, -0.25, -1.0]
+    assert found[2].details == {"safety/violations": 1.0}
+
+
+def test_a_call_that_cannot_be_carried_out_is_badly_formed():
+    tools = [{"function": {"name": "find", "parameters": {"properties": {"name": {}}, "required": ["name"]}}}]
+    arguments: list[Any] = [{"name": "x"}, '{"name": "x"}', "x", {}, {"name": "x", "size": 1}]
+    steps = [
+        Step([], {"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": each}}]})
+        for each in arguments
+    ]
+    unreadable = Step([], {"role": "assistant", "content": "<tool_call>"}, error="no JSON")
+    trajectory = Trajectory(TASK, [*steps, unreadable], tools=tools)
+    (reward,) = rewards({"component": "format", "weight": 1}).score([trajectory])
+    assert reward.turns == [1, 1, 0, 0, 0, 0]
+    assert reward.total == pytest.approx(2 / 6)
+
+
+def test_a_warning_says_when_the_outcome_does_not_dominate(tmp_path: Path):
+    config = RewardsConfig.from_json(
+        {"terms": [{"component": "outcome"}, {"component": "learned_outcome", "path": "rm", "weight": 0.5}]}
+    )
+    assert config.warning.startswith("The outcome counts 1, but the other terms together can count 1")  # 0.5 · (1 - -1)
+    tipping = {"terms": [{"component": "outcome"}, {"component": "format", "weight": 1}]}
+    with EventLog(tmp_path / "events.jsonl") as events:
+        rewards_for(RewardsConfig.from_json(tipping), tmp_path, events)
+        rewards_for(RewardsConfig(), tmp_path, events)
+    said = [line.event for line in EventReader(tmp_path / "events.jsonl").new_events()]
+    assert [type(event) for event in said] == [Warned]
+
+
+@pytest.mark.parametrize(
+    ("terms", "field"),
+    [
+        ([], "terms"),
+        ([{"component": "outcome"}, {"component": "outcome"}], "terms[1].name"),
+        ([{"component": "applause"}], "terms[0].component"),
+        ([{"component": "judge", "url": "host", "model": "m"}], "terms[0].url"),
+        ([{"component": "learned_process"}], "terms[0].path"),
+    ],
+)
+def test_terms_that_cannot_be_are_named(terms: list[dict[str, Any]], field: str):
+    with pytest.raises(InvalidField) as refused:
+        RewardsConfig.from_json({"terms": terms})
+    assert refused.value.field == field

@@ -1,0 +1,145 @@
+"""Judged runs as token ids with a target at each turn's end, and the batches made of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+
+from trainer.algorithms.preferences import padded
+from trainer.algorithms.training import TrainingRun
+from trainer.events import Warned
+from trainer.failures import DataFailure
+from trainer.models.scoring import step_ends
+from trainer.rendering.chat import Rendered, render_completion
+from trainer.rows import JudgedSteps, read_judged_steps
+
+UNJUDGED = 2.0
+"""The label of a turn that nobody judged, in columns that hold numbers only."""
+
+
+class StepRun(NamedTuple):
+    """One judged run in tokens."""
+
+    rendered: Rendered
+    labels: list[float | None]
+    """One a turn, -1 … 1; None where there is nothing to learn."""
+    first_error: int | None
+    """The turn, -1 for none, None where nobody knows."""
+    weight: float
+
+
+class StepData(NamedTuple):
+    """The runs of one file."""
+
+    runs: list[StepRun]
+    too_long: int
+    shortest: int
+
+
+def labels_of(row: JudgedSteps) -> list[float | None]:
+    """The turns' labels with what the first error implies: turns before it are good, and it is bad, unless somebody said otherwise."""
+    labels = list(row.labels)
+    if row.first_error is None:
+        return labels
+    before = len(labels) if row.first_error < 0 else row.first_error
+    labels[:before] = [1.0 if label is None else label for label in labels[:before]]
+    if row.first_error >= 0:
+        labels[row.first_error] = -1.0
+    return labels
+
+
+def first_error_of(row: JudgedSteps) -> int | None:
+    """As judged, or the first bad label where every turn before it is labelled; None where it cannot be known."""
+    if row.first_error is not None:
+        return row.first_error
+    for turn, label in enumerate(row.labels):
+        if label is None:
+            return None
+        if label < 0:
+            return turn
+    return -1
+
+
+def learnable(row: JudgedSteps, *, first_error_only: bool) -> list[float | None]:
+    """The labels that carry loss."""
+    labels = labels_of(row)
+    error = first_error_of(row)
+    if first_error_only and error is not None and error >= 0:
+        labels[error + 1 :] = [None] * (len(labels) - error - 1)
+    return labels
+
+
+def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, *, first_error_only: bool) -> StepData:
+    """Rows that fit max_length and have a label to learn. Raises DataFailure for one that the template refuses."""
+    rows = read_judged_steps(run.folder / name)
+    run.say(f"Rendering {len(rows)} rows of {name}")
+    found: list[StepRun] = []
+    too_long = shortest = 0
+    limit = run.config.optimizer.max_length
+    for number, row in enumerate(rows, start=1):
+        try:
+            rendered = render_completion(tokenizer, [], row.messages, row.tools)
+        except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
+            raise DataFailure(
+                f"{name}: row {number} cannot be rendered through the chat template: {error}",
+                advice="Correct the row, or export the version again.",
+            ) from error
+        shortest = min(shortest or len(rendered.ids), len(rendered.ids))
+        labels = learnable(row, first_error_only=first_error_only)
+        if len(rendered.ids) > limit:
+            too_long += 1
+        elif any(label is not None for label in labels):
+            found.append(StepRun(rendered, labels, first_error_of(row), row.weight))
+    if too_long:
+        run.events.emit(
+            Warned(
+                f"{name}: left out {too_long} rows longer than {limit} tokens.",
+                advice="Raise optimizer.max_length to use them.",
+            )
+        )
+    return StepData(found, too_long, shortest)
+
+
+def step_dataset(runs: Sequence[StepRun]) -> Dataset:
+    """Columns: input_ids; ends and labels, one a turn; weight."""
+    return Dataset.from_dict(
+        {
+            "input_ids": [run.rendered.ids for run in runs],
+            "ends": [step_ends(run.rendered) for run in runs],
+            "labels": [[UNJUDGED if label is None else label for label in run.labels] for run in runs],
+            "weight": [run.weight for run in runs],
+        }
+    )
+
+
+@dataclass
+class StepCollator:
+    """Pads runs into a batch; turns that were not judged are left out of it."""
+
+    pad_token_id: int
+
+    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """input_ids, attention_mask: (B, T) int64; row, end: (S,) int64, where turn s is read; target: (S, 3) and weight: (S,) float32."""
+        judged = [
+            (number, end, label, row["weight"])
+            for number, row in enumerate(rows)
+            for end, label in zip(row["ends"], row["labels"], strict=True)
+            if label != UNJUDGED
+        ]
+        return {
+            "input_ids": padded([row["input_ids"] for row in rows], self.pad_token_id),
+            "attention_mask": padded([[1] * len(row["input_ids"]) for row in rows], 0),
+            "row": torch.tensor([number for number, _, _, _ in judged]),
+            "end": torch.tensor([end for _, end, _, _ in judged]),
+            "target": targets(label for _, _, label, _ in judged),
+            "weight": torch.tensor([weight for _, _, _, weight in judged], dtype=torch.float32),
+        }
+
+
+def targets(labels: Iterable[float]) -> torch.Tensor:
+    """(S, 3) probabilities of bad, neutral, good: -1 -> (1, 0, 0), 0 -> (0, 1, 0), 0.25 -> (0, 0.75, 0.25)."""
+    values = torch.tensor(list(labels), dtype=torch.float32)
+    return torch.stack([(-values).clamp(min=0), 1 - values.abs(), values.clamp(min=0)], dim=-1)

@@ -1,0 +1,149 @@
+"""A process reward model: how good each turn of a run is (Lightman et al., 2023, arXiv 2305.20050), over transformers' Trainer.
+
+Each turn is a three-way classification (bad, neutral, good) read at the last token that the policy wrote in it; its score is
+P(good) - P(bad). Labels between -1 and 1, such as the mean of several judgements, become soft targets. What is known of the first error
+labels the turns before it too. Left out: labels from roll-outs of each prefix (Wang et al., 2023, Math-Shepherd), and a comparison of
+turns with each other.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from peft import get_peft_model
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import Trainer, TrainingArguments
+
+from trainer.algorithms.arguments import common_arguments, lora_for
+from trainer.algorithms.judged_steps import StepCollator, StepRun, read_steps, step_dataset
+from trainer.algorithms.step_figures import first_error, step_accuracy
+from trainer.algorithms.training import TrainingRun
+from trainer.configs import ProcessRewardModelConfig
+from trainer.events import EventLog
+from trainer.models.loading import load_process_model, load_tokenizer
+from trainer.models.scoring import step_chances
+from trainer.stopping import StopRequest
+
+
+def train_process_reward_model(
+    config: ProcessRewardModelConfig, folder: Path, events: EventLog, stop: StopRequest
+) -> dict[str, Any]:
+    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    run = TrainingRun(config, folder, events, stop)
+    run.say(f"Loading {config.model.path}")
+    tokenizer = load_tokenizer(config.model, folder)
+    train = read_steps(run, tokenizer, config.data.train, first_error_only=config.first_error_only)
+    run.check_enough(len(train.runs), left_out=f" ({train.too_long} too long)", shortest=train.shortest)
+    validation: list[StepRun] = []
+    if config.data.validation:
+        validation = read_steps(run, tokenizer, config.data.validation, first_error_only=config.first_error_only).runs
+    torch.manual_seed(config.seed)  # the head starts random
+    trainer = ProcessRewardTrainer(
+        model=prepared(config, folder, run.weights_dtype()),
+        args=TrainingArguments(
+            **common_arguments(config, folder, rows=len(train.runs), has_validation=bool(validation)),
+            prediction_loss_only=True,
+        ),
+        data_collator=StepCollator(int(tokenizer.pad_token_id)),
+        train_dataset=step_dataset(train.runs),
+        eval_dataset=step_dataset(validation) if validation else None,
+        processing_class=tokenizer,
+        callbacks=[run.callback],
+    )
+    trainer.error_weight = config.error_weight
+    run.train(trainer)
+    figures = {**run.figures(trainer), "rows": counts(train.runs, validation, train.too_long)}
+    if validation:
+        figures |= judged(trainer, validation, int(tokenizer.pad_token_id), config.optimizer.batch_size)
+    run.publish(trainer, tokenizer)
+    return figures
+
+
+def prepared(config: ProcessRewardModelConfig, folder: Path, dtype: torch.dtype) -> Any:
+    model: Any = load_process_model(config.model, folder, dtype)
+    adapters = lora_for(config.lora, task="TOKEN_CLS", whole=("score",))
+    if adapters is None:
+        return model
+    if config.optimizer.gradient_checkpointing:
+        model.enable_input_require_grads()
+    return get_peft_model(model, adapters)
+
+
+class ProcessRewardTrainer(Trainer):
+    """Cross-entropy at the turns' ends."""
+
+    loss_is_scaled_for_ga = False
+    error_weight = 1.0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._measured: dict[str, list[float]] = defaultdict(list)
+        self._tokens = 0
+
+    def compute_loss(
+        self,
+        model: Callable[..., Any],
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
+        outputs = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False)
+        logits = outputs.logits[inputs["row"], inputs["end"]].float()
+        loss = step_loss(logits, inputs["target"], inputs["weight"], error_weight=self.error_weight)
+        right = logits.argmax(-1) == inputs["target"].argmax(-1)
+        self._measured["step_accuracy"].append(self.accelerator.gather(right.float().mean()).mean().item())
+        if self.is_training:
+            self._tokens += int(self.accelerator.gather(inputs["attention_mask"].sum()).sum())
+        return (loss, outputs) if return_outputs else loss
+
+    @property
+    def is_training(self) -> bool:
+        model: Any = self.model
+        return bool(model.training)
+
+    def prediction_step(
+        self, model: Any, inputs: dict[str, Any], prediction_loss_only: bool, ignore_keys: Any = None
+    ) -> tuple[Tensor, None, None]:
+        inputs = self._prepare_inputs(inputs)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            return self.compute_loss(model, inputs).detach(), None, None
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        prefix = "" if self.is_training else "eval_"
+        logs |= {prefix + name: fmean(values) for name, values in self._measured.items()}
+        self._measured.clear()
+        super().log({**logs, "num_tokens": float(self._tokens)}, start_time)
+
+
+def step_loss(logits: Tensor, target: Tensor, weight: Tensor, *, error_weight: float) -> Tensor:
+    """Cross-entropy in nats, averaged over the judged turns.
+
+    logits, target: (S, 3) for bad, neutral, good, float32; weight: (S,). A turn counts `error_weight` times as far as it is bad.
+    """
+    counts = weight * (1 + (error_weight - 1) * target[:, 0])
+    return (cross_entropy(logits, target, reduction="none") * counts).mean()
+
+
+def judged(trainer: Trainer, runs: list[StepRun], pad_id: int, batch_size: int) -> dict[str, Any]:
+    """Held-out figures."""
+    model: Any = trainer.model
+    model.eval()
+    chances = step_chances(model, [run.rendered for run in runs], pad_id=pad_id, batch_size=batch_size)
+    return {
+        "step_accuracy": step_accuracy(chances, [run.labels for run in runs]),
+        "first_error": first_error(chances, [run.first_error for run in runs]),
+    }
+
+
+def counts(train: list[StepRun], validation: list[StepRun], too_long: int) -> dict[str, int]:
+    return {
+        "train": len(train),
+        "validation": len(validation),
+        "too_long": too_long,
+        "turns": sum(label is not None for run in train for label in run.labels),
+        "tokens": sum(len(run.rendered.ids) for run in train),
+    }

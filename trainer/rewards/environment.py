@@ -1,0 +1,93 @@
+"""What the environment itself knows: the outcome, the sub-goals, the rules that were broken, the number of turns.
+
+Read from the record of the run, so the same numbers come out of a live episode and of one that was stored long ago.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.configs.rewards import OutcomeTerm, StepCostTerm
+from trainer.records import Step, Trajectory
+from trainer.rewards.protocol import Score
+
+
+class Outcome:
+    """The end of the run; the turns have the environment's own step rewards."""
+
+    def __init__(self, term: OutcomeTerm) -> None:
+        self.term = term
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        return [self._score(trajectory) for trajectory in trajectories]
+
+    def _score(self, trajectory: Trajectory) -> Score:
+        outcome = trajectory.outcome
+        success = None if outcome.success is None else float(outcome.success)
+        value = success if self.term.measure == "success" or outcome.reward is None else outcome.reward
+        rewards = [step.reward for step in trajectory.steps]
+        turns = [reward or 0.0 for reward in rewards] if any(reward is not None for reward in rewards) else None
+        return Score(None if value is None else max(-1.0, min(1.0, value)), turns)
+
+
+class StepCost:
+    """Long runs cost."""
+
+    def __init__(self, term: StepCostTerm) -> None:
+        self.term = term
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        each = -1 / self.term.limit
+        return [
+            Score(max(-1.0, each * len(trajectory.steps)), [each] * len(trajectory.steps))
+            for trajectory in trajectories
+        ]
+
+
+class Subgoals:
+    """The share of sub-goals reached; a turn has the change that it made to it."""
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        return [self._score(trajectory) for trajectory in trajectories]
+
+    def _score(self, trajectory: Trajectory) -> Score:
+        reached = trajectory.info.get("subgoals") or {}
+        if not reached:
+            return Score(None)
+        shares = [share_of(step.info.get("subgoals")) for step in trajectory.steps]
+        turns = None if None in shares else differences([share or 0.0 for share in shares])
+        return Score(share_of(reached), turns)
+
+
+class Safety:
+    """Rules that were broken. `info["violations"]` of a step lists them: {"rule": name, "hard": whether the action was refused}."""
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        return [self._score(trajectory) for trajectory in trajectories]
+
+    def _score(self, trajectory: Trajectory) -> Score:
+        turns = [self._turn(step) for step in trajectory.steps]
+        hard = -1.0 in turns
+        share = sum(turns) / max(1, len(turns))
+        broken = sum(len(violations_in(step)) for step in trajectory.steps)
+        return Score(-1.0 if hard else share, turns, {"violations": float(broken)})
+
+    def _turn(self, step: Step) -> float:
+        violations = violations_in(step)
+        if any(violation.get("hard") for violation in violations):
+            return -1.0
+        return -0.5 if violations else 0.0
+
+
+def violations_in(step: Step) -> list[dict[str, Any]]:
+    return [violation for violation in step.info.get("violations") or () if isinstance(violation, dict)]
+
+
+def share_of(reached: dict[str, bool] | None) -> float | None:
+    if not reached:
+        return None
+    return sum(map(bool, reached.values())) / len(reached)
+
+
+def differences(values: Sequence[float]) -> list[float]:
+    """[0.5, 0.5, 1.0] -> [0.5, 0.0, 0.5]"""
+    return [value - before for before, value in zip([0.0, *values], values, strict=False)]

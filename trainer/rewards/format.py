@@ -1,0 +1,56 @@
+"""Whether what the policy wrote can be read and carried out (the format reward of ToolRL, Qian et al., 2025, arXiv 2504.13958, section 3.3)."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.records import Step, ToolSchema, Trajectory
+from trainer.rewards.protocol import Score
+
+
+class Format:
+    """1 for a readable turn, else 0; the run has their mean."""
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        return [self._score(trajectory) for trajectory in trajectories]
+
+    def _score(self, trajectory: Trajectory) -> Score:
+        turns = [0.0 if problem_of(step, trajectory.tools) else 1.0 for step in trajectory.steps]
+        return Score(sum(turns) / len(turns) if turns else None, turns)
+
+
+def problem_of(step: Step, tools: Sequence[ToolSchema]) -> str:
+    """What is wrong with the form of a turn; "" where nothing is. A call that fails for other reasons is well formed."""
+    calls = step.message.get("tool_calls") or []
+    if not calls and step.error is not None:
+        return step.error  # only a call that could not be read leaves an error without a call
+    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
+    return next((problem for call in calls if (problem := problem_of_call(call, schemas))), "")
+
+
+def problem_of_call(call: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> str:
+    function = call.get("function") or {}
+    name = function.get("name")
+    if name not in schemas:
+        return f"there is no tool {name!r}"
+    arguments = arguments_of(function)
+    if arguments is None:
+        return "the arguments are no JSON object"
+    schema = schemas[name]
+    if missing := [required for required in schema.get("required", []) if required not in arguments]:
+        return f"missing argument {', '.join(missing)}"
+    known = schema.get("properties")
+    if known is not None and (unknown := sorted(arguments.keys() - known.keys())):
+        return f"unknown argument {', '.join(unknown)}"
+    return ""
+
+
+def arguments_of(function: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments as an object, also where they are its JSON text; None where they are neither."""
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except ValueError:
+            return None
+    return arguments if isinstance(arguments, dict) else None

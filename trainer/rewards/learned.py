@@ -1,0 +1,74 @@
+"""Reward models as components: one that scores whole runs, one that scores turns."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from trainer.configs.models import ModelConfig
+from trainer.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
+from trainer.models.loading import compute_dtype, load_process_model, load_reward_model, load_tokenizer
+from trainer.models.scoring import rewards_of, step_scores
+from trainer.records import Trajectory
+from trainer.rendering.chat import Rendered, render_completion
+from trainer.rewards.protocol import Score
+
+
+class LearnedOutcome:
+    """A Bradley-Terry reward r as 2σ(r) - 1: the chance of being preferred to a run of reward 0, stretched to -1 … 1.
+
+    Bounded, so that a run that fools the reward model gains no more than its weight.
+    """
+
+    def __init__(self, term: LearnedOutcomeTerm, folder: Path) -> None:
+        config = ModelConfig(path=term.path)
+        self.term = term
+        self.tokenizer = load_tokenizer(config, folder)
+        pad = int(self.tokenizer.pad_token_id)
+        self.model = ready(load_reward_model(config, folder, compute_dtype("auto"), pad))
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        runs = {index: run for index, each in enumerate(trajectories) if (run := rendered(self.tokenizer, each))}
+        pad = int(self.tokenizer.pad_token_id)
+        rewards = rewards_of(self.model, list(runs.values()), pad_id=pad, batch_size=self.term.batch_size)
+        found = {
+            index: Score(2 * torch.tensor(reward).sigmoid().item() - 1, details={"logit": reward})
+            for index, reward in zip(runs, rewards, strict=True)
+        }
+        return [found.get(index, Score(None)) for index in range(len(trajectories))]
+
+
+class LearnedProcess:
+    """Each turn's P(good) - P(bad), as the process reward model sees it."""
+
+    def __init__(self, term: LearnedProcessTerm, folder: Path) -> None:
+        config = ModelConfig(path=term.path)
+        self.term = term
+        self.tokenizer = load_tokenizer(config, folder)
+        self.model = ready(load_process_model(config, folder, compute_dtype("auto")))
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        runs = {index: run for index, each in enumerate(trajectories) if (run := rendered(self.tokenizer, each))}
+        pad = int(self.tokenizer.pad_token_id)
+        scores = step_scores(self.model, list(runs.values()), pad_id=pad, batch_size=self.term.batch_size)
+        reduce = fmean if self.term.reduce == "mean" else min
+        found = {index: Score(reduce(turns), turns) for index, turns in zip(runs, scores, strict=True)}
+        return [found.get(index, Score(None)) for index in range(len(trajectories))]
+
+
+def rendered(tokenizer: PreTrainedTokenizerBase, run: Trajectory) -> Rendered | None:
+    """None for a run without a turn, or one that the chat template refuses: there is nothing to score."""
+    if not run.steps:
+        return None
+    try:
+        return render_completion(tokenizer, [], run.messages, run.tools)
+    except Exception:  # a template may raise anything: TemplateError, TypeError, …
+        return None
+
+
+def ready(model: Any) -> Any:
+    """On the accelerator, if there is one, and learning nothing."""
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

@@ -1,0 +1,164 @@
+"""Right tools, right arguments, right order, against calls that solve the task.
+
+After ToolRL (Qian et al., 2025, arXiv 2504.13958: names, parameter names and values scored apart) and RLTR (2025, arXiv 2508.19598: the
+plan of calls is rewarded rather than the final answer). The reference is `success_check["calls"]` ([{"tool", "arguments"}]) where the task
+states it, else what the environment's expert script does with the task. Left out: ToolRL's dynamic scaling of the reward over training, and
+references with alternatives: another way that also works scores lower, so keep this term's weight well below the outcome's.
+"""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from trainer.environments import environment_named
+from trainer.environments.scripting import Call
+from trainer.failures import RunFailure
+from trainer.records import Message, Task, Trajectory
+from trainer.rewards.format import arguments_of
+from trainer.rewards.protocol import Score
+from trainer.rollouts.scripted import call_message
+
+KEPT = 4096
+"""Tasks whose reference calls are remembered."""
+
+
+class ToolUse:
+    """The mean of three shares; a turn has how well its calls agree with those of the reference that they stand for."""
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        return [score_calls(trajectory, reference_calls(trajectory.task)) for trajectory in trajectories]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How the calls that were made compare with the reference: three shares, 0 … 1."""
+
+    tools: float
+    """Names in both, over names in either, each as often as it was called."""
+    arguments: float
+    """How well calls agree with their counterparts, as a share of the reference; in order."""
+    order: float
+    """Longest common sequence of names, as a share of the longer list."""
+    of_call: list[float]
+    """How well each call agrees with its counterpart; 0 where it has none."""
+
+    @property
+    def value(self) -> float:
+        return (self.tools + self.arguments + self.order) / 3
+
+
+def score_calls(trajectory: Trajectory, reference: Sequence[Call] | None) -> Score:
+    """Says nothing where there is no reference."""
+    if not reference:
+        return Score(None)
+    made: list[Call] = []
+    turn_of: list[int] = []
+    for turn, step in enumerate(trajectory.steps):
+        calls = calls_in(step.message)
+        made += calls
+        turn_of += [turn] * len(calls)
+    found = compare(made, reference)
+    turns = [0.0] * len(trajectory.steps)
+    for turn, value in zip(turn_of, found.of_call, strict=True):
+        turns[turn] += value / turn_of.count(turn)
+    return Score(found.value, turns, {"tools": found.tools, "arguments": found.arguments, "order": found.order})
+
+
+def compare(made: Sequence[Call], reference: Sequence[Call]) -> Agreement:
+    """Pure. Two empty lists agree."""
+    names, wanted = Counter(call.tool for call in made), Counter(call.tool for call in reference)
+    either = (names | wanted).total()
+    of_call = align([[likeness(call, other) for other in reference] for call in made])
+    same_name = align([[float(call.tool == other.tool) for other in reference] for call in made])
+    return Agreement(
+        tools=(names & wanted).total() / either if either else 1.0,
+        arguments=sum(of_call) / len(reference) if reference else float(not made),
+        order=sum(same_name) / max(len(made), len(reference)) if made or reference else 1.0,
+        of_call=of_call,
+    )
+
+
+def likeness(call: Call, other: Call) -> float:
+    """0 for another tool; else the share of parameters, of either call, that both give the same value. 1 for the same call."""
+    if call.tool != other.tool:
+        return 0.0
+    either = call.arguments.keys() | other.arguments.keys()
+    if not either:
+        return 1.0
+    same = sum(
+        name in call.arguments and name in other.arguments and equal(call.arguments[name], other.arguments[name])
+        for name in either
+    )
+    return (1 + same) / (1 + len(either))
+
+
+def equal(value: Any, other: Any) -> bool:
+    """Case and outer blanks of texts do not count: tools do not mind them either."""
+    if isinstance(value, str) and isinstance(other, str):
+        return value.strip().casefold() == other.strip().casefold()
+    return bool(value == other)
+
+
+def align(likenesses: list[list[float]]) -> list[float]:
+    """The matching in order with the greatest sum: what each row gets, 0 where it has no partner (Needleman and Wunsch, 1970, without gap costs)."""
+    rows = len(likenesses)
+    columns = len(likenesses[0]) if rows else 0
+    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    for row in range(rows - 1, -1, -1):
+        for column in range(columns - 1, -1, -1):
+            both = likenesses[row][column] + best[row + 1][column + 1]
+            best[row][column] = max(both, best[row + 1][column], best[row][column + 1])
+    values = [0.0] * rows
+    row = column = 0
+    while row < rows and column < columns:
+        if best[row][column] == best[row + 1][column]:
+            row += 1
+        elif best[row][column] == best[row][column + 1]:
+            column += 1
+        else:
+            values[row] = likenesses[row][column]
+            row, column = row + 1, column + 1
+    return values
+
+
+def calls_in(message: Message) -> list[Call]:
+    """The calls of a turn; one whose arguments cannot be read has none."""
+    functions = [call.get("function") or {} for call in message.get("tool_calls") or []]
+    return [Call(str(function.get("name")), arguments_of(function) or {}) for function in functions]
+
+
+def reference_calls(task: Task) -> list[Call] | None:
+    """The calls that solve the task, or None where nobody knows them."""
+    stated = task.success_check.get("calls")
+    if stated is not None:
+        return [Call(str(call["tool"]), call.get("arguments") or {}) for call in stated]
+    return expert_calls(json.dumps(asdict(task)))
+
+
+@lru_cache(maxsize=KEPT)
+def expert_calls(encoded: str) -> list[Call] | None:
+    """What the expert script of the task's environment calls; None where it has none. `encoded` is the task, as JSON."""
+    task = Task(**json.loads(encoded))
+    try:
+        environment_class = environment_named(task.environment)
+        environment = environment_class()
+        environment.reset(task)
+    except RunFailure:  # an environment that is not built in, or a task that it cannot set up
+        return None
+    if "expert" not in environment_class.scripts:
+        return None
+    script = environment_class.scripts["expert"](task, random.Random(0))
+    calls: list[Call] = []
+    sent: Any = None
+    while True:
+        try:
+            call = script.send(sent)
+        except StopIteration:
+            return calls
+        calls.append(call)
+        observation = environment.step(call_message(call, f"call_{len(calls)}")).observation
+        sent = json.loads(observation[-1]["content"])

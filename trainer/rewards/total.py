@@ -1,0 +1,70 @@
+"""The weighted sum of components, with every part kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, pstdev
+
+from trainer.configs.rewards import RewardsConfig, name_of
+from trainer.records import Trajectory
+from trainer.rewards.protocol import Component, Score
+
+
+@dataclass(frozen=True)
+class Reward:
+    """What one run is worth, and why."""
+
+    total: float
+    """Σ weight · value over the terms that had something to say."""
+    parts: dict[str, float | None]
+    """Each term's own value, before its weight."""
+    turns: list[float]
+    """For each turn Σ weight · value over the terms that tell turns apart; all 0 where none does."""
+    details: dict[str, float] = field(default_factory=dict)
+    """`<term>/<name>` -> number."""
+
+
+class Rewards:
+    """The terms of a config, ready to score."""
+
+    def __init__(self, config: RewardsConfig, components: Sequence[Component]) -> None:
+        """`components` in the order of `config.terms`."""
+        self.config = config
+        self.components = components
+        self.names = [name_of(term) for term in config.terms]
+
+    def score(self, trajectories: Sequence[Trajectory]) -> list[Reward]:
+        """In order, one a run."""
+        columns = [component.score(trajectories) for component in self.components]
+        return [
+            self._sum([column[index] for column in columns], turns=len(trajectory.steps))
+            for index, trajectory in enumerate(trajectories)
+        ]
+
+    def _sum(self, scores: list[Score], *, turns: int) -> Reward:
+        total = 0.0
+        credit = [0.0] * turns
+        details: dict[str, float] = {}
+        for term, name, score in zip(self.config.terms, self.names, scores, strict=True):
+            total += term.weight * (score.value or 0.0)
+            for turn, value in enumerate(score.turns or ()):
+                credit[turn] += term.weight * value
+            details |= {f"{name}/{detail}": value for detail, value in score.details.items()}
+        parts = {name: score.value for name, score in zip(self.names, scores, strict=True)}
+        return Reward(total, parts, credit, details)
+
+
+def metrics_of(rewards: Sequence[Reward]) -> dict[str, float]:
+    """Mean and spread of the total and of each part, under TRL's names; `/missing` is the share of runs that a term said nothing of."""
+    if not rewards:
+        return {}
+    totals = [reward.total for reward in rewards]
+    metrics = {"reward": fmean(totals), "reward_std": pstdev(totals)}
+    for name in rewards[0].parts:
+        known = [value for reward in rewards if (value := reward.parts[name]) is not None]
+        if known:
+            metrics |= {f"rewards/{name}/mean": fmean(known), f"rewards/{name}/std": pstdev(known)}
+        if len(known) < len(rewards):
+            metrics[f"rewards/{name}/missing"] = 1 - len(known) / len(rewards)
+    for name in sorted({name for reward in rewards for name in reward.details}):
+        metrics[f"rewards/{name}"] = fmean(reward.details[name] for reward in rewards if name in reward.details)
+    return metrics
