@@ -31,10 +31,11 @@ class RewardTerm(Checked):
 class OutcomeTerm(RewardTerm):
     """What the environment says of the end: its reward, cut to -1 … 1, or 1 for success and 0 for failure."""
 
-    LOW: ClassVar[float] = -1.0
+    LOW = -1.0
 
     component: Literal["outcome"] = "outcome"
     weight: NonNegative = 1.0
+    """The others' weights are measured against it."""
     measure: Literal["reward", "success"] = "reward"
     """The environment's graded reward, or success alone."""
 
@@ -43,8 +44,8 @@ class OutcomeTerm(RewardTerm):
 class StepCostTerm(RewardTerm):
     """Each turn costs: 0 for none, -1 at the limit."""
 
-    LOW: ClassVar[float] = -1.0
-    HIGH: ClassVar[float] = 0.0
+    LOW = -1.0
+    HIGH = 0.0
 
     component: Literal["step_cost"] = "step_cost"
     limit: Count = 12
@@ -76,8 +77,8 @@ class SubgoalsTerm(RewardTerm):
 class SafetyTerm(RewardTerm):
     """-1 where a hard rule was broken; else minus the share of turns that broke a soft one."""
 
-    LOW: ClassVar[float] = -1.0
-    HIGH: ClassVar[float] = 0.0
+    LOW = -1.0
+    HIGH = 0.0
 
     component: Literal["safety"] = "safety"
 
@@ -86,7 +87,7 @@ class SafetyTerm(RewardTerm):
 class LearnedOutcomeTerm(RewardTerm):
     """A reward model's word on the whole run."""
 
-    LOW: ClassVar[float] = -1.0
+    LOW = -1.0
 
     path: str
     """The reward model: a folder (relative to run.json, or absolute) or a hub id."""
@@ -99,7 +100,7 @@ class LearnedOutcomeTerm(RewardTerm):
 class LearnedProcessTerm(RewardTerm):
     """A process reward model's word on each turn; the run's value is their mean, or the lowest."""
 
-    LOW: ClassVar[float] = -1.0
+    LOW = -1.0
 
     path: str
     """The process reward model: a folder (relative to run.json, or absolute) or a hub id."""
