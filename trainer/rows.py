@@ -1,10 +1,15 @@
 """The rows of a data file, checked one by one: what REST exports, what TRL takes.
 
-A preference row: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "tools": [schemas] or their JSON,
-"margin": number, "weight": number}, the last three optional. A demonstration: {"messages": [messages], "tools": …}, or {"prompt": …,
-"completion": …, "tools": …} where only the completion is to be learnt, a preference row (its chosen side), or a trajectory in rich form. Judged
-steps: {"messages": [messages], "tools": …, "step_labels": [number or null, one a turn], "first_error": turn, -1 or null, "weight": number}, or a
-trajectory in rich form, whose environment then judges. A turn is an assistant message. More columns do no harm.
+A turn is an assistant message. Columns after the first ones are optional, more columns do no harm, and `tools` is a list of schemas or its JSON.
+
+- preference: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "tools", "margin": number, "weight": number, "soft_label": 0 … 1,
+  "label_weight": number, "tie": bool, "shown_left": 0 … 1}. A step preference is one whose sides are a single turn each.
+- demonstration: {"messages": [messages], "tools", "train_turns": [bool, one a turn]}, or {"prompt", "completion", "tools"} where only the
+  completion is to be learnt, a preference row (its chosen side), or a trajectory in rich form.
+- unpaired: {"prompt": [messages], "completion": [messages], "label": bool, "tools", "weight": number}, a preference row (both sides), or a
+  trajectory in rich form (by its success).
+- steps: {"messages": [messages], "tools", "step_labels": [number or null, one a turn], "first_error": turn, -1 or null, "weight": number}, or a
+  trajectory in rich form (by its environment's rewards and errors).
 """
 
 import json
@@ -32,6 +37,14 @@ class PreferenceRow:
     """By how much the chosen one is better, on the annotators' scale. Reward models use it."""
     weight: float = 1.0
     """How much the row counts."""
+    soft_label: float | None = None
+    """How likely the chosen one is the better one, where several judgements were put together."""
+    label_weight: float = 1.0
+    """How much the row counts by its soft label."""
+    tie: bool = False
+    """Neither is better: `chosen` is only the one that comes first."""
+    shown_left: float | None = None
+    """The share of its judgements in which the chosen one stood on the left."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,20 @@ class Demonstration:
     """Not learnt from, its assistant messages included."""
     completion: list[Message]
     tools: list[ToolSchema] = field(default_factory=list)
+    train_turns: list[bool] | None = None
+    """For each turn of the completion whether it is learnt; None learns all."""
+
+
+@dataclass(frozen=True)
+class Unpaired:
+    """A way to go on that is desirable, or is not."""
+
+    prompt: list[Message]
+    completion: list[Message]
+    desirable: bool
+    tools: list[ToolSchema] = field(default_factory=list)
+    weight: float = 1.0
+    """How much the row counts."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +95,12 @@ def read_demonstrations(path: Path) -> list[Demonstration]:
     return list(parsed(path, demonstration_from_json, "messages, or prompt and completion, or a trajectory"))
 
 
+def read_unpaired(path: Path) -> list[Unpaired]:
+    """A preference row becomes two. Raises DataFailure for the first row that cannot be used."""
+    expected = "prompt, completion and label, or prompt, chosen and rejected, or a trajectory"
+    return [row for rows in parsed(path, unpaired_from_json, expected) for row in rows]
+
+
 def read_judged_steps(path: Path) -> list[JudgedSteps]:
     """Raises DataFailure for the first row that cannot be used."""
     return list(parsed(path, judged_steps_from_json, "messages and step_labels or first_error, or a trajectory"))
@@ -91,6 +124,10 @@ def preference_from_json(row: JsonObject) -> PreferenceRow:
         tools=tools_in(row),
         margin=margin,
         weight=weight_in(row),
+        soft_label=share_in(row, "soft_label"),
+        label_weight=weight_in(row, "label_weight"),
+        tie=row.get("tie") is True,
+        shown_left=share_in(row, "shown_left"),
     )
 
 
@@ -100,11 +137,47 @@ def demonstration_from_json(row: JsonObject) -> Demonstration:
         trajectory = Trajectory.from_json(row)
         return Demonstration([], completion_in({"steps": trajectory.messages}, "steps"), trajectory.tools)
     if "messages" in row:
-        return Demonstration([], completion_in(row, "messages"), tools_in(row))
+        messages = completion_in(row, "messages")
+        return Demonstration([], messages, tools_in(row), train_turns_in(row, messages))
     if "chosen" in row:
         # A preference row: the better run is worth imitating, with the steps that both runs share and so are in the prompt.
         return Demonstration([], messages_in(row, "prompt") + completion_in(row, "chosen"), tools_in(row))
     return Demonstration(messages_in(row, "prompt"), completion_in(row, "completion"), tools_in(row))
+
+
+def train_turns_in(row: JsonObject, messages: list[Message]) -> list[bool] | None:
+    flags = row.get("train_turns")
+    turns = sum(message["role"] == "assistant" for message in messages)
+    if flags is None:
+        return None
+    if not isinstance(flags, list) or len(flags) != turns or not all(isinstance(flag, bool) for flag in flags):
+        raise ValueError(f"train_turns is {describe(flags)}, not a list of {turns} times true or false")
+    if not any(flags):
+        raise ValueError("train_turns is false for every turn, so there is nothing to learn")
+    return flags
+
+
+def unpaired_from_json(row: JsonObject) -> list[Unpaired]:
+    """Raises ValueError."""
+    if row.get("format") == FORMAT:
+        return [unpaired_by_outcome(Trajectory.from_json(row))]
+    if "chosen" in row:
+        pair = preference_from_json(row)
+        sides = [] if pair.tie else [(pair.chosen, True), (pair.rejected, False)]
+        return [Unpaired(pair.prompt, side, desirable, pair.tools, pair.weight) for side, desirable in sides]
+    if not isinstance(row.get("label"), bool):
+        raise ValueError(f"label is {describe(row.get('label'))}, not true or false")
+    prompt, completion = messages_in(row, "prompt"), completion_in(row, "completion")
+    return [Unpaired(prompt, completion, row["label"], tools_in(row), weight_in(row))]
+
+
+def unpaired_by_outcome(run: Trajectory) -> Unpaired:
+    """Desirable where the run succeeded. Raises ValueError where nobody knows, or it has no turn."""
+    if run.outcome.success is None or not run.steps:
+        raise ValueError("the trajectory has no turn, or its outcome does not say whether it succeeded")
+    prompt = run.steps[0].context
+    completion = run.messages[len(prompt) :]
+    return Unpaired(prompt, completion, run.outcome.success, run.tools)
 
 
 def judged_steps_from_json(row: JsonObject) -> JudgedSteps:
@@ -173,11 +246,18 @@ def tools_in(row: JsonObject) -> list[ToolSchema]:
     return tools
 
 
-def weight_in(row: JsonObject) -> float:
-    weight = number_in(row, "weight")
+def weight_in(row: JsonObject, name: str = "weight") -> float:
+    weight = number_in(row, name)
     if weight is not None and weight < 0:
-        raise ValueError(f"weight is {weight:g}, not 0 or more")
+        raise ValueError(f"{name} is {weight:g}, not 0 or more")
     return 1.0 if weight is None else weight
+
+
+def share_in(row: JsonObject, name: str) -> float | None:
+    share = number_in(row, name)
+    if share is not None and not 0 <= share <= 1:
+        raise ValueError(f"{name} is {share:g}, not from 0 to 1")
+    return share
 
 
 def number_in(row: JsonObject, name: str) -> float | None:

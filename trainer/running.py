@@ -10,6 +10,7 @@ from typing import Any
 
 from trainer.configs import (
     DpoConfig,
+    KtoConfig,
     ProcessRewardModelConfig,
     RolloutConfig,
     RunConfig,
@@ -66,6 +67,10 @@ def work_of(config: RunConfig) -> Work:
         from trainer.algorithms.dpo import train_dpo
 
         return train_dpo
+    if isinstance(config, KtoConfig):
+        from trainer.algorithms.kto import train_kto
+
+        return train_kto
     if isinstance(config, ProcessRewardModelConfig):
         from trainer.algorithms.prm import train_process_reward_model
 

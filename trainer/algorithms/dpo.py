@@ -1,8 +1,9 @@
 """Direct preference optimization (Rafailov et al., 2023, arXiv 2305.18290) over TRL's DPOTrainer.
 
 Whole trajectories or steps: a row's prompt is the shared prefix, and only what the policy wrote after it carries loss; TRL alone would
-also train on the tool results in between. Left out: `margin` columns (offset DPO), reference-free variants, and a reference model
-that moves. IPO divides by the length of the policy's tokens, as TRL does by the completion's.
+also train on the tool results in between. With `scope` "step" each side is cut after its first turn, the one in which the two first differ (Lai et
+al., 2024, arXiv 2406.18629: step-wise preferences after a shared prefix). Left out: `margin` and `soft_label` columns (offset and conservative
+DPO), ties, reference-free variants, and a reference model that moves. Losses that divide by a length divide by that of the policy's tokens.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from trl.trainer.dpo_config import DPOConfig as TrlDpoConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from trainer.algorithms.arguments import arguments_for, lora_for
-from trainer.algorithms.preferences import PairCollator, WeightedModel, pair_dataset
-from trainer.algorithms.reading import read_pairs
+from trainer.algorithms.preferences import ABOUT_PAIRS, PairCollator, WeightedModel, pair_dataset
+from trainer.algorithms.reading import first_turns, read_pairs, without_ties
 from trainer.algorithms.training import TrainingRun
 from trainer.configs import DpoConfig
 from trainer.events import EventLog
@@ -29,7 +30,7 @@ def train_dpo(config: DpoConfig, folder: Path, events: EventLog, stop: StopReque
     run = TrainingRun(config, folder, events, stop)
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
-    data = read_pairs(run, tokenizer)
+    data = read_pairs(run, tokenizer, cut=first_turns if config.scope == "step" else without_ties)
     model = load_policy(config.model, folder, run.weights_dtype())
     trainer = PolicyTokenDpo(
         model=model,
@@ -65,6 +66,6 @@ class PolicyTokenDpo(DPOTrainer):
         return dataset  # rendered and masked already
 
     def _compute_loss(self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], return_outputs: bool) -> Any:
-        inputs.pop("margin")
-        weighted = WeightedModel(model, inputs.pop("weight"), "log_probs")
+        about = {name: inputs.pop(name) for name in ABOUT_PAIRS}
+        weighted = WeightedModel(model, about["weight"].repeat(2), "log_probs")
         return super()._compute_loss(weighted, inputs, return_outputs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped

@@ -16,6 +16,9 @@ from transformers import PreTrainedTokenizerBase
 from trainer.rendering.chat import Rendered, render_completion
 from trainer.rows import PreferenceRow
 
+ABOUT_PAIRS = ("weight", "margin", "soft_label", "label_weight", "tie")
+"""What a batch says of each pair beside its tokens."""
+
 
 class Pair(NamedTuple):
     """One preference row in tokens."""
@@ -24,6 +27,10 @@ class Pair(NamedTuple):
     rejected: Rendered
     margin: float | None
     weight: float
+    soft_label: float | None = None
+    label_weight: float = 1.0
+    tie: bool = False
+    shown_left: float | None = None
 
 
 class Tokenised(NamedTuple):
@@ -56,12 +63,14 @@ def tokenise_pairs(rows: Iterable[PreferenceRow], tokenizer: PreTrainedTokenizer
         elif chosen == rejected:
             identical += 1
         else:
-            pairs.append(Pair(chosen, rejected, row.margin, row.weight))
+            about = (row.margin, row.weight, row.soft_label, row.label_weight, row.tie, row.shown_left)
+            pairs.append(Pair(chosen, rejected, *about))
     return Tokenised(pairs, too_long, identical, shortest)
 
 
 def pair_dataset(pairs: Sequence[Pair]) -> Dataset:
-    """Columns: chosen_ids, chosen_mask, rejected_ids, rejected_mask, weight, margin (0 where a row has none)."""
+    """Columns: chosen_ids, chosen_mask, rejected_ids, rejected_mask, weight, margin (0 where a row has none), and
+    soft_label (1 where a row has none), label_weight, tie."""
     return Dataset.from_dict(
         {
             "chosen_ids": [pair.chosen.ids for pair in pairs],
@@ -70,6 +79,9 @@ def pair_dataset(pairs: Sequence[Pair]) -> Dataset:
             "rejected_mask": [pair.rejected.mask for pair in pairs],
             "weight": [pair.weight for pair in pairs],
             "margin": [pair.margin or 0.0 for pair in pairs],
+            "soft_label": [1.0 if pair.soft_label is None else pair.soft_label for pair in pairs],
+            "label_weight": [pair.weight if pair.soft_label is None else pair.label_weight for pair in pairs],
+            "tie": [float(pair.tie) for pair in pairs],
         }
     )
 
@@ -81,15 +93,14 @@ class PairCollator:
     pad_token_id: int
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """input_ids, attention_mask, completion_mask: (2B, T) int64; weight, margin: (B,) float32."""
+        """input_ids, attention_mask, completion_mask: (2B, T) int64; weight, margin, soft_label, label_weight, tie: (B,) float32."""
         ids = [row[f"{side}_ids"] for side in ("chosen", "rejected") for row in rows]
         masks = [row[f"{side}_mask"] for side in ("chosen", "rejected") for row in rows]
         return {
             "input_ids": padded(ids, self.pad_token_id),
             "attention_mask": padded([[1] * len(each) for each in ids], 0),
             "completion_mask": padded(masks, 0),
-            "weight": torch.tensor([row["weight"] for row in rows], dtype=torch.float32),
-            "margin": torch.tensor([row["margin"] for row in rows], dtype=torch.float32),
+            **{name: torch.tensor([row[name] for row in rows], dtype=torch.float32) for name in ABOUT_PAIRS},
         }
 
 
@@ -98,7 +109,7 @@ def padded(rows: list[list[int]], value: int) -> torch.Tensor:
 
 
 class WeightedModel:
-    """A model whose output `field`, (2B, …), passes back each pair's gradient times the pair's weight, (B,)."""
+    """A model whose output `field`, (N, …), passes back each row's gradient times the row's weight, (N,)."""
 
     def __init__(self, model: Callable[..., Any], weight: torch.Tensor, field: str) -> None:
         self.model = model
@@ -107,7 +118,7 @@ class WeightedModel:
 
     def __call__(self, **inputs: Any) -> Any:
         outputs = self.model(**inputs)
-        scaled = ScaleGradient.apply(getattr(outputs, self.field), self.weight.repeat(2))  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        scaled = ScaleGradient.apply(getattr(outputs, self.field), self.weight)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         setattr(outputs, self.field, scaled)
         return outputs
 

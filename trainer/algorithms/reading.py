@@ -1,5 +1,7 @@
 """Reads a run's data files, says what was left out, and refuses what is too little."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +11,10 @@ from trainer.algorithms.preferences import Pair, Tokenised, tokenise_pairs
 from trainer.algorithms.training import TrainingRun
 from trainer.events import Warned
 from trainer.failures import DataFailure
-from trainer.rows import read_preferences
+from trainer.rows import PreferenceRow, read_preferences
+
+Cut = Callable[[PreferenceRow], PreferenceRow | None]
+"""What an algorithm takes of a row; None leaves it out."""
 
 
 class PairData(NamedTuple):
@@ -20,13 +25,28 @@ class PairData(NamedTuple):
     counts: dict[str, int]
 
 
-def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase) -> PairData:
+def whole(row: PreferenceRow) -> PreferenceRow:
+    return row
+
+
+def without_ties(row: PreferenceRow) -> PreferenceRow | None:
+    return None if row.tie else row
+
+
+def first_turns(row: PreferenceRow) -> PreferenceRow | None:
+    """The row as a step preference: each side's first turn. None for ties, and where not a turn but what came before it differs."""
+    if row.tie or "assistant" not in {row.chosen[0]["role"]} & {row.rejected[0]["role"]}:
+        return None
+    return replace(row, chosen=row.chosen[:1], rejected=row.rejected[:1])
+
+
+def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut = whole) -> PairData:
     """Training and validation pairs. Raises DataFailure."""
     files = run.config.data
-    train = tokenise(run, tokenizer, files.train)
+    train = tokenise(run, tokenizer, files.train, cut)
     left_out = f" ({train.too_long} too long, {train.identical} with two equal sides)"
     run.check_enough(len(train.pairs), left_out=left_out, shortest=train.shortest)
-    validation = tokenise(run, tokenizer, files.validation) if files.validation else Tokenised([], 0, 0, 0)
+    validation = tokenise(run, tokenizer, files.validation, cut) if files.validation else Tokenised([], 0, 0, 0)
     policy_tokens = sum(pair.chosen.policy_tokens + pair.rejected.policy_tokens for pair in train.pairs)
     return PairData(
         train.pairs,
@@ -42,10 +62,13 @@ def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase) -> PairData
     )
 
 
-def tokenise(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Tokenised:
+def tokenise(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, cut: Cut) -> Tokenised:
     path: Path = run.folder / name
-    rows = read_preferences(path)
+    given = read_preferences(path)
+    rows = [row for each in given if (row := cut(each))]
     run.say(f"Rendering {len(rows)} rows of {path.name}")
+    if len(rows) < len(given):
+        run.events.emit(Warned(f"{path.name}: left out {len(given) - len(rows)} rows in which no turn is preferred."))
     try:
         result = tokenise_pairs(rows, tokenizer, max_length=run.config.optimizer.max_length)
     except ValueError as error:

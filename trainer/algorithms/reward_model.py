@@ -1,7 +1,8 @@
-"""A reward model from pairwise preferences: Bradley–Terry (Christiano et al., 2017; Ouyang et al., 2022) over TRL's RewardTrainer.
+"""A reward model from pairwise preferences: Bradley-Terry (Christiano et al., 2017; Ouyang et al., 2022) over TRL's RewardTrainer.
 
-The reward of a trajectory is one number, read at the last token that the policy wrote. A `margin` column is the least difference that
-is asked for (Touvron et al., 2023, section 3.2.2), a `weight` column scales a pair's gradient. Left out: ties and soft labels.
+The reward of a trajectory is one number, read at the last token that the policy wrote. What pairs may say beyond which side is better
+(`margin`, `weight`, `soft_label`, `tie`) is in `pair_loss`, how the model is judged in `pair_figures`. Left out: several rewards for several
+aspects, and generative reward models.
 """
 
 from collections.abc import Callable
@@ -10,18 +11,20 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import PreTrainedTokenizerBase
+from torch import Tensor
 from trl.trainer.reward_config import RewardConfig
 from trl.trainer.reward_trainer import RewardTrainer
 
 from trainer.algorithms.arguments import arguments_for, lora_for
-from trainer.algorithms.preferences import Pair, PairCollator, WeightedModel, pair_dataset
+from trainer.algorithms.pair_figures import Ranked, pair_figures
+from trainer.algorithms.pair_loss import pair_losses
+from trainer.algorithms.preferences import ABOUT_PAIRS, Pair, PairCollator, pair_dataset
 from trainer.algorithms.reading import read_pairs
 from trainer.algorithms.training import TrainingRun
 from trainer.configs import RewardModelConfig
 from trainer.events import EventLog
 from trainer.models.loading import load_reward_model, load_tokenizer
-from trainer.statistics import proportion
+from trainer.models.scoring import rewards_of
 from trainer.stopping import StopRequest
 
 
@@ -33,10 +36,9 @@ def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog
     data = read_pairs(run, tokenizer)
     torch.manual_seed(config.seed)  # the head starts random
     model = load_reward_model(config.model, folder, run.weights_dtype(), tokenizer.pad_token_id)
-    trainer = WeightedReward(
+    trainer = PairReward(
         model=model,
         args=RewardConfig(
-            center_rewards_coefficient=config.center or None,
             **arguments_for(config, folder, rows=len(data.train), has_validation=bool(data.validation)),
         ),
         data_collator=PairCollator(tokenizer.pad_token_id),
@@ -46,40 +48,68 @@ def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog
         peft_config=lora_for(config.lora, task="SEQ_CLS", whole=("score",)),
         callbacks=[run.callback],
     )
+    trainer.settings = config
     run.train(trainer)
     figures = {**run.figures(trainer), "rows": data.counts}
     if data.validation:
-        figures["held_out_accuracy"] = pair_accuracy(trainer, data.validation, tokenizer, config.optimizer.batch_size)
+        ranked = rank(trainer, data.validation, int(tokenizer.pad_token_id), config.optimizer.batch_size)
+        figures |= pair_figures(ranked)
     run.publish(trainer, tokenizer)
     return figures
 
 
-class WeightedReward(RewardTrainer):
-    """TRL's trainer on rows that come with token ids and a weight."""
+class PairReward(RewardTrainer):
+    """TRL's trainer on rows that come with token ids, margins, soft labels, ties and weights."""
+
+    settings: RewardModelConfig
 
     def _prepare_dataset(self, dataset: Dataset, *_: object) -> Dataset:
         return dataset  # rendered already
 
     def compute_loss(
-        self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], *args: Any, **kwargs: Any
+        self, model: Callable[..., Any], inputs: dict[str, Tensor], return_outputs: bool = False, *_: Any, **__: Any
     ) -> Any:
         inputs.pop("completion_mask")
-        weighted = WeightedModel(model, inputs.pop("weight"), "logits")
-        return super().compute_loss(weighted, inputs, *args, **kwargs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped
+        about = {name: inputs.pop(name) for name in ABOUT_PAIRS}
+        _, outputs = super().compute_loss(model, inputs, return_outputs=True)  # type: ignore[no-untyped-call]  # for what it measures
+        chosen, rejected = outputs.logits.squeeze(-1).float().chunk(2)
+        loss = weighted_loss(chosen, rejected, about, self.settings)
+        return (loss, outputs) if return_outputs else loss
 
 
-@torch.no_grad()
-def pair_accuracy(
-    trainer: RewardTrainer, pairs: list[Pair], tokenizer: PreTrainedTokenizerBase, batch_size: int
-) -> dict[str, float]:
-    """The share of pairs whose chosen side has the higher reward, with its 95 % interval; a tie is wrong."""
+def weighted_loss(chosen: Tensor, rejected: Tensor, about: dict[str, Tensor], settings: RewardModelConfig) -> Tensor:
+    """The mean of the pairs' losses times their weights, plus what keeps rewards near zero.
+
+    chosen, rejected and what is said about the pairs: (B,) float32. Returns a scalar.
+    """
+    soft = settings.soft_labels
+    losses = pair_losses(
+        chosen,
+        rejected,
+        margin=about["margin"],
+        soft_label=about["soft_label"] if soft else torch.ones_like(about["soft_label"]),
+        tie=about["tie"],
+        tie_margin=settings.tie_margin,
+    )
+    centre = settings.center * (chosen + rejected).square()
+    return ((losses * about["label_weight" if soft else "weight"]) + centre).mean()
+
+
+def rank(trainer: RewardTrainer, pairs: list[Pair], pad_id: int, batch_size: int) -> list[Ranked]:
+    """The rewards of held-out pairs; ties are left out, as neither order of theirs is wrong."""
     model: Any = trainer.model
     model.eval()
-    collate = PairCollator(tokenizer.pad_token_id)
-    right = 0
-    for start in range(0, len(pairs), batch_size):
-        batch = collate(list(pair_dataset(pairs[start : start + batch_size])))
-        ids, attention = batch["input_ids"].to(model.device), batch["attention_mask"].to(model.device)
-        chosen, rejected = model(input_ids=ids, attention_mask=attention).logits.squeeze(-1).chunk(2)
-        right += int((chosen > rejected).sum())
-    return proportion(right, len(pairs))._asdict()
+    decided = [pair for pair in pairs if not pair.tie]
+    sides = [side for pair in decided for side in (pair.chosen, pair.rejected)]
+    rewards = rewards_of(model, sides, pad_id=pad_id, batch_size=2 * batch_size)
+    return [
+        Ranked(
+            chosen=chosen,
+            rejected=rejected,
+            chosen_length=pair.chosen.policy_tokens,
+            rejected_length=pair.rejected.policy_tokens,
+            soft_label=1.0 if pair.soft_label is None else pair.soft_label,
+            shown_left=pair.shown_left,
+        )
+        for pair, chosen, rejected in zip(decided, rewards[::2], rewards[1::2], strict=True)
+    ]

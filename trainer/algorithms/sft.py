@@ -21,7 +21,7 @@ from trainer.events import EventLog, Warned
 from trainer.failures import DataFailure
 from trainer.models.loading import load_policy, load_tokenizer
 from trainer.models.scratch import CONTROL, MARKS, make_model, train_tokenizer
-from trainer.rendering.chat import Rendered, render_completion
+from trainer.rendering.chat import Rendered, render_completion, runs_of_ones
 from trainer.rows import Demonstration, read_demonstrations
 from trainer.stopping import StopRequest
 
@@ -92,7 +92,8 @@ def tokenise(
     rendered = []
     for number, row in enumerate(rows, start=1):
         try:
-            rendered.append(render_completion(tokenizer, row.prompt, row.completion, row.tools))
+            whole = render_completion(tokenizer, row.prompt, row.completion, row.tools)
+            rendered.append(only_turns(whole, row.train_turns))
         except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
             raise refused(number, error) from error
     limit = run.config.optimizer.max_length
@@ -105,6 +106,16 @@ def tokenise(
             )
         )
     return fitting
+
+
+def only_turns(rendered: Rendered, train: list[bool] | None) -> Rendered:
+    """The mask without the turns that are not to be learnt."""
+    if train is None:
+        return rendered
+    mask = [0] * len(rendered.mask)
+    for turn, wanted in zip(runs_of_ones(rendered.mask), train, strict=True):
+        mask[turn.start : turn.stop] = [int(wanted)] * len(turn)
+    return Rendered(rendered.ids, mask)
 
 
 def refused(number: int, error: Exception) -> DataFailure:

@@ -2,6 +2,7 @@
 
     {"kind": "sft",          "model": {"scratch": {}},         "data": {"train": "demonstrations.jsonl"}}
     {"kind": "dpo",          "model": {"path": "../1/model"},  "data": {"train": "train.jsonl", "validation": "validation.jsonl"}}
+    {"kind": "kto",          "model": {"path": "../1/model"},  "data": {"train": "unpaired.jsonl"}}
     {"kind": "reward_model", "model": {"path": "Qwen/Qwen3-0.6B"}, "lora": {"rank": 16}, "data": {"train": "train.jsonl"}}
     {"kind": "process_reward_model", "model": {"path": "../1/model"}, "data": {"train": "steps.jsonl"}}
     {"kind": "rollout",      "tasks": {"environment": "office", "count": 50}, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
@@ -30,6 +31,7 @@ from trainer.configs.training import (
     CheckpointConfig,
     DataConfig,
     DpoConfig,
+    KtoConfig,
     LoraConfig,
     OptimizerConfig,
     ProcessRewardModelConfig,
@@ -45,6 +47,7 @@ __all__ = [
     "CheckpointConfig",
     "DataConfig",
     "DpoConfig",
+    "KtoConfig",
     "LocalPolicy",
     "LoraConfig",
     "ModelConfig",
@@ -69,10 +72,11 @@ __all__ = [
     "write_run_config",
 ]
 
-RunConfig = SftConfig | DpoConfig | RewardModelConfig | ProcessRewardModelConfig | RolloutConfig
+RunConfig = SftConfig | DpoConfig | KtoConfig | RewardModelConfig | ProcessRewardModelConfig | RolloutConfig
 RUN_CONFIGS: list[type[Checked]] = [
     SftConfig,
     DpoConfig,
+    KtoConfig,
     RewardModelConfig,
     ProcessRewardModelConfig,
     RolloutConfig,

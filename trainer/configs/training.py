@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from trainer.configs.models import ModelConfig, Precision
-from trainer.validation import Above, Between, Checked, Count, NonNegative, Positive, Whole
+from trainer.validation import Above, Between, Checked, Count, InvalidField, NonNegative, Positive, Whole
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,25 @@ class SftConfig(TrainingConfig):
     kind: Literal["sft"] = "sft"
 
 
+DpoLoss = Literal[
+    "sigmoid",
+    "sigmoid_norm",
+    "hinge",
+    "ipo",
+    "robust",
+    "exo_pair",
+    "nca_pair",
+    "bco_pair",
+    "sppo_hard",
+    "aot",
+    "aot_unpaired",
+    "apo_zero",
+    "apo_down",
+    "discopop",
+]
+SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")
+
+
 @dataclass(frozen=True)
 class DpoConfig(TrainingConfig):
     """Direct preference optimization."""
@@ -111,12 +130,42 @@ class DpoConfig(TrainingConfig):
     kind: Literal["dpo"] = "dpo"
     beta: Positive = 0.1
     """How strongly to stay near the base policy (the inverse temperature of the implicit reward)."""
-    loss: Literal["sigmoid", "ipo", "hinge", "robust"] = "sigmoid"
-    """The pairwise loss; `robust` assumes that a share of `label_smoothing` of the labels is flipped."""
+    loss: DpoLoss = "sigmoid"
+    """The pairwise loss, by TRL's names. `robust` and `exo_pair` assume that a share of `label_smoothing` of the labels is flipped."""
     label_smoothing: Annotated[float, Between(0, 0.49)] = 0.0
-    """Assumed share of wrong labels."""
+    """Assumed share of wrong labels, for the losses that know one: robust, exo_pair, aot and aot_unpaired."""
+    scope: Literal["trajectory", "step"] = "trajectory"
+    """Learn from everything after the shared prefix, or from the first turn after it alone."""
     sft_weight: NonNegative = 0.0
     """Adds so much of the SFT loss on chosen messages, which keeps their likelihood from falling."""
+
+    def check(self) -> None:
+        if self.label_smoothing and self.loss not in SMOOTHED:
+            raise InvalidField("label_smoothing", f"the loss {self.loss!r} knows none; {', '.join(SMOOTHED)} do")
+        if self.loss == "exo_pair" and not self.label_smoothing:
+            raise InvalidField("label_smoothing", "got 0, expected above 0 for the loss 'exo_pair'")
+
+
+@dataclass(frozen=True)
+class KtoConfig(TrainingConfig):
+    """Kahneman-Tversky optimization: from runs that are desirable or not, without pairs."""
+
+    kind: Literal["kto"] = "kto"
+    beta: Positive = 0.1
+    """How strongly to stay near the base policy."""
+    loss: Literal["kto", "apo_zero_unpaired"] = "kto"
+    """`apo_zero_unpaired` takes the base itself as the point of reference and needs no estimate of the divergence."""
+    desirable_weight: Positive = 1.0
+    """How much a desirable row counts."""
+    undesirable_weight: Positive = 1.0
+    """How much an undesirable row counts. Where one kind is rarer, raise its weight until both count alike."""
+
+    def check(self) -> None:
+        if self.loss == "kto" and self.optimizer.batch_size < 2:
+            raise InvalidField(
+                "optimizer.batch_size",
+                "got 1, expected 2 or more: the divergence is estimated from the batch's other rows",
+            )
 
 
 @dataclass(frozen=True)
@@ -126,6 +175,10 @@ class RewardModelConfig(TrainingConfig):
     kind: Literal["reward_model"] = "reward_model"
     center: NonNegative = 0.01
     """Weight of the squared mean reward, which keeps rewards near zero (Eisenstein et al., 2023)."""
+    soft_labels: bool = True
+    """Learn from `soft_label` and `label_weight` where rows have them; off takes the chosen side for certain and its `weight`."""
+    tie_margin: NonNegative = 0.0
+    """Rewards that differ by less are likely a tie (log θ of Rao and Kupper, 1967). 0 counts a tie as half a win for each side."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """DPO over TRL: its log-probabilities are those of the policy's own tokens, computed here by hand."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -10,15 +11,27 @@ from datasets import Dataset
 from trl.trainer.dpo_config import DPOConfig as TrlDpoConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
-from tests.trainer.policies import preference_rows, qwen3_tokenizer, save_policy, small_model, small_tokenizer
+from tests.trainer.policies import (
+    ANSWER,
+    NOTHING,
+    preference_rows,
+    qwen3_tokenizer,
+    save_policy,
+    small_model,
+    small_tokenizer,
+)
 from tests.trainer.rendering.test_chat import THINKS
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.dpo import PolicyTokenDpo
+from trainer.algorithms.dpo import PolicyTokenDpo, trl_arguments
 from trainer.algorithms.preferences import Pair, PairCollator, pair_dataset, tokenise_pairs
+from trainer.algorithms.reading import first_turns
+from trainer.configs import DpoConfig
+from trainer.configs.training import DpoLoss
 from trainer.events import CheckpointSaved, Failed, Metrics, Started
 from trainer.failures import ExitCode
 from trainer.rendering.chat import prepare_template
 from trainer.rows import preference_from_json
+from trainer.validation import InvalidField
 
 ROWS = preference_rows(4)
 BETA = 0.2
@@ -28,14 +41,13 @@ def pairs_of(tokenizer: Any) -> list[Pair]:
     return tokenise_pairs(map(preference_from_json, ROWS), tokenizer, max_length=999).pairs
 
 
-def trainer_for(tokenizer: Any, pairs: list[Pair], folder: Path) -> PolicyTokenDpo:
+def trainer_for(tokenizer: Any, pairs: list[Pair], folder: Path, loss: TrlDpoConfig | None = None) -> PolicyTokenDpo:
     """A policy that has moved away from its reference, so that no term of the loss is zero."""
+    usual = {"beta": BETA, "use_cpu": True, "report_to": [], "max_length": None, "remove_unused_columns": False}
     return PolicyTokenDpo(
         model=small_model(seed=1),
         ref_model=small_model(seed=2),
-        args=TrlDpoConfig(
-            output_dir=str(folder), beta=BETA, use_cpu=True, report_to=[], max_length=None, remove_unused_columns=False
-        ),
+        args=loss or TrlDpoConfig(output_dir=str(folder), **usual),
         data_collator=PairCollator(tokenizer.pad_token_id),
         train_dataset=pair_dataset(pairs),
         processing_class=tokenizer,
@@ -126,6 +138,45 @@ def test_a_rows_weight_scales_its_gradient_and_nothing_else(tmp_path: Path):
 
     first, second = gradient(1, 0), gradient(0, 1)
     torch.testing.assert_close(gradient(3, 0.5), 3 * first + 0.5 * second)
+
+
+@pytest.mark.parametrize("template", ["small", "qwen3"])
+def test_a_step_preference_is_the_first_turn_of_each_side(template: str, tmp_path: Path):
+    """The conversation up to the step is the prompt; what came of the step carries no loss and is not even read."""
+    tokenizer, thinks = prepared(template)
+    steps = [first_turns(preference_from_json(row)) for row in ROWS]
+    pairs = tokenise_pairs([step for step in steps if step], tokenizer, max_length=999).pairs
+    trainer = trainer_for(tokenizer, pairs, tmp_path)
+    trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
+    for side in ("chosen", "rejected"):
+        cut = [{**row, side: row[side][:1]} for row in ROWS]
+        sums = [logprob_by_hand(trainer.model, tokenizer, row, side, thinks=thinks).item() for row in cut]
+        assert trainer._metrics["train"][f"logps/{side}"] == [pytest.approx(sum(sums) / len(sums), rel=1e-5)]
+
+
+def test_rows_in_which_no_turn_is_preferred_make_no_step_preference():
+    row = preference_from_json(ROWS[0])
+    assert first_turns(replace(row, tie=True)) is None
+    assert first_turns(replace(row, rejected=[NOTHING, ANSWER])) is None
+
+
+@pytest.mark.parametrize("loss", get_args(DpoLoss))
+def test_every_loss_variant_takes_a_step(loss: str, tmp_path: Path):
+    smoothing = 0.1 if loss == "exo_pair" else 0.0
+    config = DpoConfig.from_json(
+        {"kind": "dpo", "model": {"path": "m"}, "data": {"train": "t"}, "loss": loss, "label_smoothing": smoothing}
+    )
+    arguments = trl_arguments(config, tmp_path, rows=4, has_validation=False)
+    tokenizer = small_tokenizer()
+    trainer = trainer_for(tokenizer, pairs_of(tokenizer), tmp_path, loss=arguments)
+    trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset))).backward()
+    assert trainer.model.model.layers[0].self_attn.q_proj.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("change", [{"label_smoothing": 0.1}, {"loss": "exo_pair"}])
+def test_smoothing_goes_with_the_losses_that_know_it(change: dict[str, Any]):
+    with pytest.raises(InvalidField, match="label_smoothing"):
+        DpoConfig.from_json({"kind": "dpo", "model": {"path": "m"}, "data": {"train": "t"}, **change})
 
 
 def dpo_run(folder: Path, *, rows: int = 12, **changes: Any) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from tests.trainer.policies import preference_rows, save_policy
 from tests.trainer.runs import events_of, run_here
+from trainer.algorithms.pair_loss import pair_losses
 from trainer.algorithms.preferences import PairCollator, pair_dataset, tokenise_pairs
-from trainer.algorithms.reward_model import WeightedReward
+from trainer.algorithms.reward_model import PairReward
+from trainer.configs import RewardModelConfig
 from trainer.events import Metrics
 from trainer.failures import ExitCode
 from trainer.rows import preference_from_json
@@ -73,9 +75,8 @@ class Fixed:
         return type("Outputs", (), {"logits": self.logits})()
 
 
-def test_the_loss_asks_for_the_margin_and_weights_each_pair():
-    """-log σ(r_c - r_r - m), averaged over two pairs; its gradient is weighted."""
-    trainer = object.__new__(WeightedReward)
+def trainer_with(**settings: Any) -> PairReward:
+    trainer = object.__new__(PairReward)
     trainer.model = torch.nn.Linear(1, 1)
     trainer.args = type("Arguments", (), {"center_rewards_coefficient": None})()
     trainer.accelerator = type("Accelerator", (), {"gather": lambda _, x: x, "gather_for_metrics": lambda _, x: x})()
@@ -83,17 +84,62 @@ def test_the_loss_asks_for_the_margin_and_weights_each_pair():
         "train": {name: [] for name in ("min_reward", "mean_reward", "max_reward", "accuracy", "margin")}
     }
     trainer._total_train_tokens, trainer._tp_size = 0, 1
+    trainer.settings = RewardModelConfig.from_json(
+        {"kind": "reward_model", "model": {"path": "m"}, "data": {"train": "t"}, "center": 0, **settings}
+    )
+    return trainer
+
+
+def batch(**about: list[float]) -> dict[str, torch.Tensor]:
+    given = {"weight": [1.0, 1.0], "margin": [0.0, 0.0], "soft_label": [1.0, 1.0], "tie": [0.0, 0.0]} | about
+    given.setdefault("label_weight", given["weight"])
+    tokens = {name: torch.ones(4, 3, dtype=torch.long) for name in ("input_ids", "attention_mask", "completion_mask")}
+    return tokens | {name: torch.tensor(values) for name, values in given.items()}
+
+
+def test_the_loss_asks_for_the_margin_and_weights_each_pair():
+    """-log σ(r_c - r_r - m), averaged over two pairs, each times its weight."""
     model = Fixed([1.0, 0.0, 0.0, 0.0])
-    inputs = {
-        "input_ids": torch.ones(4, 3, dtype=torch.long),
-        "attention_mask": torch.ones(4, 3, dtype=torch.long),
-        "completion_mask": torch.ones(4, 3, dtype=torch.long),
-        "weight": torch.tensor([1.0, 3.0]),
-        "margin": torch.tensor([0.5, 0.0]),
-    }
-    loss = trainer.compute_loss(model, inputs)
-    # pair 1: -log σ(0.5) = 0.474077; pair 2: -log σ(0) = 0.693147; mean = 0.583612
-    assert loss.item() == pytest.approx(0.583612, abs=1e-5)
+    loss = trainer_with().compute_loss(model, batch(weight=[1.0, 3.0], margin=[0.5, 0.0]))
+    # pair 1: -log σ(0.5) = 0.474077; pair 2: -log σ(0) = 0.693147; (0.474077 + 3 · 0.693147) / 2 = 1.276759
+    assert loss.item() == pytest.approx(1.276759, abs=1e-5)
     loss.backward()
     # d/dr_chosen = -σ(-x)/2 · weight: -0.377541/2 · 1, -0.5/2 · 3
     assert model.logits.grad.squeeze(-1).tolist() == pytest.approx([-0.18877, -0.75, 0.18877, 0.75], abs=1e-4)
+
+
+def test_a_soft_label_mixes_both_orders_and_brings_its_own_weight():
+    soft = batch(soft_label=[0.75, 0.75], label_weight=[2.0, 2.0])
+    loss = trainer_with().compute_loss(Fixed([1.0, 1.0, 0.0, 0.0]), soft)
+    # 2 · (-0.75 log σ(1) - 0.25 log σ(-1)) = 2 · (0.75 · 0.313262 + 0.25 · 1.313262) = 1.126523
+    assert loss.item() == pytest.approx(1.126523, abs=1e-5)
+    hard = batch(soft_label=[0.75, 0.75], label_weight=[2.0, 2.0])
+    loss = trainer_with(soft_labels=False).compute_loss(Fixed([1.0, 1.0, 0.0, 0.0]), hard)
+    assert loss.item() == pytest.approx(0.313262, abs=1e-5)
+
+
+def test_ties_pull_rewards_together():
+    model = Fixed([2.0, 2.0, 0.0, 0.0])
+    trainer_with().compute_loss(model, batch(tie=[1.0, 1.0])).backward()
+    # half a win each: d/dr_chosen = (σ(2) - 0.5)/2 = 0.190399
+    assert model.logits.grad[0].item() == pytest.approx(0.190399, abs=1e-5)
+
+
+def test_the_chances_of_winning_losing_and_tying_add_up_to_one():
+    """Rao and Kupper's model: η > 0 leaves room for ties, most where the rewards are alike."""
+    apart = torch.tensor([0.0, 1.0, -3.0])
+    none = torch.zeros(3)
+
+    def chance(difference: torch.Tensor, tie: float) -> torch.Tensor:
+        given = {"margin": none, "soft_label": none + 1, "tie": none + tie, "tie_margin": 0.4}
+        return (-pair_losses(difference, none, **given)).exp()
+
+    total = chance(apart, 0) + chance(-apart, 0) + chance(apart, 1)
+    torch.testing.assert_close(total, torch.ones(3))
+    assert chance(apart, 1).argmax() == 0
+
+
+def test_rewards_are_kept_near_zero():
+    loss = trainer_with(center=0.5).compute_loss(Fixed([1.0, 0.0, 1.0, 0.0]), batch())
+    # pairs of equal rewards: log 2; centre: 0.5 · ((1 + 1)² + 0) / 2 = 1
+    assert loss.item() == pytest.approx(1.693147, abs=1e-5)

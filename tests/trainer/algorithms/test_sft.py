@@ -41,6 +41,23 @@ def test_labels_are_the_policys_tokens_and_nothing_else():
     )
 
 
+def test_turns_that_are_not_to_be_learnt_have_no_labels(tmp_path: Path):
+    base = save_policy(tmp_path / "base")
+    config = sft_run(tmp_path / "run", model={"path": "../base"}, optimizer={"batch_size": 4, "max_steps": 1})
+    (tmp_path / "run" / "rows.jsonl").write_text(f"{json.dumps({**DEMONSTRATION, 'train_turns': [False, True]})}\n" * 4)
+    assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    answer = tokenizer("There is none.<|im_end|>")["input_ids"]
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["rows"]["policy_tokens"] == 4 * len(answer)
+    ids = render_completion(tokenizer, [], [ASK, FIRST, RESULT, ANSWER], TOOLS).ids
+    assert ids[-len(answer) :] == answer
+    with torch.no_grad():
+        logprobs = AutoModelForCausalLM.from_pretrained(base)(torch.tensor([ids])).logits[0].log_softmax(-1)
+    by_hand = -sum(logprobs[i - 1, ids[i]].item() for i in range(len(ids) - len(answer), len(ids))) / len(answer)
+    assert report["loss"]["first"] == pytest.approx(by_hand, rel=1e-4)
+
+
 def test_a_model_from_scratch_learns_its_demonstrations(tmp_path: Path):
     folder = tmp_path / "run"
     assert run_here(folder, sft_run(folder)) == ExitCode.FINISHED

@@ -1,0 +1,142 @@
+"""KTO over TRL: its log-probabilities are those of the policy's own tokens, in the rows and in the mismatched ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from trl.trainer.kto_config import KTOConfig as TrlKtoConfig
+
+from tests.trainer.algorithms.test_dpo import logprob_by_hand, prepared
+from tests.trainer.policies import preference_rows, save_policy, small_model
+from tests.trainer.runs import events_of, run_here
+from trainer.algorithms.kto import (
+    Labelled,
+    PolicyTokenKto,
+    UnpairedCollator,
+    crossed,
+    render_row,
+    unpaired_dataset,
+)
+from trainer.configs import KtoConfig
+from trainer.events import Metrics, Warned
+from trainer.failures import ExitCode
+from trainer.rendering.chat import Rendered
+from trainer.rows import unpaired_from_json
+from trainer.validation import InvalidField
+
+PAIRS = preference_rows(4)
+ROWS = [
+    {"prompt": pair["prompt"], "completion": pair[side], "label": side == "chosen", "tools": pair["tools"]}
+    for pair, side in zip(PAIRS, ("chosen", "rejected", "chosen", "rejected"), strict=True)
+]
+BETA = 0.2
+
+
+def trainer_for(tokenizer: Any, rows: list[Labelled], folder: Path, loss: str = "kto") -> PolicyTokenKto:
+    """A policy that has moved away from its reference, so that no term of the loss is zero."""
+    return PolicyTokenKto(
+        model=small_model(seed=1),
+        ref_model=small_model(seed=2),
+        args=TrlKtoConfig(
+            output_dir=str(folder),
+            beta=BETA,
+            loss_type=loss,
+            desirable_weight=1.5,
+            use_cpu=True,
+            report_to=[],
+            max_length=None,
+            remove_unused_columns=False,
+        ),
+        data_collator=UnpairedCollator(tokenizer.pad_token_id, with_mismatched=loss == "kto"),
+        train_dataset=unpaired_dataset(rows),
+        processing_class=tokenizer,
+    )
+
+
+def labelled(tokenizer: Any) -> list[Labelled]:
+    return [render_row(tokenizer, row, "row") for each in ROWS for row in unpaired_from_json(each)]
+
+
+@pytest.mark.parametrize("template", ["small", "qwen3"])
+@pytest.mark.parametrize("loss", ["kto", "apo_zero_unpaired"])
+def test_logprobs_divergence_and_loss_are_those_computed_by_hand(template: str, loss: str, tmp_path: Path):
+    tokenizer, thinks = prepared(template)
+    trainer = trainer_for(tokenizer, labelled(tokenizer), tmp_path, loss)
+    found = trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
+
+    def ratios(prompts: list[Any], rows: list[Any]) -> torch.Tensor:
+        """log π/π_ref of each row's completion after another's prompt."""
+        mixed = [{**row, "prompt": prompt["prompt"]} for prompt, row in zip(prompts, rows, strict=True)]
+        policy, reference = (
+            torch.stack([logprob_by_hand(model, tokenizer, row, "completion", thinks=thinks) for row in mixed])
+            for model in (trainer.model, trainer.ref_model)
+        )
+        return (policy - reference).detach()
+
+    own = ratios(ROWS, ROWS)
+    divergence = ratios(ROWS, ROWS[-1:] + ROWS[:-1]).mean().clamp(min=0) if loss == "kto" else 0.0
+    desirable = torch.tensor([row["label"] for row in ROWS])
+    signs = torch.where(desirable, 1.0, -1.0)
+    losses = torch.where(desirable, 1.5, 1.0) * (1 - torch.sigmoid(BETA * signs * (own - divergence)))
+    torch.testing.assert_close(found.detach(), losses.mean(), rtol=1e-4, atol=1e-6)
+    metrics = trainer._metrics["train"]
+    assert metrics["rewards/chosen"] == [pytest.approx(BETA * own[desirable].mean().item(), rel=1e-4)]
+    assert metrics["rewards/rejected"] == [pytest.approx(BETA * own[~desirable].mean().item(), rel=1e-4)]
+
+
+def test_a_mismatched_row_has_ones_prompt_and_anothers_turns():
+    mixed = crossed(Rendered([1, 2, 3, 4], [0, 0, 1, 1]), Rendered([7, 8, 9, 6, 5], [0, 1, 1, 0, 1]))
+    assert mixed == Rendered([1, 2, 8, 9, 6, 5], [0, 0, 1, 1, 0, 1])
+
+
+def test_a_rows_weight_scales_its_gradient(tmp_path: Path):
+    tokenizer, _ = prepared("small")
+    rows = labelled(tokenizer)[:2]
+
+    def gradient(*weights: float) -> torch.Tensor:
+        weighted = [Labelled(row.rendered, row.desirable, weight) for row, weight in zip(rows, weights, strict=True)]
+        trainer = trainer_for(tokenizer, weighted, tmp_path)
+        trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset))).backward()
+        return trainer.model.model.layers[0].self_attn.q_proj.weight.grad
+
+    torch.testing.assert_close(gradient(3, 0.5), 3 * gradient(1, 0) + 0.5 * gradient(0, 1))
+
+
+def kto_run(folder: Path, rows: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+    save_policy(folder / "base")
+    (folder / "run").mkdir()
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {
+        "kind": "kto",
+        "model": {"path": "../base"},
+        "data": {"train": "../rows.jsonl", "validation": "../rows.jsonl"},
+        "optimizer": {"learning_rate": 3e-3, "batch_size": 4, "max_steps": 8},
+        **changes,
+    }
+
+
+def test_preference_rows_train_as_two_rows_each(tmp_path: Path):
+    assert run_here(tmp_path / "run", kto_run(tmp_path, preference_rows(8))) == ExitCode.FINISHED
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert (report["rows"]["train"], report["rows"]["desirable"]) == (16, 8)
+    assert report["validation"]["after"]["rewards/margins"] > 0.1
+    assert report["validation"]["after"]["loss"] < report["validation"]["before"]["loss"]
+    events = [line.event for line in events_of(tmp_path / "run")]
+    assert {"kl", "rewards/chosen"} <= {name for e in events if isinstance(e, Metrics) for name in e.values}
+    assert not [event for event in events if isinstance(event, Warned)]
+
+
+def test_rows_of_one_kind_only_are_warned_of(tmp_path: Path):
+    config = kto_run(tmp_path, [row for row in ROWS if row["label"]] * 2, optimizer={"batch_size": 4, "max_steps": 1})
+    assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
+    warnings = [line.event.message for line in events_of(tmp_path / "run") if isinstance(line.event, Warned)]
+    assert warnings == ["All rows are alike in their label, so there is nothing to tell apart."]
+
+
+def test_a_batch_of_one_is_refused_where_others_are_needed():
+    settings = {"kind": "kto", "model": {"path": "m"}, "data": {"train": "t"}, "optimizer": {"batch_size": 1}}
+    with pytest.raises(InvalidField, match="batch_size: got 1, expected 2 or more"):
+        KtoConfig.from_json(settings)
+    KtoConfig.from_json({**settings, "loss": "apo_zero_unpaired"})

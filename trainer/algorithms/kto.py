@@ -1,0 +1,183 @@
+"""Kahneman-Tversky optimization (Ethayarajh et al., 2024, arXiv 2402.01306) over TRL's KTOTrainer.
+
+From runs that are desirable or not, without pairs. Only what the policy wrote carries loss, in the runs and in the mismatched ones that the
+divergence is estimated from. Those pair each prompt with the completion of the batch's next row, whatever the rows are: TRL fixes them, and with
+them the order of all rows, before it starts. Left out: a reference model that moves, and reference log-probabilities computed beforehand.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+from trl.trainer.kto_config import KTOConfig as TrlKtoConfig
+from trl.trainer.kto_trainer import KTOTrainer
+
+from trainer.algorithms.arguments import arguments_for, lora_for
+from trainer.algorithms.preferences import WeightedModel, padded
+from trainer.algorithms.training import TrainingRun
+from trainer.configs import KtoConfig
+from trainer.events import EventLog, Warned
+from trainer.failures import DataFailure
+from trainer.models.loading import load_policy, load_tokenizer
+from trainer.rendering.chat import Rendered, render_completion
+from trainer.rows import Unpaired, read_unpaired
+from trainer.stopping import StopRequest
+
+
+def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    run = TrainingRun(config, folder, events, stop)
+    run.say(f"Loading {config.model.path}")
+    tokenizer = load_tokenizer(config.model, folder)
+    train = read(run, tokenizer, config.data.train)
+    run.check_enough(len(train), left_out="", shortest=0)
+    validation = read(run, tokenizer, config.data.validation) if config.data.validation else []
+    warn_of_imbalance(run, config, train)
+    trainer = PolicyTokenKto(
+        model=load_policy(config.model, folder, run.weights_dtype()),
+        ref_model=None if config.lora else load_policy(config.model, folder, run.dtype),
+        args=TrlKtoConfig(
+            beta=config.beta,
+            loss_type=config.loss,
+            desirable_weight=config.desirable_weight,
+            undesirable_weight=config.undesirable_weight,
+            **arguments_for(config, folder, rows=len(train), has_validation=bool(validation)),
+        ),
+        data_collator=UnpairedCollator(int(tokenizer.pad_token_id), with_mismatched=config.loss == "kto"),
+        train_dataset=unpaired_dataset(train),
+        eval_dataset=unpaired_dataset(validation) if validation else None,
+        processing_class=tokenizer,
+        peft_config=lora_for(config.lora, task="CAUSAL_LM"),
+        callbacks=[run.callback],
+    )
+    trainer.args.train_sampling_strategy = "random"  # TRL insists on a fixed order, as it pairs rows beforehand
+    run.train(trainer)
+    run.publish(trainer, tokenizer)
+    return {**run.figures(trainer), "rows": counts(train, validation)}
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One row in tokens."""
+
+    rendered: Rendered
+    desirable: bool
+    weight: float
+
+
+def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> list[Labelled]:
+    """Rows that fit max_length. Raises DataFailure for one that the template refuses."""
+    rows = read_unpaired(run.folder / name)
+    run.say(f"Rendering {len(rows)} rows of {name}")
+    labelled = [render_row(tokenizer, row, f"{name}: row {number}") for number, row in enumerate(rows, start=1)]
+    limit = run.config.optimizer.max_length
+    fitting = [row for row in labelled if len(row.rendered.ids) <= limit]
+    if len(fitting) < len(labelled):
+        run.events.emit(
+            Warned(
+                f"{name}: left out {len(labelled) - len(fitting)} rows longer than {limit} tokens.",
+                advice="Raise optimizer.max_length to use them.",
+            )
+        )
+    return fitting
+
+
+def render_row(tokenizer: PreTrainedTokenizerBase, row: Unpaired, place: str) -> Labelled:
+    try:
+        rendered = render_completion(tokenizer, row.prompt, row.completion, row.tools)
+    except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
+        raise DataFailure(
+            f"{place} cannot be rendered through the chat template: {error}",
+            advice="Correct the row, or export the version again.",
+        ) from error
+    return Labelled(rendered, row.desirable, row.weight)
+
+
+def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[Labelled]) -> None:
+    """The paper wants the weighted numbers of both kinds within a factor of 4/3 (equation 8)."""
+    desirable = sum(row.desirable for row in rows) * config.desirable_weight
+    undesirable = sum(not row.desirable for row in rows) * config.undesirable_weight
+    if desirable and undesirable and not 0.75 <= undesirable / desirable <= 4 / 3:
+        run.events.emit(
+            Warned(
+                f"Desirable rows count {desirable:g} in all, undesirable ones {undesirable:g}.",
+                advice="Set desirable_weight or undesirable_weight so that both come near each other.",
+            )
+        )
+    if not desirable or not undesirable:
+        run.events.emit(
+            Warned(
+                "All rows are alike in their label, so there is nothing to tell apart.",
+                advice="Add rows of the other kind.",
+            )
+        )
+
+
+def unpaired_dataset(rows: Sequence[Labelled]) -> Dataset:
+    """Columns: input_ids, mask, label, weight."""
+    return Dataset.from_dict(
+        {
+            "input_ids": [row.rendered.ids for row in rows],
+            "mask": [row.rendered.mask for row in rows],
+            "label": [row.desirable for row in rows],
+            "weight": [row.weight for row in rows],
+        }
+    )
+
+
+@dataclass
+class UnpairedCollator:
+    """Pads rows into the batch that TRL's losses take."""
+
+    pad_token_id: int
+    with_mismatched: bool = True
+
+    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """input_ids, attention_mask, completion_mask and the same of the mismatched rows as KL_…: (B, T) int64; label: (B,) bool; weight: (B,) float32."""
+        own = [Rendered(row["input_ids"], row["mask"]) for row in rows]
+        batch = self._tensors(own, "")
+        if self.with_mismatched:
+            batch |= self._tensors([crossed(a, b) for a, b in zip(own, own[-1:] + own[:-1], strict=True)], "KL_")
+        return {
+            **batch,
+            "label": torch.tensor([row["label"] for row in rows], dtype=torch.bool),
+            "weight": torch.tensor([row["weight"] for row in rows], dtype=torch.float32),
+        }
+
+    def _tensors(self, rows: list[Rendered], prefix: str) -> dict[str, torch.Tensor]:
+        return {
+            f"{prefix}input_ids": padded([row.ids for row in rows], self.pad_token_id),
+            f"{prefix}attention_mask": padded([[1] * len(row.ids) for row in rows], 0),
+            f"{prefix}completion_mask": padded([row.mask for row in rows], 0),
+        }
+
+
+def crossed(prompt: Rendered, completion: Rendered) -> Rendered:
+    """One row's prompt, up to the first token that its policy wrote, with what another row has from there on."""
+    end, begin = prompt.mask.index(1), completion.mask.index(1)
+    return Rendered(prompt.ids[:end] + completion.ids[begin:], [0] * end + completion.mask[begin:])
+
+
+def counts(train: Sequence[Labelled], validation: Sequence[Labelled]) -> dict[str, int]:
+    return {
+        "train": len(train),
+        "validation": len(validation),
+        "desirable": sum(row.desirable for row in train),
+        "tokens": sum(len(row.rendered.ids) for row in train),
+        "policy_tokens": sum(row.rendered.policy_tokens for row in train),
+    }
+
+
+class PolicyTokenKto(KTOTrainer):
+    """TRL's trainer on rows that come with token ids, the mask of the policy's tokens, and a weight."""
+
+    def _prepare_dataset(self, dataset: Dataset, *_: object) -> Dataset:
+        return dataset  # rendered and masked already
+
+    def _compute_loss(self, model: Callable[..., Any], inputs: dict[str, torch.Tensor], return_outputs: bool) -> Any:
+        weighted = WeightedModel(model, inputs.pop("weight"), "log_probs")
+        return super()._compute_loss(weighted, inputs, return_outputs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped
