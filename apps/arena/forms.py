@@ -7,8 +7,8 @@ from django import forms
 from apps.accounts.models import Membership
 from apps.arena.models import Experiment
 from apps.arena.stopping import StoppingRule
+from apps.common.environments import ENVIRONMENTS
 from apps.policies.models import Policy
-from apps.trajectories.rolling_out import ENVIRONMENTS
 
 
 class ExperimentForm(forms.Form):

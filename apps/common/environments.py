@@ -14,4 +14,7 @@ class EnvironmentFacts:
 
 ENVIRONMENTS: Mapping[str, EnvironmentFacts] = {
     "office": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=("expert", "hasty", "careless", "demonstrator")),
+    "code": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=("expert", "hasty", "careless", "demonstrator")),
 }
+SCRIPTS: tuple[str, ...] = tuple(dict.fromkeys(script for facts in ENVIRONMENTS.values() for script in facts.scripts))
+LEVELS: tuple[str, ...] = tuple(sorted({level for facts in ENVIRONMENTS.values() for level in facts.levels}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import forms
 
 from apps.accounts.models import User, Workspace
-from apps.common.environments import ENVIRONMENTS
+from apps.common.environments import SCRIPTS
 from apps.policies.models import Policy
 from apps.policies.registering import register_model, register_script, register_served
 
@@ -27,9 +27,7 @@ class PolicyForm(forms.Form):
         label="Model",
         help_text="A hub id (Qwen/Qwen3-0.6B), a folder on the workers (/models/base), or the model’s name on its server.",
     )
-    script = forms.ChoiceField(
-        required=False, choices=[(script, script) for facts in ENVIRONMENTS.values() for script in facts.scripts]
-    )
+    script = forms.ChoiceField(required=False, choices=[(script, script) for script in SCRIPTS])
     base_url = forms.CharField(
         max_length=300, required=False, label="Server", help_text="OpenAI-compatible, such as http://127.0.0.1:8000/v1."
     )

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from apps.accounts import auditing
 from apps.accounts.models import User, Workspace
-from apps.common.environments import ENVIRONMENTS
+from apps.common.environments import SCRIPTS
 from apps.policies.models import Endpoint, Policy
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -53,9 +53,8 @@ def register_model(*, workspace: Workspace, name: str, location: str, descriptio
 
 def register_script(*, workspace: Workspace, name: str, script: str, description: str = "", by: User) -> Policy:
     """A scripted rule of a built-in environment. Raises PolicyRefused."""
-    scripts = sorted({script for facts in ENVIRONMENTS.values() for script in facts.scripts})
-    if script not in scripts:
-        raise NoSuchPlace(f"There is no script {script!r}; known: {', '.join(scripts)}.")
+    if script not in SCRIPTS:
+        raise NoSuchPlace(f"There is no script {script!r}; known: {', '.join(SCRIPTS)}.")
     return _register(workspace, name, Policy.Kind.SCRIPTED, script, description, by)
 
 

@@ -13,13 +13,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Membership, Role
+from apps.common.environments import ENVIRONMENTS, LEVELS
 from apps.common.http import HtmxRequest
 from apps.policies.models import Policy
 from apps.training.folders import folder_of
 from apps.training.live import rollouts_context, show_rollouts
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rolling_out import (
-    ENVIRONMENTS,
     NotResumable,
     NotRollingOut,
     RolloutRefused,
@@ -55,8 +55,7 @@ class RolloutForm(forms.Form):
         acting = Policy.objects.visible_to(member).acting().order_by("-id")
         cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = acting
         cast("forms.ChoiceField", self.fields["environment"]).choices = [(name, name) for name in ENVIRONMENTS]
-        levels = sorted({level for facts in ENVIRONMENTS.values() for level in facts.levels})
-        cast("forms.MultipleChoiceField", self.fields["levels"]).choices = [(level, level) for level in levels]
+        cast("forms.MultipleChoiceField", self.fields["levels"]).choices = [(level, level) for level in LEVELS]
 
 
 @require_http_methods(["GET", "POST"])

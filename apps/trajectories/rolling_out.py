@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, User, Workspace
-from apps.common.environments import ENVIRONMENTS as ENVIRONMENTS
+from apps.common.environments import ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER
 from apps.policies.models import Policy
 from apps.trajectories.models import JobState, RolloutBatch

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from apps.common.environments import ENVIRONMENTS
 from apps.policies.models import Policy
 from apps.trajectories import harvesting
 from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
-from apps.trajectories.rolling_out import ENVIRONMENTS, cancel_rollouts, resume_rollouts, start_rollouts
+from apps.trajectories.rolling_out import cancel_rollouts, resume_rollouts, start_rollouts
 from tests import factories
 from trainer.environments import ENVIRONMENTS as BUILT_IN
 from workers.bridge.rollouts import OUTPUT, RolloutJob

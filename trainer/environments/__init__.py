@@ -1,10 +1,11 @@
 """Worlds in which policies act, found by name."""
 
+from trainer.environments.code import Code
 from trainer.environments.office import Office
 from trainer.environments.protocol import Environment
 from trainer.failures import ConfigFailure
 
-ENVIRONMENTS: dict[str, type[Environment]] = {Office.name: Office}
+ENVIRONMENTS: dict[str, type[Environment]] = {each.name: each for each in (Office, Code)}
 
 
 def environment_named(name: str) -> type[Environment]:

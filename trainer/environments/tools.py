@@ -36,10 +36,11 @@ class Toolset:
         self._schema_of = dict(zip(self.functions, self.schemas, strict=True))
 
     def answer(self, instance: object, tool_call: JsonObject) -> Answer:
-        """Do one call of an assistant message. What goes wrong in it is told in the answer."""
+        """Do one call of an assistant message. Text comes back as it is, other results as JSON, and what goes wrong too."""
         error = None
         try:
-            content = json.dumps(self.call(instance, tool_call.get("function") or {}))
+            result = self.call(instance, tool_call.get("function") or {})
+            content = result if isinstance(result, str) else json.dumps(result)
         except ToolError as failed:
             error = str(failed)
             content = json.dumps({"error": error})
@@ -77,6 +78,9 @@ def schema_of(function: Callable[..., Any]) -> ToolSchema:
 def type_schema(hint: Any) -> dict[str, Any]:
     if get_origin(hint) is Literal:
         return {"type": "string", "enum": list(get_args(hint))}
+    if get_origin(hint) is list:
+        (item,) = get_args(hint)
+        return {"type": "array", "items": {} if item is Any else type_schema(item)}
     return {"type": JSON_TYPE[hint]}
 
 
@@ -120,6 +124,9 @@ def check_value(name: str, value: object, expected: dict[str, Any]) -> None:
         raise ToolError(f"{name} must be of type {expected['type']}, got {json.dumps(value)[:60]}")
     if "enum" in expected and value not in expected["enum"]:
         raise ToolError(f"{name} must be one of {comma(expected['enum'])}, got {json.dumps(value)[:60]}")
+    if expected.get("items") and isinstance(value, list):
+        for index, item in enumerate(value):
+            check_value(f"{name}[{index}]", item, expected["items"])
 
 
 def comma(names: Iterable[str]) -> str:

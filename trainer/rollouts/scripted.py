@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Mapping
+from typing import Any
 
 from trainer.configs import ScriptedPolicy
 from trainer.environments.protocol import Environment
@@ -38,11 +39,19 @@ class ScriptedAgent:
 
     async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
         try:
-            call = self._script.send(json.loads(chat[-1]["content"])) if self._calls else next(self._script)
+            call = self._script.send(decoded(chat[-1]["content"])) if self._calls else next(self._script)
         except StopIteration as end:
             return Turn({"role": "assistant", "content": end.value})
         self._calls += 1
         return Turn(call_message(call, f"call_{self._calls}"))
+
+
+def decoded(content: str) -> Any:
+    """What a tool returned: JSON, or text as it is."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content
 
 
 def call_message(call: Call, call_id: str) -> Message:

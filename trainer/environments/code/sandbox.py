@@ -1,0 +1,136 @@
+"""Runs code that nobody trusts in a process that can only compute: `jail.py` says how it is shut in.
+
+Whatever the code does, a run ends in bounded time with a bounded answer, and nothing of it is left. Where the machine cannot shut it
+in, nothing runs.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trainer.failures import ConfigFailure
+
+JAIL = Path(__file__).with_name("jail.py")
+CPU_SECONDS = 2
+WALL_SECONDS = 30.0
+"""Only for code that waits without computing: on a busy machine two seconds of work may take long."""
+MEMORY_MB = 512
+OUTPUT_BYTES = 256 * 1024
+
+
+class NoIsolation(ConfigFailure):
+    """This machine cannot shut code in, so none is run."""
+
+
+class Ran(NamedTuple):
+    """What came of the calls, in order."""
+
+    results: list[dict[str, Any]]
+    """{"value": …} or {"error": text} for each call, with "printed" where it printed something."""
+    walls: list[str]
+    """What stood around the code: limits, filter, and namespaces where the machine has them."""
+
+
+def run_calls(
+    source: str,
+    function: str,
+    calls: list[list[Any]],
+    *,
+    cpu_seconds: int = CPU_SECONDS,
+    wall_seconds: float = WALL_SECONDS,
+) -> Ran:
+    """Load `source` and call `function` once with each list of arguments, all in one process. Raises NoIsolation."""
+    request = {
+        "source": source,
+        "function": function,
+        "calls": calls,
+        "cpu_seconds": cpu_seconds,
+        "memory_mb": MEMORY_MB,
+    }
+    output, ending = converse(json.dumps(request).encode(), wall_seconds)
+    first, *lines = output.split(b"\n")
+    walls = decoded(first).get("walls")
+    if not walls:
+        raise NoIsolation(
+            f"Code cannot be run safely here: {decoded(first).get('refused') or ending or first[:200]!r}.",
+            advice="The code environment needs Linux on x86-64 or ARM64 with seccomp filters (any recent kernel has them).",
+        )
+    results = [result_in(line) for line in lines[: len(calls)] if line]
+    lost = {"error": ending or "the process ended before it answered"}
+    return Ran(results + [lost] * (len(calls) - len(results)), walls)
+
+
+def converse(request: bytes, wall_seconds: float) -> tuple[bytes, str]:
+    """What the jail writes, and what ended it early, if anything."""
+    deadline = time.monotonic() + wall_seconds
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-s", "-P", "-B", str(JAIL)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"PYTHONHASHSEED": "0"},  # nothing of ours, no secrets; sets iterate the same way every time
+        cwd="/",
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        with contextlib.suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(request)
+        output, problem = read_bounded(process.stdout.fileno(), deadline)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.close()
+        code = process.wait()
+    return output, problem or ended_by(code)
+
+
+def read_bounded(descriptor: int, deadline: float) -> tuple[bytes, str]:
+    """What is written until the end, the deadline, or too much of it."""
+    output = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0:
+            if not selector.select(left):
+                break
+            piece = os.read(descriptor, 65536)
+            output += piece
+            if not piece:
+                return bytes(output), ""
+            if len(output) > OUTPUT_BYTES:
+                return bytes(output[:OUTPUT_BYTES]), "too much output"
+    return bytes(output), "the time was up"
+
+
+def ended_by(code: int) -> str:
+    match -code:
+        case signal.SIGXCPU:
+            return "it computed for too long"
+        case signal.SIGSEGV | signal.SIGABRT | signal.SIGBUS:
+            return "the interpreter crashed"
+        case number if number > 0:
+            return f"it was killed by signal {number}"
+    return ""
+
+
+def decoded(line: bytes) -> dict[str, Any]:
+    """The object on a line that hostile code may have written; {} where it is none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def result_in(line: bytes) -> dict[str, Any]:
+    found = decoded(line)
+    result = {"value": found["value"]} if "value" in found else {"error": str(found.get("error", "no answer"))[:400]}
+    return result | ({"printed": str(found["printed"])[:2000]} if "printed" in found else {})
