@@ -202,7 +202,8 @@ def _distance(level: Level, totals: Floats, values: Sequence[int]) -> Floats:
         ordinal[:, np.arange(k), np.arange(k)] = 0.0
         return ordinal
     placed = np.asarray(values, dtype=np.float64)
-    fixed = 1.0 - np.eye(k) if level == "nominal" else (placed[:, None] - placed) ** 2
+    apart = placed[:, None] - placed
+    fixed: Floats = (apart != 0).astype(np.float64) if level == "nominal" else apart * apart
     return np.broadcast_to(fixed, (len(totals), k, k))
 
 

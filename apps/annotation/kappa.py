@@ -22,10 +22,10 @@ def cohen(pairs: Iterable[tuple[int, int]], values: Sequence[int], weighting: We
 
 def disagreement(k: int, weighting: Weighting) -> Floats:
     """(K, K): how bad it is that one says i and the other j; 0 on the diagonal."""
-    apart = np.abs(np.arange(k)[:, None] - np.arange(k)).astype(np.float64)
-    if weighting == "none":
-        return (apart > 0).astype(np.float64)
-    return apart if weighting == "linear" else apart**2
+    apart = np.abs(np.arange(k)[:, None] - np.arange(k))
+    power = {"none": 0.0, "linear": 1.0, "quadratic": 2.0}[weighting]
+    weights: Floats = np.where(apart > 0, apart.astype(np.float64) ** power, 0.0)
+    return weights
 
 
 def kappa_of_table(table: Floats, weights: Floats) -> Estimate:

@@ -9,13 +9,12 @@ from uuid import UUID
 from django.db.models import Q, QuerySet, Sum
 
 from apps.accounts.models import Membership
-from apps.annotation.agreement import Agreement, agreement
-from apps.annotation.models import Annotator, Assignment, Desk, Guideline, Item, Preference, Queue
+from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Guideline, Item, Preference, Queue
 from apps.annotation.pairing import Pairing
 
-AGREEMENT_JUDGEMENTS = 20_000
 FLAGGED = 20
 JUDGEMENTS_OF_RUN = 20
+LATEST_OF_PERSON = 20
 
 
 @dataclass(frozen=True)
@@ -120,15 +119,6 @@ def source_of(queue: Queue) -> dict[str, Any]:
     return {"pairing": pairing, "picked": len(selection.get("ids", [])), "filter": selection.get("filter", "")}
 
 
-def agreement_of(queue: Queue) -> Agreement:
-    """Over the latest judgements, AGREEMENT_JUDGEMENTS at most, so that a big queue's page does not wait for all of them."""
-    votes: dict[int, list[int]] = defaultdict(list)
-    latest = Preference.objects.standing().filter(queue=queue).order_by("-pk")
-    for item, strength in latest.values_list("item", "strength")[:AGREEMENT_JUDGEMENTS]:
-        votes[item].append(strength)
-    return agreement(votes.values())
-
-
 def judgements_of_items(items: Iterable[Item]) -> dict[int, list[Preference]]:
     """The standing judgements of each of these items."""
     found: dict[int, list[Preference]] = defaultdict(list)
@@ -144,4 +134,13 @@ def judgements_of_run(member: Membership, trajectory_id: UUID) -> QuerySet[Prefe
     visible: QuerySet[Preference] = Preference.objects.visible_to(member).standing()
     return (
         visible.filter(item__in=pairs).select_related("annotator", "item", "queue").order_by("-pk")[:JUDGEMENTS_OF_RUN]
+    )
+
+
+def latest_judgements_of(queue: Queue, annotator: Annotator) -> list[Any]:
+    """The newest standing judgements of one annotator in one queue, of the queue's kind."""
+    model: Any = JUDGEMENTS[Queue.Kind(queue.kind)].objects
+    standing = model.standing().filter(queue=queue, annotator=annotator).select_related("item__task")
+    return list(
+        standing.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]
     )

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from apps.annotation import api as rest
-from apps.annotation.views import desk, queues
+from apps.annotation.views import desk, quality, queues
 
 app_name = "annotation"
 
@@ -15,7 +15,10 @@ urlpatterns = [
     path("queues/<uuid:queue_id>/", queues.queue, name="queue"),
     path("queues/<uuid:queue_id>/items/", queues.items, name="items"),
     path("queues/<uuid:queue_id>/progress/", queues.progress, name="progress"),
-    path("queues/<uuid:queue_id>/agreement/", queues.agreement, name="agreement"),
+    path("queues/<uuid:queue_id>/agreement/", quality.agreement, name="agreement"),
+    path("queues/<uuid:queue_id>/quality/", quality.quality, name="quality"),
+    path("queues/<uuid:queue_id>/quality/mine/", quality.mine, name="mine"),
+    path("queues/<uuid:queue_id>/people/<uuid:annotator_id>/", quality.person, name="person"),
     path("queues/<uuid:queue_id>/guidelines/", queues.guidelines, name="guidelines"),
     path("queues/<uuid:queue_id>/pause/", queues.steer, {"action": "pause"}, name="pause"),
     path("queues/<uuid:queue_id>/resume/", queues.steer, {"action": "resume"}, name="resume"),

@@ -6,6 +6,7 @@ from apps.annotation.models.judgements import Judgement
 from apps.annotation.models.preferences import Preference
 from apps.annotation.models.queues import Annotator, Guideline, Queue
 from apps.annotation.models.ratings import Mark, Rating
+from apps.annotation.models.reports import QualityReport
 
 JUDGEMENTS: dict[Queue.Kind, type[Preference] | type[Inspection] | type[Rating]] = {
     Queue.Kind.PAIRWISE: Preference,
@@ -26,6 +27,7 @@ __all__ = [
     "Judgement",
     "Mark",
     "Preference",
+    "QualityReport",
     "Queue",
     "Rating",
     "StepLabel",

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from django import template
 
-from apps.annotation.models import Item, Preference
+from apps.annotation.models import Inspection, Item, Preference, Rating
 
 register = template.Library()
 GRADES = {1: "slightly", 2: "clearly", 3: "much"}
@@ -32,3 +32,15 @@ def verdict_on(preference: Preference, run: UUID) -> str:
         return "both bad" if preference.both_bad else "tie"
     better = (preference.strength > 0) == (preference.item.a_id == run)
     return f"{GRADES[abs(preference.strength)]} {'better' if better else 'worse'}"
+
+
+@register.filter
+def said(judgement: Preference | Inspection | Rating) -> str:
+    """What a judgement says, in a few words, whatever its kind."""
+    if isinstance(judgement, Preference):
+        return verdict(judgement)
+    if isinstance(judgement, Inspection):
+        where = "" if judgement.first_error is None else f", step {judgement.first_error + 1}"
+        return f"{judgement.get_ending_display().lower()}{where}"
+    thumb = {1: ["thumb up"], -1: ["thumb down"]}.get(judgement.thumb or 0, [])
+    return ", ".join([*thumb, *(f"{key} {answer}" for key, answer in judgement.answers.items())]) or "nothing"

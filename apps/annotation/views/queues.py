@@ -121,15 +121,6 @@ def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 @at_least(Role.REVIEWER)
 @require_safe
-def agreement(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """How far people agree: read when asked for, since it goes through judgements."""
-    found = _visible(request, queue_id)
-    context = {"queue": found, "agreement": queries.agreement_of(found), "most": queries.AGREEMENT_JUDGEMENTS}
-    return render(request, "annotation/_agreement.html", context)
-
-
-@at_least(Role.REVIEWER)
-@require_safe
 def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The items in their order, or only the disputed ones."""
     found = _visible(request, queue_id)

@@ -1,0 +1,124 @@
+"""The standing judgements of a queue as plain numbers: what each says, by measure, and how it came about."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from apps.annotation.asking import PairwiseAsks, RatingAsks
+from apps.annotation.models import Inspection, Preference, Queue, Rating, StepLabel
+
+ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
+AT_ONCE = 10_000
+
+
+class Given(NamedTuple):
+    """What one annotator said of one thing: an item, or a step of it."""
+
+    annotator: UUID
+    item: int
+    thing: Hashable
+    value: int
+
+
+class Work(NamedTuple):
+    """One judgement, whatever it says."""
+
+    annotator: UUID
+    item: int
+    at: datetime
+    seconds: float
+    chose_left: bool | None
+    """None where no side was chosen."""
+
+
+@dataclass
+class Measure:
+    """One thing that every judgement of a queue answers."""
+
+    key: str
+    name: str
+    values: Sequence[int]
+    """In their order; or without one, where `ordered` is false."""
+    ordered: bool = True
+    sides: bool = False
+    """Grades in favour of a run: which run it is matters most, so chance-corrected figures are given for that as well."""
+    given: list[Given] = field(default_factory=list)
+
+
+@dataclass
+class Gathered:
+    """Everything that quality is measured from. The first measure is the one that people are compared by."""
+
+    measures: list[Measure]
+    work: list[Work] = field(default_factory=list)
+
+
+def gather(queue: Queue) -> Gathered:
+    """All standing judgements of `queue`, oldest first."""
+    return _GATHER[Queue.Kind(queue.kind)](queue)
+
+
+def _preferences(queue: Queue) -> Gathered:
+    asked = PairwiseAsks.from_json(queue.asks).aspects
+    better = Measure("better", "Which run is better", range(-3, 4), sides=True)
+    aspects = [Measure(each.key, each.name, range(-each.most, each.most + 1), sides=True) for each in asked]
+    found = Gathered([better, *aspects])
+    columns = ["strength", "a_was_left", *(["aspects"] if aspects else [])]
+    for (who, item, at, seconds), (strength, a_was_left, *graded) in _rows(Preference, queue, columns):
+        better.given.append(Given(who, item, item, strength))
+        found.work.append(Work(who, item, at, seconds, (strength > 0) == a_was_left if strength else None))
+        _answered(aspects, who, item, graded[0] if graded else {})
+    return found
+
+
+def _ratings(queue: Queue) -> Gathered:
+    asked = RatingAsks.from_json(queue.asks)
+    thumb = [Measure("thumb", "Thumb", (-1, 1))] if asked.thumb else []
+    questions = [Measure(each.key, each.name, each.scale) for each in asked.questions]
+    found = Gathered([*questions, *thumb])
+    for (who, item, at, seconds), (answers, up) in _rows(Rating, queue, ["answers", "thumb"]):
+        found.work.append(Work(who, item, at, seconds, None))
+        _answered(questions, who, item, answers)
+        if thumb and up is not None:
+            thumb[0].given.append(Given(who, item, item, up))
+    return found
+
+
+def _inspections(queue: Queue) -> Gathered:
+    ending = Measure("ending", "How it ended", range(len(ENDINGS)), ordered=False)
+    steps = Measure("steps", "Label of a step", (-1, 0, 1))
+    found = Gathered([ending, steps])
+    for (who, item, at, seconds), (ended,) in _rows(Inspection, queue, ["ending"]):
+        ending.given.append(Given(who, item, item, ENDINGS[ended]))
+        found.work.append(Work(who, item, at, seconds, None))
+    standing = StepLabel.objects.filter(inspection__queue=queue, inspection__retracted_at=None).order_by("pk")
+    labels = standing.values_list("inspection__annotator", "inspection__item", "index", "value")
+    for who, item, index, value in labels.iterator(chunk_size=AT_ONCE):
+        steps.given.append(Given(who, item, (item, index), value))
+    return found
+
+
+def _answered(measures: Sequence[Measure], who: UUID, item: int, answers: dict[str, Any]) -> None:
+    for measure in measures:
+        value = answers.get(measure.key)
+        if value is not None and value in measure.values:
+            measure.given.append(Given(who, item, item, value))
+
+
+def _rows(
+    model: type[Preference] | type[Rating] | type[Inspection], queue: Queue, columns: Sequence[str]
+) -> Iterator[tuple[tuple[UUID, int, datetime, float], tuple[Any, ...]]]:
+    """Who, item, when and seconds of each judgement; and its own columns."""
+    standing: Any = model.objects  # the three managers have no type in common
+    rows = standing.standing().filter(queue=queue).order_by("pk")
+    for row in rows.values_list("annotator", "item", "created_at", "seconds", *columns).iterator(chunk_size=AT_ONCE):
+        yield row[:4], row[4:]
+
+
+_GATHER: dict[Queue.Kind, Callable[[Queue], Gathered]] = {
+    Queue.Kind.PAIRWISE: _preferences,
+    Queue.Kind.STEPS: _inspections,
+    Queue.Kind.RATING: _ratings,
+}

@@ -1,0 +1,79 @@
+"""Pages of quality: how far people agree, how each of them works, and one's own figures."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.annotation import showing
+from apps.annotation.annotators import annotator_of
+from apps.annotation.models import Annotator, Queue
+from apps.annotation.queries import latest_judgements_of
+from apps.annotation.reporting import report_of
+from apps.common.http import HtmxRequest
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def quality(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """Agreement and people. While a worker measures, the page asks again and shows what was known before."""
+    queue = _visible(request, queue_id)
+    context = _context(queue)
+    return render(request, "annotation/_quality.html" if request.htmx else "annotation/quality.html", context)
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def agreement(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """The main figures, for the queue's page."""
+    return render(request, "annotation/_agreement.html", _context(_visible(request, queue_id)))
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResponse:
+    """One annotator at one queue."""
+    queue = _visible(request, queue_id)
+    annotator = get_object_or_404(Annotator.objects.visible_to(request.member), pk=annotator_id)
+    context = {
+        "queue": queue,
+        "annotator": annotator,
+        "desk": queue.desks.filter(annotator=annotator).first(),
+        "report": (report := report_of(queue)),
+        "row": showing.person_row(report.figures, annotator),
+        "latest": latest_judgements_of(queue, annotator),
+    }
+    return render(request, "annotation/person.html", context)
+
+
+@require_safe
+def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """The visitor's own figures at a queue, and nobody else's."""
+    queue = get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
+    annotator = annotator_of(request.member)
+    report = report_of(queue)
+    context = {"queue": queue, "report": report, "row": showing.person_row(report.figures, annotator)}
+    return render(request, "annotation/mine.html", context)
+
+
+def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
+    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)
+
+
+def _context(queue: Queue) -> dict[str, Any]:
+    report = report_of(queue)
+    known = Annotator.objects.filter(pk__in=list(report.figures.get("annotators", {})))
+    annotators = {str(annotator.pk): annotator for annotator in known}
+    return {
+        "queue": queue,
+        "report": report,
+        "measures": showing.measure_rows(report.figures),
+        "matrix": showing.matrix(report.figures, annotators),
+        "people": showing.people_rows(report.figures, annotators),
+    }

@@ -1,0 +1,12 @@
+"""Measuring how good the judgements of a queue are."""
+
+from uuid import UUID
+
+from apps.annotation import reporting
+from workers.app import app
+
+
+@app.task(name="quality.measure")
+def measure(queue_id: str) -> None:
+    """Read a queue's judgements and keep what they come to. Running twice does no harm."""
+    reporting.measure_quality(UUID(queue_id))
