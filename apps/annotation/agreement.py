@@ -159,7 +159,8 @@ def alpha(patterns: Patterns, level: Level) -> Estimate:
         observed = np.einsum("bp,pij,bij->b", often, coincidences, distance, optimize=True)
         expected = np.einsum("bi,bj,bij->b", totals, totals, distance)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return 1 - (totals.sum(axis=1) - 1) * observed / expected
+            found: Floats = 1 - (totals.sum(axis=1) - 1) * observed / expected
+        return found
 
     return estimate(statistic, patterns.times, judgements=patterns.judgements)
 
@@ -187,7 +188,8 @@ def fleiss(patterns: Patterns) -> Estimate:
 def _same(counts: Floats) -> Floats:
     """(P,): the share of a pattern's pairs of judgements that agree."""
     people = counts.sum(axis=1)
-    share: Floats = (counts * (counts - 1)).sum(axis=1) / (people * (people - 1))
+    pairs: Floats = people * (people - 1)
+    share: Floats = (counts * (counts - 1)).sum(axis=1) / pairs
     return share
 
 
