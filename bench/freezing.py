@@ -69,8 +69,8 @@ def fill(pairs: int, size: Size) -> tuple[Membership, Queue]:
             {"bytes": size.step_bytes, "filler": filler, "steps": size.steps},
         )
         cursor.execute(
-            """INSERT INTO annotation_item (queue_id, position, task_id, a_id, b_id, overlap, taken, judged, disputed)
-               SELECT %s, n, task, a, b, 1, 1, 1, false FROM pair""",
+            """INSERT INTO annotation_item (queue_id, kind, position, task_id, a_id, b_id, overlap, taken, judged, disputed)
+               SELECT %s, 'pairwise', n, task, a, b, 1, 1, 1, false FROM pair""",
             [queue.pk],
         )
         judges = [annotator.pk for annotator in annotators]
@@ -83,9 +83,9 @@ def fill(pairs: int, size: Size) -> tuple[Membership, Queue]:
         )
         cursor.execute(
             """INSERT INTO annotation_preference (id, workspace_id, queue_id, item_id, annotator_id, assignment_id, strength,
-                                                  both_bad, rationale, a_was_left, guideline_version, seconds)
+                                                  both_bad, aspects, rationale, a_was_left, guideline_version, seconds)
                SELECT gen_random_uuid(), %s, %s, i.id, (%s::uuid[])[1 + n %% %s], assignment,
-                      (ARRAY[3, -2, 1, -1, 2])[1 + n %% 5], false, '', n %% 2 = 0, 1, 20
+                      (ARRAY[3, -2, 1, -1, 2])[1 + n %% 5], false, '{}', '', n %% 2 = 0, 1, 20
                FROM pair JOIN annotation_item i ON i.position = pair.n""",
             [workspace.pk, queue.pk, judges, len(judges)],
         )

@@ -152,7 +152,7 @@ class Annotator:
 
     def next(self, besides: list[str]) -> str:
         """The address of the next pair."""
-        pair = self.post(f"/desk/{self.queue.pk}/next/", {"besides": besides})["pair"]
+        pair = self.post(f"/desk/{self.queue.pk}/next/", {"besides": besides})["item"]
         if not isinstance(pair, str):
             raise RuntimeError(f"Queue {self.queue} gave nothing.")
         return pair
@@ -220,8 +220,8 @@ def _make_queue(workspace: Workspace, name: str, items: int, *, overlap: int = 1
     queue = Queue.objects.create(workspace=workspace, name=name, item_count=items, overlap=overlap)
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO annotation_item (queue_id, position, task_id, a_id, b_id, overlap, taken, judged, disputed)
-               SELECT %s, n, task, a, b, %s, 0, 0, false FROM bench_pair WHERE n < %s""",
+            """INSERT INTO annotation_item (queue_id, kind, position, task_id, a_id, b_id, overlap, taken, judged, disputed)
+               SELECT %s, 'pairwise', n, task, a, b, %s, 0, 0, false FROM bench_pair WHERE n < %s""",
             [queue.pk, overlap, items],
         )
         if cursor.rowcount < items:

@@ -112,8 +112,8 @@ def _open(
     left: Trajectory, right: Trajectory, rows: list[comparing.Row], opened: range, part_url: PartUrl
 ) -> list[Row]:
     chosen = [row for row in rows if row.number in opened]
-    ours = _views(left, {row.left.index for row in chosen if row.left}, lambda index: part_url("left", index))
-    theirs = _views(right, {row.right.index for row in chosen if row.right}, lambda index: part_url("right", index))
+    ours = views_of(left, {row.left.index for row in chosen if row.left}, lambda index: part_url("left", index))
+    theirs = views_of(right, {row.right.index for row in chosen if row.right}, lambda index: part_url("right", index))
     return [_row(row, ours, theirs) for row in rows]
 
 
@@ -125,7 +125,7 @@ def _row(row: comparing.Row, ours: dict[int, StepView], theirs: dict[int, StepVi
     return Row(row.number, _blind(row.left), _blind(row.right), left, right, row.same_action, row.is_identical)
 
 
-def _views(run: Trajectory, wanted: Collection[int], part_url: Callable[[int], str]) -> dict[int, StepView]:
+def views_of(run: Trajectory, wanted: Collection[int], part_url: Callable[[int], str]) -> dict[int, StepView]:
     """Opened steps by index, in one query: what came back for a step is stored with the one after it."""
     around = {index + offset for index in wanted for offset in (-1, 0, 1)}
     steps = {step.index: step for step in Step.objects.filter(trajectory=run, index__in=around)}
@@ -143,13 +143,13 @@ def _view(run: Trajectory, steps: dict[int, Step], index: int, part_url: str) ->
         blind=True,
     )
     # What the agent's own program noted of an error may name the model that it called.
-    return replace(view, head=_unsigned(view.head), error="This turn failed." if view.error else "")
+    return replace(view, head=unsigned(view.head), error="This turn failed." if view.error else "")
 
 
 def _blind(head: StepHead | None) -> StepHead | None:
-    return None if head is None else _unsigned(head)
+    return None if head is None else unsigned(head)
 
 
-def _unsigned(head: StepHead) -> StepHead:
+def unsigned(head: StepHead) -> StepHead:
     """Times and token counts can give a policy away as surely as its name."""
     return replace(head, reward=None, seconds=None, prompt_tokens=None, completion_tokens=None)

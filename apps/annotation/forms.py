@@ -1,57 +1,10 @@
-"""What people send: answers, reasons, and the settings of queues."""
+"""The settings of queues, as researchers send them. What is sent from the desk is in `desk_forms`."""
 
 from typing import Any
 
 from django import forms
 
 from apps.annotation.pairing import Pairing
-
-ANSWERS = [
-    ("3", "Left is much better"),
-    ("2", "Left is clearly better"),
-    ("1", "Left is slightly better"),
-    ("0", "Tie"),
-    ("-1", "Right is slightly better"),
-    ("-2", "Right is clearly better"),
-    ("-3", "Right is much better"),
-    ("both_bad", "Both are bad"),
-]
-TEXT = 20_000
-SECONDS = 86_400.0
-
-
-class PreferenceForm(forms.Form):
-    """A judgement as it was made: in favour of a side. `for_assignment` turns it into one in favour of a run."""
-
-    answer = forms.ChoiceField(
-        choices=ANSWERS, error_messages={"required": "Choose an answer first: keys 1 to 7, or 0."}
-    )
-    rationale = forms.CharField(required=False, max_length=TEXT)
-    seconds = forms.FloatField(required=False, min_value=0, max_value=SECONDS)
-    guideline_version = forms.IntegerField(required=False, min_value=0, max_value=100_000)
-
-    def for_assignment(self, *, a_is_left: bool) -> dict[str, Any]:
-        """The keywords of `record_preference`."""
-        answer = self.cleaned_data["answer"]
-        lean = 0 if answer == "both_bad" else int(answer)
-        return {
-            "strength": lean if a_is_left else -lean,
-            "both_bad": answer == "both_bad",
-            "rationale": self.cleaned_data["rationale"],
-            "seconds": self.cleaned_data["seconds"] or 0.0,
-            "guideline_version": self.cleaned_data["guideline_version"] or 0,
-        }
-
-
-class DraftForm(PreferenceForm):
-    """The same, unfinished."""
-
-    answer = forms.ChoiceField(choices=ANSWERS, required=False)
-
-
-class ReasonForm(forms.Form):
-    reason = forms.CharField(required=False, max_length=300)
-
 
 PAIRS = [("all", "All pairs"), ("some", "Some, drawn by chance"), ("one", "One")]
 

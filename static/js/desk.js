@@ -1,6 +1,8 @@
-// The desk: shows a pair, takes its answer, and has the next one ready. An answer is on its way while the next pair
+// The desk: shows an item, takes its answer, and has the next one ready. An answer is on its way while the next item
 // is already on the screen; what the server did not acknowledge is kept and sent again (desk_outbox.js).
+import "./desk_labels.js";
 import "./desk_reading.js";
+import "./desk_walk.js";
 import "./replay_parts.js";
 import { attach } from "./attach.js";
 import { Clock } from "./desk_clock.js";
@@ -10,15 +12,13 @@ import { markup, post } from "./desk_server.js";
 import { bind } from "./keys.js";
 import { toast } from "./toast.js";
 
-const UNCHOSEN = "Choose an answer first: 1 to 7, or 0 for both bad.";
-
 class Desk {
   constructor(element, signal) {
     this.element = element;
     this.ahead = [];
     this.clock = new Clock(signal);
     this.outbox = new Outbox(element.dataset.desk, {
-      heard: (entry) => forgetDraft(entry.pair),
+      heard: (entry) => forgetDraft(entry.item),
       refused: (entry, detail) => this.refused(entry, detail),
       changed: () => this.showSaving(),
       signal,
@@ -28,18 +28,18 @@ class Desk {
   }
 
   get shown() {
-    return this.element.querySelector("[data-pair]");
+    return this.element.querySelector("[data-item]");
   }
 
   async begin() {
     const shown = this.shown;
-    // The last visit's answer to this very pair may still be on its way.
-    if (shown && !this.outbox.has(shown.dataset.pair)) {
+    // The last visit's answer to this very item may still be on its way.
+    if (shown && !this.outbox.has(shown.dataset.item)) {
       this.open(shown);
       this.loadAhead();
       return;
     }
-    if (shown) this.replace(this.fromTemplate("pair-coming"));
+    if (shown) this.replace(this.fromTemplate("item-coming"));
     if (this.outbox.entries.length) await this.outbox.settled();
     if (shown || !document.querySelector("[data-desk-end]")) this.advance();
   }
@@ -51,7 +51,7 @@ class Desk {
     }
     keepDraft(article, () => this.clock.seconds);
     this.clock.start(Number(article.querySelector("[name=seconds]").value) || 0);
-    article.querySelector(".pair-scroll").focus({ preventScroll: true });
+    article.querySelector(".desk-scroll").focus({ preventScroll: true });
     this.showClock();
   }
 
@@ -68,34 +68,34 @@ class Desk {
   advance() {
     const next = this.ahead.shift();
     if (next) this.open(next);
-    else this.replace(this.fromTemplate("pair-coming"));
+    else this.replace(this.fromTemplate("item-coming"));
     this.loadAhead();
   }
 
-  /** Has one more pair ready than is shown, once all answers are with the server. */
+  /** Has one more item ready than is shown, once all answers are with the server. */
   async loadAhead() {
     if (this.loading || this.ahead.length) return;
     this.loading = true;
     await this.outbox.settled();
     const before = this.shown;
-    const besides = [before, ...this.ahead].filter(Boolean).map((article) => article.dataset.pair);
+    const besides = [before, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
     const { result, data, detail } = await post(this.element.dataset.next, { besides });
-    const content = data?.pair ? await markup(data.pair) : null;
+    const content = data?.item ? await markup(data.item) : null;
     this.loading = false;
     if (result === "done") {
       this.showProgress(data.progress);
       this.showSaving();
     }
-    const article = content?.querySelector("[data-pair]");
+    const article = content?.querySelector("[data-item]");
     if (article) this.arrived(article);
     else if (result === "refused") this.ended(detail);
-    else if (result === "done" && !data.pair && before && !this.shown) this.loadAhead(); // judged meanwhile: look again
-    else if (result === "done" && !data.pair) this.ended();
+    else if (result === "done" && !data.item && before && !this.shown) this.loadAhead(); // judged meanwhile: look again
+    else if (result === "done" && !data.item) this.ended();
     else this.tryLater(detail);
   }
 
   arrived(article) {
-    if (article.dataset.pair === this.shown?.dataset.pair) return;
+    if (article.dataset.item === this.shown?.dataset.item) return;
     if (this.shown) this.ahead.push(article);
     else {
       this.open(article);
@@ -114,7 +114,7 @@ class Desk {
   }
 
   tryLater(detail) {
-    if (!this.shown) this.say(`${detail ?? "The next pair did not come."} Trying again.`);
+    if (!this.shown) this.say(`${detail ?? "The next one did not come."} Trying again.`);
     setTimeout(() => this.element.isConnected && this.loadAhead(), 3000);
   }
 
@@ -124,12 +124,14 @@ class Desk {
     const article = this.shown;
     const form = article?.querySelector("[data-answer]");
     if (!form) return;
-    if (!form.querySelector("[name=answer]:checked")) {
-      toast(UNCHOSEN, { tone: "attention" });
+    const check = new CustomEvent("desk:check", { detail: { problem: "" } });
+    article.dispatchEvent(check);
+    if (check.detail.problem) {
+      toast(check.detail.problem, { tone: "attention" });
       return;
     }
     form.elements.seconds.value = this.clock.stop().toFixed(1);
-    this.outbox.add({ pair: article.dataset.pair, url: form.getAttribute("action"), values: valuesOf(form) });
+    this.outbox.add({ item: article.dataset.item, url: form.getAttribute("action"), values: valuesOf(form) });
     this.advance();
   }
 
@@ -138,7 +140,7 @@ class Desk {
     if (!article) return;
     const url = article.querySelector("[data-answer]").dataset.skipUrl;
     this.clock.stop();
-    this.outbox.add({ pair: article.dataset.pair, url, values: { reason } });
+    this.outbox.add({ item: article.dataset.item, url, values: { reason } });
     this.advance();
   }
 
@@ -162,10 +164,10 @@ class Desk {
     this.undoing = true;
     const settled = await this.outbox.settled();
     const { result, data, detail } = settled ? await post(url) : { detail: `${this.outbox.trouble} Undo when it does.` };
-    const content = result === "done" ? await markup(data.pair) : null;
+    const content = result === "done" ? await markup(data.item) : null;
     this.undoing = false;
     if (!content) {
-      toast(detail ?? "The pair did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
+      toast(detail ?? "It did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
       return;
     }
     const shown = this.shown;
@@ -174,10 +176,10 @@ class Desk {
       this.ahead.unshift(shown);
     }
     this.showProgress(data.progress);
-    this.open(content.querySelector("[data-pair]"));
+    this.open(content.querySelector("[data-item]"));
   }
 
-  /** Tells the server that this pair is on the screen; a place that was lost meanwhile is not worked on. */
+  /** Tells the server that this item is on the screen; a place that was lost meanwhile is not worked on. */
   async keep(article) {
     const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
     if (!data?.code || article !== this.shown) return;
@@ -240,7 +242,7 @@ class Desk {
     this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.lookAgain(), { signal });
     this.element.addEventListener(
       "keydown",
-      (event) => event.key === "Escape" && event.target.matches("textarea") && this.shown.querySelector(".pair-scroll").focus(),
+      (event) => event.key === "Escape" && event.target.matches("textarea") && this.shown.querySelector(".desk-scroll").focus(),
       { signal },
     );
     bind({ keys: "mod+Enter", label: "Submit while writing", group: "Answer", run: () => this.submit(), signal });
@@ -282,7 +284,7 @@ class Desk {
   }
 
   lookAgain() {
-    this.replace(this.fromTemplate("pair-coming"));
+    this.replace(this.fromTemplate("item-coming"));
     this.loadAhead();
   }
 }

@@ -4,37 +4,42 @@ import { readJson, write } from "./store.js";
 
 const WAIT_MS = 800;
 
-const keyOf = (pair) => `draft:${pair}`;
+const keyOf = (item) => `draft:${item}`;
 
-/** The values of the answer's form that are worth keeping. */
+/** The values of the answer's form: a group of radios without a choice is "", so that taking a choice back is kept too. */
 export function valuesOf(form) {
-  const { answer, rationale, seconds, guideline_version } = Object.fromEntries(new FormData(form));
-  return { answer: answer ?? "", rationale, seconds, guideline_version };
+  const values = Object.fromEntries([...form.elements].filter(({ type }) => type === "radio").map(({ name }) => [name, ""]));
+  Object.assign(values, Object.fromEntries(new FormData(form)));
+  delete values.csrfmiddlewaretoken;
+  return values;
 }
 
 /** Fills the form of `article` from this browser's draft, if there is one, and keeps it from now on. */
 export function keepDraft(article, seconds) {
   const form = article.querySelector("[data-answer]");
-  const pair = article.dataset.pair;
-  restore(form, readJson(keyOf(pair)));
+  const { item } = article.dataset;
+  restore(form, readJson(keyOf(item)));
   if (article.dataset.drafting !== undefined) return;
   article.dataset.drafting = "";
   let timer = 0;
   form.addEventListener("input", () => {
     const draft = { ...valuesOf(form), seconds: seconds() };
-    write(keyOf(pair), JSON.stringify(draft));
+    write(keyOf(item), JSON.stringify(draft));
     clearTimeout(timer);
     timer = setTimeout(() => article.isConnected && post(form.dataset.draftUrl, draft), WAIT_MS);
   });
 }
 
-export function forgetDraft(pair) {
-  write(keyOf(pair), null);
+export function forgetDraft(item) {
+  write(keyOf(item), null);
 }
 
 function restore(form, draft) {
   if (!draft) return;
-  for (const radio of form.querySelectorAll("[name=answer]")) radio.checked = radio.value === draft.answer;
-  form.elements.rationale.value = draft.rationale ?? "";
-  form.elements.seconds.value = draft.seconds ?? 0;
+  for (const field of form.elements) {
+    if (!(field.name in draft)) continue;
+    if (field.type === "radio") field.checked = field.value === draft[field.name];
+    else if (field.type !== "submit") field.value = draft[field.name] ?? "";
+  }
+  form.dispatchEvent(new CustomEvent("draft:restored", { bubbles: true }));
 }

@@ -28,11 +28,11 @@ export class Outbox {
     this.changed();
   }
 
-  has(pair) {
-    return this.entries.some((entry) => entry.pair === pair);
+  has(item) {
+    return this.entries.some((entry) => entry.item === item);
   }
 
-  /** An entry is {pair, url, values}; sending it twice does no harm. */
+  /** An entry is {item, url, values}; sending it twice does no harm. */
   add(entry) {
     this.entries = [...this.entries, entry];
     this.send();
@@ -67,7 +67,7 @@ export class Outbox {
     }
     this.failures = 0;
     this.trouble = "";
-    this.entries = this.entries.filter(({ pair }) => pair !== entry.pair);
+    this.entries = this.entries.filter(({ item }) => item !== entry.item);
     if (result === "done") this.heard(entry);
     else this.refused(entry, detail);
     return true;

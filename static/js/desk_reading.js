@@ -1,42 +1,18 @@
 // Reading a pair: rows come opened before they are reached; j and k walk both runs, h and l show one alone.
 import { attach } from "./attach.js";
-import { markup } from "./desk_server.js";
+import { openNear } from "./desk_rows.js";
 import { bind } from "./keys.js";
 
-const CHUNK = 8;
-const AHEAD = "1600px";
+const UNCHOSEN = "Choose an answer first: 1 to 7, or 0 for both bad.";
 
 attach("[data-pair]", (article, signal) => {
-  const scroll = article.querySelector(".pair-scroll");
-  const asked = new Set();
-  const near = new IntersectionObserver(
-    (entries) => entries.forEach(({ isIntersecting, target }) => isIntersecting && open(target)),
-    { root: scroll, rootMargin: `${AHEAD} 0px` },
-  );
-  signal.addEventListener("abort", () => near.disconnect());
-  const closedRows = () => article.querySelectorAll(".pair-row[data-closed]");
-  closedRows().forEach((row) => near.observe(row));
-
-  async function open(row) {
-    near.unobserve(row);
-    const chunk = Math.floor(Number(row.dataset.row) / CHUNK) * CHUNK;
-    if (asked.has(chunk)) return;
-    asked.add(chunk);
-    const content = await markup(`${article.dataset.url}rows/${chunk}/`);
-    if (!content) {
-      asked.delete(chunk);
-      setTimeout(() => row.isConnected && near.observe(row), 3000);
-      return;
-    }
-    for (const opened of content.querySelectorAll(".pair-row")) {
-      const shell = article.querySelector(`#${opened.id}[data-closed]`);
-      if (!shell) continue;
-      opened.classList.toggle("current", shell.classList.contains("current"));
-      const focused = shell === document.activeElement;
-      shell.replaceWith(opened);
-      if (focused) opened.focus({ preventScroll: true });
-    }
-  }
+  const scroll = article.querySelector(".desk-scroll");
+  const open = openNear(article, signal, (shell, opened) => {
+    opened.classList.toggle("current", shell.classList.contains("current"));
+    const focused = shell === document.activeElement;
+    shell.replaceWith(opened);
+    if (focused) opened.focus({ preventScroll: true });
+  });
 
   const rows = () => [...article.querySelectorAll(".pair-row")].filter((row) => row.offsetParent !== null);
 
@@ -73,8 +49,15 @@ attach("[data-pair]", (article, signal) => {
   bind({ keys: "j", label: "Next step of both", group: "Reading", run: () => walk(1), repeat: true, signal });
   bind({ keys: "k", label: "Previous step of both", group: "Reading", run: () => walk(-1), repeat: true, signal });
   bind({ keys: "o", label: "Open or fold identical steps", group: "Reading", run: toggleFolds, signal });
-  bind({ keys: "t", label: "The whole task", group: "Reading", run: () => article.querySelector(".pair-task").toggleAttribute("open"), signal });
+  bind({ keys: "t", label: "The whole task", group: "Reading", run: () => article.querySelector(".desk-task").toggleAttribute("open"), signal });
 
+  article.addEventListener(
+    "desk:check",
+    ({ detail }) => {
+      if (!article.querySelector("[name=answer]:checked")) detail.problem = UNCHOSEN;
+    },
+    { signal },
+  );
   article.addEventListener(
     "click",
     (event) => {

@@ -28,7 +28,7 @@ function failure(response, data) {
   if (response.status === 403) return { result: "unheard", detail: "This page is out of date. Reload it; nothing is lost." };
   if (response.status === 429) return { result: "unheard", detail: "The server asks to go slower." };
   if (response.status >= 500 || !data) {
-    if (response.status === 404) return { result: "refused", code: "gone", detail: "This pair is gone, or you have no access to it any more." };
+    if (response.status === 404) return { result: "refused", code: "gone", detail: "This is gone, or you have no access to it any more." };
     return { result: "unheard", detail: "The server failed at this." };
   }
   return { result: "refused", code: data.code, detail: data.detail ?? "The server refused this." };

@@ -84,10 +84,10 @@ def test_the_same_answer_twice_is_a_success_and_another_is_refused_by_name(annot
 
 def test_one_pair_is_loaded_ahead_and_given_back_on_leaving(annotator, queue):
     shown = open_desk(annotator, queue)
-    ahead = act(annotator, "next", queue, besides=[str(shown.pk)]).json()["pair"]
+    ahead = act(annotator, "next", queue, besides=[str(shown.pk)]).json()["item"]
     assert ahead
-    assert ahead != at("pair", shown)
-    assert act(annotator, "next", queue, besides=[str(shown.pk), ahead.split("/")[-2]]).json()["pair"] is None
+    assert ahead != at("item", shown)
+    assert act(annotator, "next", queue, besides=[str(shown.pk), ahead.split("/")[-2]]).json()["item"] is None
     act(annotator, "leave", queue)
     assert list(Assignment.objects.filter(state=Assignment.State.OPEN)) == [shown]
 
@@ -103,7 +103,7 @@ def test_drafts_are_kept_and_shown_again(annotator, queue):
 def test_undo_and_skip_and_flag_over_http(annotator, queue):
     first = open_desk(annotator, queue)
     act(annotator, "judge", first, answer="3")
-    again = act(annotator, "undo", queue).json()["pair"]
+    again = act(annotator, "undo", queue).json()["item"]
     page = annotator.get(again).content.decode()
     assert re.search(r'value="3"[^>]* checked', page)
     replacing = Assignment.objects.get(replaces=first)
@@ -127,7 +127,7 @@ def test_at_the_end_the_desk_says_that_all_is_done(annotator):
     act(annotator, "judge", open_desk(annotator, member_queue), answer="0")
     page = annotator.get(at("desk", member_queue)).content.decode()
     assert "All done" in page
-    assert "Every pair of this queue has all the judgements" in page
+    assert "Everything in this queue has all the judgements" in page
 
 
 def test_rows_come_in_chunks_and_long_parts_on_demand(annotator):
@@ -147,7 +147,7 @@ def test_rows_come_in_chunks_and_long_parts_on_demand(annotator):
 
 # Access --------------------------------------------------------------------------------------------------------------
 
-GETS = ["pair"]
+GETS = ["item"]
 POSTS = ["judge", "draft", "skip", "flag", "keep"]
 
 
@@ -160,7 +160,7 @@ def test_nobody_else_reaches_an_assignment(annotator, queue, who):
         other = factories.member(Role.OWNER if who == "owner" else Role.ANNOTATOR, of=queue.workspace)
     stranger = Client()
     stranger.force_login(other.user)
-    addresses = [at("pair", assignment), at("rows", assignment, 0), at("part", assignment, "left", 0)]
+    addresses = [at("item", assignment), at("rows", assignment, 0), at("part", assignment, "left", 0)]
     assert [stranger.get(address).status_code for address in addresses] == [404, 404, 404]
     assert {act(stranger, name, assignment, answer="1").status_code for name in POSTS} == {404}
     assert not Preference.objects.exists()
@@ -221,7 +221,7 @@ def test_nothing_that_the_desk_serves_tells_which_run_is_which(annotator, tellin
     link = at("part", assignment, "left", 1) + "?at=call.0.0&as=text&from=0"
     responses = [
         annotator.get(at("desk", telling_queue)),
-        annotator.get(at("pair", assignment)),
+        annotator.get(at("item", assignment)),
         *(annotator.get(at("rows", assignment, start)) for start in (0, 8)),
         annotator.get(link, headers={"HX-Request": "true"}),
         annotator.get(at("part", assignment, "right", 1) + "?at=after.0&raw=1"),
@@ -285,7 +285,7 @@ def test_a_pair_takes_the_same_queries_whatever_its_length(member, client, steps
     queue = making.queue(items=1, steps=steps, of=member.workspace)
     assignment = open_desk(client, queue)
     with django_assert_max_num_queries(16):
-        client.get(at("pair", assignment))
+        client.get(at("item", assignment))
 
 
 def test_keeping_a_pair_that_was_answered_meanwhile_is_told_so_and_is_no_error(annotator, telling_queue):

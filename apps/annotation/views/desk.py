@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
 from django.contrib import messages
+from django.forms import Form
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -18,11 +19,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.annotation import assigning, labelling
 from apps.annotation.annotators import annotator_of
-from apps.annotation.blinding import pair_of, rows_of, sides_of
-from apps.annotation.forms import ANSWERS, DraftForm, PreferenceForm, ReasonForm
+from apps.annotation.desk_forms import ReasonForm
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
+from apps.annotation.views.kinds import kind_of, run_at
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
 from apps.trajectories.rendering import markdown
@@ -66,41 +67,40 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         assignment = labelling.keep(assignment=assignment)
     context = {"queue": queue, "progress": desk_progress(queue, annotator), **_guidelines(queue)}
     if assignment:
-        context |= _pair(_own_with_runs(request, assignment.pk))
+        context |= _item(_own_with_runs(request, assignment.pk))
     return render(request, "annotation/desk.html", context)
 
 
 @_acting
 def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Where the next pair is; the browser asks for it while its person judges another. `besides`: what it has already."""
+    """Where the next item is; the browser asks for it while its person judges another. `besides`: what it has already."""
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
     besides = [UUID(text) for text in request.POST.getlist("besides")[:BESIDES] if _is_uuid(text)]
     assignment = assigning.next_assignment(queue=queue, annotator=annotator, besides=besides)
     progress = desk_progress(queue, annotator)
-    return JsonResponse({"pair": _pair_url(assignment) if assignment else None, "progress": progress.to_json()})
+    return JsonResponse({"item": _item_url(assignment) if assignment else None, "progress": progress.to_json()})
 
 
 @require_safe
-def pair(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    """Both runs and the answer bar, ready to be put in place of another pair."""
+def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
+    """What is judged and the answer bar, ready to be put in place of another item."""
     assignment = _own_with_runs(request, assignment_id)
-    context = {"queue": assignment.queue, **_pair(assignment), **_guidelines(assignment.queue)}
-    return render(request, "annotation/_pair.html", context)
+    context = {"queue": assignment.queue, **_item(assignment), **_guidelines(assignment.queue)}
+    return render(request, context["item_template"], context)
 
 
 @require_safe
 def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
-    """A few rows of a pair, opened."""
+    """A few rows of an item, opened."""
     assignment = _own_with_runs(request, assignment_id)
-    found = rows_of(assignment, _part_url(assignment), start)
-    return render(request, "annotation/_rows.html", {"rows": found})
+    return kind_of(assignment.queue).rows(request, assignment, start)
 
 
 @require_safe
 def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand: its address says which side it is on and nothing about the run."""
-    run = dict(zip(("left", "right"), sides_of(_own_with_runs(request, assignment_id)), strict=True)).get(side)
+    run = run_at(_own_with_runs(request, assignment_id), side)
     whole = request.GET.get("raw") or request.GET.get("as") == "image"
     if run is None or not (request.htmx or whole):
         raise Http404
@@ -113,17 +113,18 @@ def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> Ht
 @_acting
 def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     assignment = _own(request, assignment_id)
-    form = PreferenceForm(request.POST)
+    kind = kind_of(assignment.queue)
+    form = kind.form(request.POST)
     if not form.is_valid():
         return _invalid(request, assignment, form)
-    labelling.record_preference(assignment=assignment, **form.for_assignment(a_is_left=assignment.a_is_left))
+    kind.record(assignment, form)
     return _done(request, assignment)
 
 
 @_acting
 def draft(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     assignment = _own(request, assignment_id)
-    form = DraftForm(request.POST)
+    form = kind_of(assignment.queue).draft(request.POST)
     if not form.is_valid():
         return _invalid(request, assignment, form)
     labelling.save_draft(assignment=assignment, draft=form.cleaned_data)
@@ -152,9 +153,9 @@ def flag(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 
 @_acting
 def keep(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    """The browser says that this pair is on the screen and its person at work.
+    """The browser says that this item is on the screen and its person at work.
 
-    That it no longer holds the pair is news, not an error: an answer sent a moment later may well have come first.
+    That it no longer holds the item is news, not an error: an answer sent a moment later may well have come first.
     """
     try:
         assignment = labelling.keep(assignment=_own(request, assignment_id))
@@ -170,7 +171,7 @@ def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     again = labelling.undo_last(queue=queue, annotator=annotator)
     if not _wants_json(request):
         return redirect("annotation:desk", queue_id=queue.pk)
-    return JsonResponse({"pair": _pair_url(again), "progress": desk_progress(queue, annotator).to_json()})
+    return JsonResponse({"item": _item_url(again), "progress": desk_progress(queue, annotator).to_json()})
 
 
 @_acting
@@ -195,13 +196,10 @@ def _own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     return get_object_or_404(Assignment.objects.of(request.member).with_runs(), pk=assignment_id)
 
 
-def _pair(assignment: Assignment) -> dict[str, Any]:
-    return {
-        "assignment": assignment,
-        "pair": pair_of(assignment, _part_url(assignment)),
-        "answers": ANSWERS,
-        "draft": assignment.draft,
-    }
+def _item(assignment: Assignment) -> dict[str, Any]:
+    kind = kind_of(assignment.queue)
+    shown = kind.show(assignment)
+    return {"assignment": assignment, "item_template": kind.template, "draft": assignment.draft, **shown}
 
 
 def _guidelines(queue: Queue) -> dict[str, Any]:
@@ -209,19 +207,15 @@ def _guidelines(queue: Queue) -> dict[str, Any]:
     return {"guideline": guideline, "guidelines_html": markdown.render(guideline.text) if guideline else ""}
 
 
-def _pair_url(assignment: Assignment) -> str:
-    return reverse("annotation:pair", args=[assignment.pk])
-
-
-def _part_url(assignment: Assignment) -> Callable[[str, int], str]:
-    return lambda side, index: reverse("annotation:part", args=[assignment.pk, side, index])
+def _item_url(assignment: Assignment) -> str:
+    return reverse("annotation:item", args=[assignment.pk])
 
 
 def _done(request: HtmxRequest, assignment: Assignment) -> HttpResponse:
     return JsonResponse({}) if _wants_json(request) else redirect("annotation:desk", queue_id=assignment.queue_id)
 
 
-def _invalid(request: HtmxRequest, assignment: Assignment, form: PreferenceForm | ReasonForm) -> HttpResponse:
+def _invalid(request: HtmxRequest, assignment: Assignment, form: Form) -> HttpResponse:
     detail = " ".join(str(error) for errors in form.errors.values() for error in errors)
     if _wants_json(request):
         return JsonResponse({"code": "invalid", "detail": detail}, status=422)

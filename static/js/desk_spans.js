@@ -1,0 +1,75 @@
+// Marked words of a step. A span says in which part they stand (the how-many-th of its role), where they begin there, and what they are.
+
+const NAME = "marked";
+const ranges = new Map();
+
+/** The selection inside `row` as a span; null where nothing in it is selected. */
+export function selectedSpan(row) {
+  const selection = getSelection();
+  if (!selection.rangeCount || selection.isCollapsed) return null;
+  const range = selection.getRangeAt(0);
+  const part = elementOf(range.startContainer).closest("[data-role]");
+  if (!part || !row.contains(part)) return null;
+  const before = document.createRange();
+  before.selectNodeContents(part);
+  const most = part.textContent.length;
+  before.setEnd(range.startContainer, range.startOffset);
+  const start = before.toString().length;
+  const quote = range.toString().slice(0, most - start).trim();
+  return quote ? { part: nameOf(row, part), start, quote, note: "" } : null;
+}
+
+/** The first place in `row` where these words stand, as a span; null where they do not. */
+export function typedSpan(row, words) {
+  for (const part of partsOf(row)) {
+    const start = part.textContent.toLowerCase().indexOf(words.toLowerCase());
+    if (start >= 0) return { part: nameOf(row, part), start, quote: part.textContent.slice(start, start + words.length), note: "" };
+  }
+  return null;
+}
+
+/** Shows the spans of a step where it is open and the browser can; the list below the step says them in any case. */
+export function highlight(article, index, spans) {
+  const key = `${article.dataset.item} ${index}`;
+  if (!globalThis.CSS?.highlights || (!spans.length && !ranges.has(key))) return;
+  const row = article.querySelector(`#row-${index}`);
+  ranges.set(key, spans.map((span) => rangeOf(row, span)).filter(Boolean));
+  const shown = [...ranges.values()].flat().filter((range) => range.startContainer.isConnected);
+  CSS.highlights.set(NAME, new Highlight(...shown));
+}
+
+function rangeOf(row, { part, start, quote }) {
+  const element = partsOf(row).find((each) => nameOf(row, each) === part);
+  if (!element) return null;
+  const text = element.textContent;
+  const at = text.startsWith(quote, start) ? start : text.indexOf(quote);
+  if (at < 0) return null;
+  const range = document.createRange();
+  range.setStart(...placeAt(element, at));
+  range.setEnd(...placeAt(element, at + quote.length));
+  return range;
+}
+
+function placeAt(element, offset) {
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  let left = offset;
+  let node = walker.nextNode();
+  while (node && left > node.length) {
+    left -= node.length;
+    node = walker.nextNode();
+  }
+  return node ? [node, left] : [element, element.childNodes.length];
+}
+
+function partsOf(row) {
+  return [...row.querySelectorAll(".step-body [data-role]")];
+}
+
+function nameOf(row, part) {
+  const { role } = part.dataset;
+  return `${role}.${partsOf(row).filter((each) => each.dataset.role === role).indexOf(part)}`;
+}
+
+function elementOf(node) {
+  return node instanceof Element ? node : node.parentElement;
+}

@@ -1,0 +1,126 @@
+"""Labelling the steps of a run in a real browser, by keyboard alone."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import Membership, Role
+from apps.annotation.models import Assignment, Inspection, Queue
+from tests import factories
+from tests.annotation import making
+from tests.live import LiveStack
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def annotator(live_stack: LiveStack) -> Membership:
+    return factories.member(Role.ANNOTATOR)
+
+
+@pytest.fixture
+def queue(annotator: Membership) -> Queue:
+    return making.queue_of_runs(of=annotator.workspace, items=5, steps=20)
+
+
+@pytest.fixture
+def page(open_as: Open, annotator: Membership, queue: Queue) -> Page:
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    return ready(page)
+
+
+def ready(page: Page) -> Page:
+    expect(page.locator("[data-walk][data-drafting]")).to_be_visible()
+    return page
+
+
+def shown(page: Page) -> str:
+    return page.locator("[data-walk]").get_attribute("data-item") or ""
+
+
+def press(page: Page, keys: str) -> None:
+    for key in keys.split():
+        page.keyboard.press(key)
+
+
+def submit(page: Page) -> None:
+    item = shown(page)
+    press(page, "Enter")
+    page.wait_for_function(
+        "old => ![null, undefined, old].includes(document.querySelector('[data-walk]')?.dataset.item)", arg=item
+    )
+    ready(page)
+
+
+def inspections() -> list[Inspection]:
+    return list(Inspection.objects.standing().order_by("pk"))
+
+
+def values(inspection: Inspection) -> str:
+    return "".join({-1: "-", 0: "0", 1: "+"}[label.value] for label in inspection.labels.order_by("index"))
+
+
+def test_twenty_steps_take_twenty_keys_and_an_error_fills_the_rest(page: Page):
+    press(page, "Enter")
+    expect(page.get_by_text("Say how it ended")).to_be_visible()
+    press(page, "v Enter")
+    expect(page.get_by_text("Label step 1, 2, 3, 4, 5 and 15 more first.")).to_be_visible()
+    press(page, " ".join("3323" * 5))
+    expect(page.locator("[data-walk-now]")).to_have_text("Step 20 of 20")
+    submit(page)
+
+    press(page, "3 j x")  # good; one passed over; the third is wrong
+    expect(page.locator("[name=ending][value=found_error]")).to_be_checked()
+    press(page, "c")
+    page.keyboard.type("1 looks on shelf 2 again")  # a digit that is typed labels nothing
+    press(page, "Escape m")
+    page.keyboard.type("shelf 2")
+    press(page, "Enter")
+    expect(page.locator(".walk-spans q")).to_have_text("shelf 2")
+    submit(page)
+
+    press(page, "u")
+    ready(page)
+    expect(page.locator("#row-2 [data-critique]")).to_have_value("1 looks on shelf 2 again")
+    press(page, "k")  # the first error was one step earlier
+    press(page, "x")
+    submit(page)
+
+    press(page, "b")
+    submit(page)
+    press(page, "n")
+    submit(page)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you")
+    solved, found, bad, gave_up = inspections()
+    assert (solved.ending, values(solved)) == ("solved", "++0+" * 5)
+    assert (found.ending, found.first_error, values(found)) == ("found_error", 1, "+-" + "-" * 18)
+    third = found.labels.get(index=2)
+    assert (third.critique, third.spans[0]["quote"], third.spans[0]["part"]) == (
+        "1 looks on shelf 2 again",
+        "shelf 2",
+        "call.0",
+    )
+    assert [bad.ending, gave_up.ending] == ["bad_problem", "give_up"]
+    assert Inspection.objects.exclude(retracted_at=None).get().first_error == 2
+
+
+def test_labels_survive_a_closed_tab_and_a_phone_can_set_them(page: Page, open_as: Open, annotator, queue):
+    press(page, "3 1")
+    page.wait_for_timeout(1200)  # the draft is with the server
+    assert Assignment.objects.get(pk=shown(page)).draft["labels"][1]["value"] == -1
+    page.close()
+    phone = open_as(annotator.user, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    phone.goto(f"/desk/{queue.pk}/")
+    ready(phone)
+    expect(phone.locator("[data-walk-now]")).to_have_text("Step 3 of 20")
+    expect(phone.locator("#row-1 [value='-1']")).to_be_checked()
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    phone.get_by_role("button", name="First error").tap()
+    item = shown(phone)
+    phone.locator("[data-submit]").tap()
+    phone.wait_for_function("old => document.querySelector('[data-walk]')?.dataset.item !== old", arg=item)
+    expect(phone.locator("[data-desk-progress]")).to_contain_text("1 by you")
+    assert values(inspections()[0]) == "+-" + "-" * 18
