@@ -222,12 +222,18 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not PRODUCTION
 # Run folders hold checkpoints; GPU workers on several machines share them (a mounted disk).
 RUNS_DIR = Path(os.environ.get("RUNS_DIR", str(VAR / "runs")))
+# The same folder as the vLLM server sees it, where that is another path.
+SERVED_RUNS_DIR = os.environ.get("SERVED_RUNS_DIR", str(RUNS_DIR))
+# Where policies that are published as folders go: <workspace>/<name>/current.
+PUBLISHED_DIR = Path(os.environ.get("PUBLISHED_DIR", str(VAR / "published")))
 
 # Training ----------------------------------------------------------------------------------------------------------------
 # How the worker starts a run's child process, such as "accelerate launch --num_processes 4 -m trainer".
 TRAINER_COMMAND = shlex.split(os.environ.get("TRAINER_COMMAND", "")) or [sys.executable, "-m", "trainer"]
 # A limit on the child's address space, so that it fails by itself before the machine does; 0 is none.
 TRAINER_MEMORY_MB = int(os.environ.get("TRAINER_MEMORY_MB", "0"))
+# How long a restarted vLLM server may take to load a model.
+SERVER_START_SECONDS = int(os.environ.get("SERVER_START_SECONDS", "900"))
 # A worker that says nothing for so long has its run taken away, and another one resumes it.
 WORKER_LEASE_SECONDS = int(os.environ.get("WORKER_LEASE_SECONDS", "60"))
 

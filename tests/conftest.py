@@ -6,6 +6,7 @@ the workers share them, each with a database (pytest-django adds the suffix) and
 
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -105,3 +106,11 @@ def real_data() -> Callable[[str], Path]:
         return folder / path
 
     return find
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of this machine that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -9,16 +9,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from trainer.canary import facts_of
 from trainer.configs import RunConfig, config_hash
 
 PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
 
-def complete_report(figures: dict[str, Any], config: RunConfig, *, seconds: float) -> dict[str, Any]:
+def complete_report(figures: dict[str, Any], config: RunConfig, folder: Path, *, seconds: float) -> dict[str, Any]:
     """The figures of a run with what every report has."""
     return {
         "kind": config.kind,
         **figures,
+        **facts_of(folder),
         "seconds": round(seconds, 2),
         "peak_memory_mb": max(peak_memory_mb(), figures.get("peak_memory_mb", 0.0)),
         "config_hash": config_hash(config),

@@ -35,7 +35,7 @@ def run(path: Path, *, stop: StopRequest) -> ExitCode:
             config = read_run_config(path)
             events.emit(Log("Reading the configuration: a run of kind " + config.kind))
             figures = work_of(config)(config, folder, events, stop)
-            report = complete_report(figures, config, seconds=time.monotonic() - began)
+            report = complete_report(figures, config, folder, seconds=time.monotonic() - began)
             if rank == 0:
                 write_report(report, folder)
             events.emit(Finished(report))

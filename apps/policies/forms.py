@@ -1,13 +1,18 @@
-"""The form that registers a policy."""
+"""The forms that register and publish a policy."""
 
 from __future__ import annotations
 
+import re
+from typing import Any, cast
+
 from django import forms
 
-from apps.accounts.models import User, Workspace
+from apps.accounts.models import Membership, User, Workspace
 from apps.common.environments import SCRIPTS
-from apps.policies.models import Policy
-from apps.policies.registering import register_model, register_script, register_served
+from apps.policies.models import Endpoint, Policy, Publication
+from apps.policies.publishing import publish_policy
+from apps.policies.registering import register_model, register_script, register_served, register_server
+from apps.policies.weights import weights_of
 
 KINDS = [
     (Policy.Kind.MODEL.value, "Language model"),
@@ -62,3 +67,47 @@ class PolicyForm(forms.Form):
                 return register_model(
                     workspace=workspace, name=name, location=given["location"], description=description, by=by
                 )
+
+
+class PublishForm(forms.Form):
+    """How a policy leaves: only the ways that its run's weights allow. The server's fields do not count for a folder."""
+
+    way = forms.ChoiceField(choices=(), widget=forms.RadioSelect, label="How")
+    name = forms.CharField(
+        max_length=80,
+        help_text="What clients ask for. Publishing under a name in use replaces what has it, once proven.",
+    )
+    endpoint = forms.ModelChoiceField(
+        Endpoint.objects.none(), required=False, empty_label="Another server, given below", label="Server"
+    )
+    base_url = forms.CharField(
+        max_length=300, required=False, label="Address", help_text="Of vLLM, such as http://127.0.0.1:8000/v1."
+    )
+    key_variable = forms.CharField(
+        max_length=60,
+        required=False,
+        help_text="The workers’ environment variable with the server’s API key, such as VLLM_API_KEY.",
+    )
+
+    def __init__(self, *args: Any, policy: Policy, member: Membership, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.policy = policy
+        weights = weights_of(policy)
+        ways = [way for way in Publication.Way if way != Publication.Way.ADAPTER or (weights and weights.has_adapter)]
+        cast("forms.ChoiceField", self.fields["way"]).choices = [(way.value, way.label) for way in ways]
+        self.fields["way"].initial = (
+            Publication.Way.ADAPTER if Publication.Way.ADAPTER in ways else Publication.Way.FOLDER
+        ).value
+        self.fields["name"].initial = re.sub(r"[^\w.-]+", "-", policy.name.lower()).strip("-._")[:80]
+        servers = Endpoint.objects.visible_to(member).order_by("name")
+        cast("forms.ModelChoiceField[Endpoint]", self.fields["endpoint"]).queryset = servers
+
+    def publish(self, *, by: User) -> Publication:
+        """Ask for what the valid form describes. Raises PublishingRefused, BadEndpoint."""
+        given = self.cleaned_data
+        endpoint = None
+        if given["way"] != Publication.Way.FOLDER:
+            endpoint = given["endpoint"] or register_server(
+                workspace=self.policy.workspace, base_url=given["base_url"], key_variable=given["key_variable"]
+            )
+        return publish_policy(policy=self.policy, way=given["way"], name=given["name"], endpoint=endpoint, by=by)

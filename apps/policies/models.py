@@ -6,6 +6,7 @@ from typing import Self
 
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.utils.timezone import now
 
 from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 
@@ -115,3 +116,98 @@ class Promotion(WorkspaceModel):
 
     class Meta:
         indexes = [models.Index(fields=["workspace", "environment", "-id"], name="promotion_newest")]
+
+
+class PublicationQuerySet(WorkspaceQuerySet["Publication"]):
+    def live(self) -> Self:
+        return self.filter(state=Publication.State.LIVE)
+
+    def under_way(self) -> Self:
+        return self.filter(state__in=[Publication.State.WAITING, Publication.State.WORKING])
+
+    def held(self, attempt: int) -> Self:
+        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
+        return self.filter(attempt=attempt, state=Publication.State.WORKING)
+
+    def orphaned(self) -> Self:
+        """Taken by a worker that stopped renewing its lease."""
+        return self.filter(state=Publication.State.WORKING, leased_until__lt=now())
+
+    def overlooked(self) -> Self:
+        """Waiting for so long that the message to the workers may be lost."""
+        return self.filter(state=Publication.State.WAITING, leased_until__lt=now())
+
+    def beside(self, publication: Publication) -> Self:
+        """All that were ever published in the same place under the same name."""
+        return self.filter(workspace=publication.workspace_id, endpoint=publication.endpoint_id, name=publication.name)
+
+
+class Publication(WorkspaceModel):
+    """A policy made available under a name: in a folder, or on a server. The live one of a name is what answers.
+
+    Rolling back is another publication, of the policy before.
+    """
+
+    class Way(models.TextChoices):
+        FOLDER = "folder", "Folder"
+        ADAPTER = "adapter", "LoRA adapter, swapped while the server runs"
+        RESTART = "restart", "Whole model, the server restarts"
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        WORKING = "working", "Being published"
+        LIVE = "live", "Live"
+        REPLACED = "replaced", "Replaced"
+        REFUSED = "refused", "Refused by the canary"
+        FAILED = "failed", "Failed"
+
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="publications")
+    way = models.CharField(max_length=10, choices=Way.choices)
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, null=True, related_name="publications")
+    name = models.CharField(max_length=100, help_text="What one asks for: the served model's name, or the folder's.")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
+    is_rollback = models.BooleanField(default=False)
+    location = models.CharField(max_length=500, blank=True, help_text="The folder that is served or was written.")
+    canary = models.JSONField(default=dict, help_text="The verdict: distances to the trainer's policy and to the base.")
+    error = models.TextField(blank=True)
+    by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
+    worker = models.CharField(max_length=200, blank=True)
+    leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
+    live_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    objects = PublicationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            CheckConstraint(
+                condition=Q(way="folder", endpoint=None) | (~Q(way="folder") & Q(endpoint__isnull=False)),
+                name="served_publication_has_an_endpoint",
+            ),
+            UniqueConstraint(
+                fields=["workspace", "endpoint", "name"],
+                condition=Q(state="live"),
+                nulls_distinct=False,
+                name="one_live_publication_per_name",
+            ),
+            UniqueConstraint(
+                fields=["workspace", "endpoint", "name"],
+                condition=Q(state__in=["waiting", "working"]),
+                nulls_distinct=False,
+                name="one_publication_at_a_time_per_name",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["workspace", "-id"], name="publication_newest"),
+            models.Index(
+                fields=["leased_until"], condition=Q(state__in=["waiting", "working"]), name="publication_leases"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.policy} as {self.name}"
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state in (self.State.WAITING, self.State.WORKING)

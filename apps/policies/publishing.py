@@ -1,22 +1,153 @@
-"""Names for new policies."""
+"""Asking for a policy to be published, and for the one before it. A worker does it and proves it: see `delivering`."""
 
-from uuid import UUID
+from __future__ import annotations
 
-from apps.policies.models import Policy
+import re
+
+from django.db import IntegrityError, transaction
+from django.utils.timezone import now
+
+from apps.accounts import auditing
+from apps.accounts.models import User
+from apps.common.leases import REMIND_AFTER
+from apps.policies.models import Endpoint, Policy, Publication
+from apps.policies.weights import weights_of
+from workers.app import enqueue
+
+TASK = "publishing.publish"
+NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,79}")
+Way = Publication.Way
 
 
-def free_name(*, workspace_id: UUID, wanted: str) -> str:
-    """`wanted`, or `wanted (2)`, `wanted (3)`…: the first that no policy of the workspace has.
+class PublishingRefused(Exception):
+    """Why it cannot be published. `field` is what to change."""
 
-    Two runs may finish at the same moment with one name; the unique constraint then refuses the second, and the worker
-    that is refused tries again.
+    field = ""
+
+
+class NotPublishable(PublishingRefused):
+    """Only language models whose run left their weights here can be published."""
+
+
+class NoCanary(PublishingRefused):
+    """Its run left nothing by which a server could prove what it serves."""
+
+
+class NoAdapter(PublishingRefused):
+    """Its run trained every weight, so there is no adapter to swap."""
+
+    field = "way"
+
+
+class BadName(PublishingRefused):
+    """Clients write the name into requests, and it becomes a folder's."""
+
+    field = "name"
+
+
+class NoServer(PublishingRefused):
+    """A served policy needs a server."""
+
+    field = "endpoint"
+
+
+class UnderWay(PublishingRefused):
+    """Something is being published under this name at this moment."""
+
+    field = "name"
+
+
+class NothingBefore(PublishingRefused):
+    """Nothing was live under this name before."""
+
+
+@transaction.atomic
+def publish_policy(
+    *, policy: Policy, way: str, name: str, endpoint: Endpoint | None = None, by: User | None, is_rollback: bool = False
+) -> Publication:
+    """Have a worker publish `policy` under `name`. What is live there stays so until the new one is proven.
+
+    Raises PublishingRefused.
     """
-    taken = set(
-        Policy.objects.filter(workspace=workspace_id, name__startswith=wanted[:190]).values_list("name", flat=True)
+    _refuse_what_cannot_be(policy, way, name, endpoint)
+    try:
+        with transaction.atomic():
+            publication = Publication.objects.create(
+                workspace=policy.workspace,
+                policy=policy,
+                way=way,
+                name=name,
+                endpoint=endpoint,
+                by=by,
+                is_rollback=is_rollback,
+            )
+    except IntegrityError:
+        raise UnderWay(
+            f"Something is being published as {name!r} there just now. Wait until it is live or refused."
+        ) from None
+    auditing.record(
+        workspace=policy.workspace,
+        actor=by,
+        action="rolled back to" if is_rollback else "asked to publish",
+        subject=f"{policy.name} as {name}",
+        about=policy,
+        way=way,
+        server=endpoint.base_url if endpoint else "",
     )
-    if wanted not in taken:
-        return wanted
-    number = 2
-    while (name := f"{wanted[:190]} ({number})") in taken:
-        number += 1
-    return name
+    queue(publication)
+    return publication
+
+
+def _refuse_what_cannot_be(policy: Policy, way: str, name: str, endpoint: Endpoint | None) -> None:
+    weights = weights_of(policy)
+    if weights is None or not weights.has_model:
+        raise NotPublishable(
+            f"{policy} has no weights here. Only language models that a run here made can be published."
+        )
+    if way != Way.FOLDER and "canary" not in policy.report:
+        raise NoCanary(
+            f"The run of {policy} left no canary, so no server could prove that it serves it. Train it again."
+        )
+    if way == Way.ADAPTER and not weights.has_adapter:
+        raise NoAdapter(f"{policy} was trained whole, without LoRA: restart a server with it instead.")
+    if not NAME.fullmatch(name):
+        raise BadName(f"Got {name!r}; expected letters, digits, dots, dashes and underscores, 80 at most.")
+    if (way == Way.FOLDER) != (endpoint is None):
+        raise NoServer("Choose the server." if endpoint is None else "A folder needs no server.")
+
+
+@transaction.atomic
+def roll_back_publication(*, publication: Publication, by: User) -> Publication:
+    """Publish again what was live under the same name before. Raises PublishingRefused.
+
+    Going back twice goes back two policies, as undo does; the canary is asked again each time.
+    """
+    publication = Publication.objects.select_for_update(of=["self"]).select_related("policy").get(pk=publication.pk)
+    if publication.state != Publication.State.LIVE:
+        raise NothingBefore(f"{publication} is not live any more.")
+    lived = publication_history(publication)
+    if len(lived) < 2:
+        raise NothingBefore(f"Nothing was live as {publication.name} before {publication.policy}.")
+    before = lived[-2]
+    return publish_policy(
+        policy=before.policy, way=before.way, name=before.name, endpoint=before.endpoint, by=by, is_rollback=True
+    )
+
+
+def publication_history(publication: Publication) -> list[Publication]:
+    """What was live under its name, oldest first, without what was rolled back. The last one is live, or was."""
+    lived: list[Publication] = []
+    everything = Publication.objects.beside(publication).exclude(live_at=None)
+    for each in everything.select_related("policy__workspace", "endpoint").order_by("live_at", "id"):
+        if each.is_rollback:
+            del lived[-2:]
+        lived.append(each)
+    return lived
+
+
+def queue(publication: Publication) -> None:
+    """Tell the workers about it, and remember when to tell them again should nobody answer."""
+    Publication.objects.filter(pk=publication.pk, state=Publication.State.WAITING).update(
+        leased_until=now() + REMIND_AFTER
+    )
+    enqueue(TASK, str(publication.pk))

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet, Sum
 
 from apps.accounts.models import Membership
-from apps.policies.models import Policy, Promotion
+from apps.policies.models import Policy, Promotion, Publication
 
 DEEPEST = 30
 MOST_DESCENDANTS = 200
@@ -87,6 +87,11 @@ def _below(parent: Any, children: dict[Any, list[Policy]], depth: int) -> list[D
         rows.append(Descendant(child, depth))
         rows += _below(child.pk, children, depth + 1)
     return rows
+
+
+def publications_of(policy: Policy) -> QuerySet[Publication]:
+    """Where it was published, newest first, as its page shows it."""
+    return policy.publications.select_related("endpoint", "by", "policy").order_by("-id")[:SHOWN_ROLLOUTS]
 
 
 def policy_for_page(member: Membership) -> QuerySet[Policy]:

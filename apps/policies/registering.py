@@ -69,7 +69,15 @@ def register_served(
     description: str = "",
     by: User,
 ) -> Policy:
-    """A model behind an OpenAI-compatible server, such as vLLM. Raises PolicyRefused.
+    """A model behind an OpenAI-compatible server, such as vLLM. Raises PolicyRefused."""
+    if not model:
+        raise NoSuchPlace("Give the model's name on that server.")
+    endpoint = register_server(workspace=workspace, base_url=base_url, key_variable=key_variable)
+    return _register(workspace, name, Policy.Kind.ENDPOINT, model, description, by, endpoint=endpoint)
+
+
+def register_server(*, workspace: Workspace, base_url: str, key_variable: str = "") -> Endpoint:
+    """An OpenAI-compatible server; the same one when told twice. Raises BadEndpoint.
 
     The key stays in the workers' environment. Its variable must end in _API_KEY, so that nobody can have another secret of the
     worker sent to a server of theirs.
@@ -80,15 +88,13 @@ def register_served(
         raise BadEndpoint(
             f"The variable {key_variable!r} must be capital letters and end in _API_KEY, such as VLLM_API_KEY."
         )
-    if not model:
-        raise NoSuchPlace("Give the model's name on that server.")
     endpoint, _ = Endpoint.objects.get_or_create(
         workspace=workspace,
         base_url=base_url,
         key_variable=key_variable,
         defaults={"name": _endpoint_name(workspace, base_url)},
     )
-    return _register(workspace, name, Policy.Kind.ENDPOINT, model, description, by, endpoint=endpoint)
+    return endpoint
 
 
 def _register(

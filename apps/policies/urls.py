@@ -3,15 +3,26 @@
 from django.urls import path
 
 from apps.policies import api as policy_api
-from apps.policies import views
+from apps.policies import publication_api, publication_views, views
 
 app_name = "policies"
 urlpatterns = [
     path("policies/", views.policies, name="list"),
     path("policies/new/", views.register, name="new"),
     path("policies/<uuid:policy_id>/", views.show, name="policy"),
+    path("policies/<uuid:policy_id>/publish/", publication_views.publish, name="publish"),
+    path("policies/<uuid:policy_id>/publications/", publication_views.publications, name="publications"),
+    path("publications/<uuid:publication_id>/roll-back/", publication_views.roll_back, name="roll_back_publication"),
+    path("publications/<uuid:publication_id>/download/", publication_views.download_folder, name="download"),
 ]
 api = [
     path("policies", policy_api.PoliciesView.as_view(), name="policies"),
     path("policies/<uuid:policy_id>", policy_api.PolicyView.as_view(), name="policy"),
+    path("policies/<uuid:policy_id>/publications", publication_api.PublicationsView.as_view(), name="publications"),
+    path("publications/<uuid:publication_id>", publication_api.PublicationView.as_view(), name="publication"),
+    path(
+        "publications/<uuid:publication_id>/roll-back",
+        publication_api.RollBackView.as_view(),
+        name="publication_roll_back",
+    ),
 ]

@@ -22,9 +22,11 @@ from apps.policies.queries import (
     descendants_of,
     policies_for_list,
     policy_for_page,
+    publications_of,
 )
 from apps.policies.registering import PolicyRefused
 from apps.policies.reports import held_out_of, report_rows
+from apps.policies.weights import weights_of
 
 
 @require_GET
@@ -61,6 +63,8 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         .filter(policy=policy)
         .select_related("by")
         .order_by("-pk")[:20],
+        "publications": publications_of(policy),
+        "can_be_published": weights_of(policy) is not None,
         "checkpoints": policy.checkpoints.order_by("step"),
         "report": report_rows(policy.report),
     }

@@ -1,7 +1,7 @@
 """Turns what a finished run made into a policy that others can use, with its descent."""
 
 from apps.policies.models import Checkpoint, Policy
-from apps.policies.publishing import free_name
+from apps.policies.naming import free_name
 from apps.training.folders import folder_of
 from apps.training.models import Run
 

@@ -10,6 +10,8 @@ from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainerState
 
 from trainer.algorithms.callback import RunCallback, StoppedWhileEvaluating, metric_name
+from trainer.algorithms.probing import Probing, can_probe
+from trainer.canary import write_canary
 from trainer.checkpoints import made_by, newest_complete, step_of
 from trainer.configs import TrainingConfig, config_hash
 from trainer.events import EventLog, Log, Warned
@@ -28,6 +30,7 @@ class TrainingRun:
         self.stop = stop
         self.callback = RunCallback(config, folder, events, stop)
         self.dtype = compute_dtype(config.optimizer.precision)
+        self._probing: Probing | None = None
 
     def say(self, message: str) -> None:
         """Tell what is going on; a good moment to stop, too, as there is nothing to save yet."""
@@ -57,6 +60,7 @@ class TrainingRun:
     def train(self, trainer: Trainer) -> None:
         """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
         trainer.remove_callback(PrinterCallback)  # events say the same, in words
+        self._probing = Probing(trainer) if can_probe(trainer) else None
         checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
         if checkpoint is not None:
             self._announce_resume(checkpoint)
@@ -84,11 +88,16 @@ class TrainingRun:
             )
 
     def publish(self, trainer: Trainer, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Write `model/`, whole or not at all; with LoRA the merged weights, and the adapter alone in `adapter/`."""
+        """Write `model/`, whole or not at all; with LoRA the merged weights, and the adapter alone in `adapter/`.
+
+        Beside them goes `canary.json`, by which a server proves that it serves just these weights.
+        """
         if not trainer.is_world_process_zero():
             return
         self.events.emit(Log("Saving the model"))
         model: Any = trainer.accelerator.unwrap_model(trainer.model)
+        if self._probing is not None:
+            write_canary(self._probing.end(model), self.folder)
         if isinstance(model, PeftModel):
             with WholeFolder(self.folder / "adapter") as adapter:
                 model.save_pretrained(str(adapter))

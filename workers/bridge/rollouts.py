@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from apps.policies.models import Policy
+from apps.policies.models import Endpoint, Policy
 from apps.training import live
 from apps.training.folders import folder_of, last_lines
 from apps.trajectories import harvesting
@@ -111,21 +111,27 @@ def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
 
 
 def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """How the trainer is told to act as `policy`."""
+    """How the trainer is told to act as `policy`: where it is published on a server, there."""
     sampling = {**policy.settings.get("sampling", {}), **sampling}
+    if served := policy.publications.live().exclude(endpoint=None).select_related("endpoint").first():
+        return _on_server(policy, served.endpoint, served.name, sampling)
     match policy.kind:
         case Policy.Kind.SCRIPTED:
             return {"engine": "scripted", "script": policy.location, "name": policy.name}
         case Policy.Kind.ENDPOINT:
-            assert policy.endpoint is not None, "a constraint holds it"
-            return {
-                "engine": "server",
-                "url": policy.endpoint.base_url,
-                "model": policy.location,
-                "name": policy.name,
-                "api_key_variable": policy.endpoint.key_variable,
-                "sampling": sampling,
-            }
+            return _on_server(policy, policy.endpoint, policy.location, sampling)
         case _:
             model = {"path": model_path(policy, folder)}
             return {"engine": "local", "model": model, "name": policy.name, "sampling": sampling}
+
+
+def _on_server(policy: Policy, endpoint: Endpoint | None, model: str, sampling: dict[str, Any]) -> dict[str, Any]:
+    assert endpoint is not None, "a constraint holds it"
+    return {
+        "engine": "server",
+        "url": endpoint.base_url,
+        "model": model,
+        "name": policy.name,
+        "api_key_variable": endpoint.key_variable,
+        "sampling": sampling,
+    }

@@ -3,13 +3,20 @@
 import logging
 
 from apps.annotation import assigning, filling
+from apps.policies import delivering
 from apps.training import recovering
 from apps.trajectories import harvesting
 from workers.app import app
 
 log = logging.getLogger(__name__)
 
-CHORES = (assigning.expire_leases, filling.fill_stalled, recovering.recover_runs, harvesting.recover_rollouts)
+CHORES = (
+    assigning.expire_leases,
+    filling.fill_stalled,
+    recovering.recover_runs,
+    harvesting.recover_rollouts,
+    delivering.recover_publications,
+)
 """Functions without arguments that may run twice, at once, or late."""
 
 

@@ -1,0 +1,131 @@
+"""POST /api/v1/policies/<id>/publications"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.common.api import Conflict, MemberView
+from apps.common.pages import ApiCursorPagination
+from apps.policies.models import Policy, Publication
+from apps.policies.publishing import PublishingRefused, publish_policy, roll_back_publication
+from apps.policies.registering import PolicyRefused, register_server
+
+
+class PublicationSerializer(serializers.ModelSerializer[Publication]):
+    """A policy under a name: how far it is, and what the canary found."""
+
+    server = serializers.CharField(source="endpoint.base_url", default="", read_only=True)
+
+    class Meta:
+        model = Publication
+        fields = [
+            *("id", "policy", "way", "name", "server", "state", "is_rollback", "location", "canary", "error"),
+            *("created_at", "live_at", "ended_at"),
+        ]
+        read_only_fields = fields
+
+
+class PublishSerializer(serializers.Serializer[Any]):
+    """How and where to publish a policy."""
+
+    way = serializers.ChoiceField(choices=Publication.Way.choices)
+    name = serializers.CharField(max_length=80, help_text="What clients ask for.")
+    server = serializers.CharField(
+        max_length=300, required=False, default="", help_text="vLLM's address with its version; none for a folder."
+    )
+    key_variable = serializers.CharField(
+        max_length=60, required=False, default="", help_text="The workers' environment variable with the API key."
+    )
+
+
+class PublicationsView(MemberView):
+    """Where a policy was published."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="publications_create",
+        summary="Publish a policy",
+        description="A worker does it. It is live once the canary has proven that what answers is the policy.",
+        request=PublishSerializer,
+        responses={202: PublicationSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request, policy_id: UUID) -> Response:
+        policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
+        form = PublishSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        given = form.validated_data
+        try:
+            endpoint = (
+                register_server(
+                    workspace=policy.workspace, base_url=given["server"], key_variable=given["key_variable"]
+                )
+                if given["server"]
+                else None
+            )
+            publication = publish_policy(
+                policy=policy, way=given["way"], name=given["name"], endpoint=endpoint, by=self.member.user
+            )
+        except (PublishingRefused, PolicyRefused) as refusal:
+            field = {"endpoint": "server", "base_url": "server"}.get(refusal.field, refusal.field)
+            raise ValidationError({field or "detail": [str(refusal)]}) from None
+        return Response(PublicationSerializer(publication).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        operation_id="publications_list",
+        summary="List where a policy was published, newest first",
+        responses=PublicationSerializer(many=True),
+    )
+    def get(self, request: Request, policy_id: UUID) -> Response:
+        policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
+        pages = ApiCursorPagination()
+        found = pages.paginate_queryset(policy.publications.select_related("endpoint"), request, view=self)
+        return pages.get_paginated_response(PublicationSerializer(found, many=True).data)
+
+
+class PublicationView(MemberView):
+    """One publication."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="publications_read", summary="How a publication is doing", responses=PublicationSerializer
+    )
+    def get(self, request: Request, publication_id: UUID) -> Response:
+        found = _find(self, publication_id)
+        again = {"Retry-After": "2"} if found.is_under_way else {}
+        return Response(PublicationSerializer(found).data, headers=again)
+
+
+class RollBackView(MemberView):
+    """Undo a publication."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="publications_roll_back",
+        summary="Publish again what had the name before",
+        request=None,
+        responses={202: PublicationSerializer, 409: OpenApiResponse(description="There is nothing to go back to.")},
+    )
+    def post(self, request: Request, publication_id: UUID) -> Response:
+        try:
+            back = roll_back_publication(publication=_find(self, publication_id), by=self.member.user)
+        except PublishingRefused as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(PublicationSerializer(back).data, status=status.HTTP_202_ACCEPTED)
+
+
+def _find(view: MemberView, publication_id: UUID) -> Publication:
+    return get_object_or_404(
+        Publication.objects.visible_to(view.member).select_related("endpoint", "policy"), pk=publication_id
+    )

@@ -1,0 +1,76 @@
+"""Pages of publishing: from a policy to what answers."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from apps.common.http import HtmxRequest
+from apps.common.streaming import download
+from apps.policies.downloading import tar_of
+from apps.policies.forms import PublishForm
+from apps.policies.models import Policy, Publication
+from apps.policies.publishing import PublishingRefused, roll_back_publication
+from apps.policies.queries import publications_of
+from apps.policies.registering import PolicyRefused
+from apps.policies.weights import weights_of
+
+
+@require_http_methods(["GET", "POST"])
+def publish(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
+    """Choose how and where, and ask for it."""
+    policy = _policy(request, policy_id)
+    if weights_of(policy) is None:
+        raise Http404
+    form = PublishForm(request.POST or None, policy=policy, member=request.member)
+    if request.method == "POST" and form.is_valid():
+        try:
+            publication = form.publish(by=request.user)
+        except (PublishingRefused, PolicyRefused) as refusal:
+            form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
+        else:
+            messages.success(request, f"{policy.name} is being published as {publication.name}.")
+            return redirect("policies:policy", policy.pk)
+    status = 422 if form.errors else 200
+    return render(request, "policies/publish.html", {"policy": policy, "form": form}, status=status)
+
+
+@require_GET
+def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
+    """The part of a policy's page that moves while it is being published."""
+    policy = _policy(request, policy_id)
+    context = {"policy": policy, "publications": publications_of(policy)}
+    return render(request, "policies/_publications.html", context)
+
+
+@require_POST
+def roll_back(request: HtmxRequest, publication_id: UUID) -> HttpResponse:
+    """Publish again what had the name before."""
+    found = get_object_or_404(
+        Publication.objects.visible_to(request.member).select_related("policy"), pk=publication_id
+    )
+    try:
+        back = roll_back_publication(publication=found, by=request.user)
+    except PublishingRefused as refusal:
+        messages.error(request, str(refusal))
+        return redirect("policies:policy", found.policy_id)
+    messages.success(request, f"{back.policy.name} is being published as {back.name} again.")
+    return redirect("policies:policy", back.policy_id)
+
+
+@require_GET
+def download_folder(request: HtmxRequest, publication_id: UUID) -> HttpResponseBase:
+    """A published folder as one file."""
+    folders = Publication.objects.visible_to(request.member).filter(way=Publication.Way.FOLDER).exclude(location="")
+    found = get_object_or_404(folders, pk=publication_id)
+    parts = tar_of(found.location, within=found.name)
+    return download(parts, filename=f"{found.name}.tar", content_type="application/x-tar")
+
+
+def _policy(request: HtmxRequest, policy_id: UUID) -> Policy:
+    return get_object_or_404(Policy.objects.visible_to(request.member), pk=policy_id)

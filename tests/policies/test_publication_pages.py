@@ -1,0 +1,184 @@
+"""Asking for publications in the browser and over REST: who may, what is refused, what is shown."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.issuing import issue_token
+from apps.accounts.models import Membership, Role
+from apps.policies.models import Endpoint, Policy, Publication
+from apps.policies.publishing import (
+    BadName,
+    NoAdapter,
+    NoCanary,
+    NoServer,
+    NotPublishable,
+    PublishingRefused,
+    UnderWay,
+    publish_policy,
+)
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def member(client: Client) -> Membership:
+    made = factories.member()
+    client.force_login(made.user)
+    return made
+
+
+def trained(member: Membership, runs: Path, *, adapter: bool = True, canary: bool = True, name: str = "one") -> Policy:
+    for folder, file in (("model", "config.json"), *((("adapter", "adapter_config.json"),) if adapter else ())):
+        (runs / name / folder).mkdir(parents=True)
+        (runs / name / folder / file).write_text("{}")
+    report = {"canary": {"sha256": "0" * 64}} if canary else {}
+    return factories.policy(of=member.workspace, kind=Policy.Kind.MODEL, location=f"{name}/model", report=report)
+
+
+def a_server(member: Membership) -> Endpoint:
+    return Endpoint.objects.create(workspace=member.workspace, name="vllm", base_url="http://127.0.0.1:8000/v1")
+
+
+def live(policy: Policy, **fields: object) -> Publication:
+    given = {"way": "folder", "name": "office", "state": "live", "live_at": "2026-01-02T12:00Z"}
+    return Publication.objects.create(workspace=policy.workspace, policy=policy, **{**given, **fields})
+
+
+@pytest.mark.parametrize(
+    ("refusal", "weights", "asked"),
+    [
+        (NoAdapter, {"adapter": False}, {}),
+        (NoCanary, {"canary": False}, {}),
+        (BadName, {}, {"name": "../x"}),
+        (NoServer, {}, {"endpoint": None}),
+        (NoServer, {}, {"way": "folder"}),
+    ],
+)
+def test_what_cannot_be_published_is_refused_by_name(
+    member, settings, refusal: type[PublishingRefused], weights: dict, asked: dict
+):
+    given = {"way": "adapter", "name": "office", "endpoint": a_server(member), **asked}
+    with pytest.raises(refusal):
+        publish_policy(policy=trained(member, settings.RUNS_DIR, **weights), by=None, **given)
+    assert not Publication.objects.exists()
+
+
+def test_only_what_a_run_here_made_can_be_published(member):
+    for fields in (
+        {},
+        {"kind": "model", "location": "Qwen/Qwen3-0.6B"},
+        {"kind": "model", "location": "/models/model"},
+    ):
+        with pytest.raises(NotPublishable):
+            publish_policy(policy=factories.policy(of=member.workspace, **fields), way="folder", name="x", by=None)
+
+
+def test_a_name_is_published_to_once_at_a_time(member, settings, django_capture_on_commit_callbacks):
+    policy = trained(member, settings.RUNS_DIR)
+    with django_capture_on_commit_callbacks() as sent:
+        publish_policy(policy=policy, way="folder", name="office", by=None)
+    assert len(sent) == 1
+    with pytest.raises(UnderWay):
+        publish_policy(policy=policy, way="folder", name="office", by=None)
+    publish_policy(policy=policy, way="folder", name="other", by=None)
+
+
+def test_a_policy_is_published_from_its_page(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    page = client.get(reverse("policies:policy", args=[policy.pk])).content.decode()
+    assert reverse("policies:publish", args=[policy.pk]) in page
+    address = reverse("policies:publish", args=[policy.pk])
+    assert "swapped while the server runs" in client.get(address).content.decode()
+    refused = client.post(address, {"way": "adapter", "name": "office", "base_url": "127.0.0.1"})
+    assert refused.status_code == 422
+    assert "is no http:// or https:// address" in refused.content.decode()
+    answer = client.post(address, {"way": "adapter", "name": "office", "base_url": "http://127.0.0.1:8000/v1"})
+    assert answer.headers["Location"] == reverse("policies:policy", args=[policy.pk])
+    page = client.get(answer.headers["Location"]).content.decode()
+    assert "every 2s" in page
+    assert Publication.objects.get().endpoint == Endpoint.objects.get()
+
+
+def test_a_run_of_all_weights_offers_no_adapter(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR, adapter=False)
+    page = client.get(reverse("policies:publish", args=[policy.pk])).content.decode()
+    assert 'value="restart"' in page
+    assert 'value="adapter"' not in page
+
+
+def test_a_refusal_of_the_canary_is_shown_with_its_figures(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    canary = {"finding": "base_answers", "to_policy": 0.31, "to_base": 0.002, "apart": 0.3}
+    live(policy, state="refused", live_at=None, canary=canary, error="The base model answers under this name.")
+    page = client.get(reverse("policies:policy", args=[policy.pk])).content.decode()
+    for words in ("Refused by the canary", "The base model answers", "0.31 from the policy", "Where it is published"):
+        assert words in page
+    assert "every 2s" not in page
+
+
+def test_rolling_back_is_one_click(client: Client, member, settings):
+    one, two = (trained(member, settings.RUNS_DIR, name=name) for name in ("one", "two"))
+    live(one, state="replaced")
+    now_live = live(two, live_at="2026-01-03T12:00Z")
+    address = reverse("policies:roll_back_publication", args=[now_live.pk])
+    assert address in client.get(reverse("policies:policy", args=[two.pk])).content.decode()
+    assert client.post(address).headers["Location"] == reverse("policies:policy", args=[one.pk])
+    back = Publication.objects.get(state="waiting")
+    assert (back.policy, back.is_rollback, back.by) == (one, True, member.user)
+
+
+def test_a_published_folder_is_downloaded_whole(client: Client, member, settings, tmp_path: Path):
+    folder = tmp_path / "published"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "weights").write_bytes(b"x" * 70_000)
+    (folder / "retrace.json").write_text("{}")
+    publication = live(trained(member, settings.RUNS_DIR), location=str(folder))
+    answer = client.get(reverse("policies:download", args=[publication.pk]))
+
+    async def body() -> bytes:
+        return b"".join([block async for block in answer.streaming_content])
+
+    with tarfile.open(fileobj=io.BytesIO(async_to_sync(body)())) as tar:
+        assert tar.getnames() == ["office/retrace.json", "office/sub/weights"]
+        assert len(tar.extractfile("office/sub/weights").read()) == 70_000
+
+
+def test_outsiders_and_reviewers_find_nothing(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    publication = live(policy, location=str(settings.RUNS_DIR))
+    for stranger in (factories.member(), factories.member(Role.REVIEWER, of=member.workspace)):
+        client.force_login(stranger.user)
+        token = {"HTTP_AUTHORIZATION": f"Bearer {issue_token(membership=stranger, name='t').secret}"}
+        for name, what in (("publish", policy), ("publications", policy), ("download", publication)):
+            assert client.get(reverse(f"policies:{name}", args=[what.pk])).status_code == 404
+        assert client.post(reverse("policies:publish", args=[policy.pk])).status_code == 404
+        assert client.post(reverse("policies:roll_back_publication", args=[publication.pk])).status_code == 404
+        assert client.get(reverse("v1:publications", args=[policy.pk]), **token).status_code == 404
+        assert client.get(reverse("v1:publication", args=[publication.pk]), **token).status_code == 404
+        assert client.post(reverse("v1:publications", args=[policy.pk]), **token).status_code == 404
+        assert client.post(reverse("v1:publication_roll_back", args=[publication.pk]), **token).status_code == 404
+    assert Publication.objects.count() == 1
+
+
+def test_a_policy_is_published_over_rest(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    token = {"HTTP_AUTHORIZATION": f"Bearer {issue_token(membership=member, name='t').secret}"}
+    address = reverse("v1:publications", args=[policy.pk])
+    body = {"way": "adapter", "name": "office", "server": "http://127.0.0.1:8000/v1"}
+    answer = client.post(address, json.dumps(body), "application/json", **token)
+    assert (answer.status_code, answer.json()["state"]) == (202, "waiting")
+    refused = client.post(address, json.dumps({"way": "adapter", "name": "x"}), "application/json", **token)
+    assert (refused.status_code, refused.json()["fields"]) == (400, {"server": ["Choose the server."]})
+    [listed] = client.get(address, **token).json()["results"]
+    assert listed["server"] == "http://127.0.0.1:8000/v1"
+    one = reverse("v1:publication", args=[listed["id"]])
+    assert client.get(one, **token).headers["Retry-After"] == "2"
+    assert client.post(f"{one}/roll-back", **token).status_code == 409

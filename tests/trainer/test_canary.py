@@ -1,0 +1,86 @@
+"""The canary tells the trained policy from its base and from other policies, whatever the noise of another engine."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from peft import PeftModel
+from transformers import AutoModelForCausalLM
+
+from tests.trainer.policies import preference_rows, save_policy
+from tests.trainer.runs import run_here
+from trainer.algorithms.probing import token_logprobs
+from trainer.canary import Canary, judge, read_canary
+from trainer.failures import DataFailure, ExitCode
+
+ONE_APART = Canary(probes=[[5, 6, 7]], policy=[[-1.0, -2.0]], base=[[-2.0, -3.0]])
+
+
+@pytest.mark.parametrize(
+    ("served", "finding"),
+    [
+        ([[-1.0, -2.0]], "passed"),
+        ([[-1.4, -1.6]], "passed"),  # 0.4 nats of noise, the run made a difference of 1
+        ([[-2.0, -3.0]], "base_answers"),
+        ([[-1.8, -2.7]], "base_answers"),
+        ([[-4.0, -4.0]], "other_policy"),
+        ([[-1.5, -2.5]], "other_policy"),  # half-way: a policy that was trained half as long
+        ([[math.nan, -2.0]], "other_policy"),
+    ],
+)
+def test_what_answers_is_told_by_its_distance(served: list[list[float]], finding: str):
+    assert judge(ONE_APART, served).finding == finding
+
+
+def test_a_server_with_another_base_is_named():
+    verdict = judge(ONE_APART, [[-1.0, -2.0]], served_base=[[-5.0, -5.0]])
+    assert verdict.finding == "other_base"
+    assert "not the one that this policy was trained from" in verdict.message
+
+
+def test_a_run_that_changed_nothing_cannot_be_proven():
+    still = Canary([[5, 6]], policy=[[-1.0]], base=[[-1.0005]])
+    assert judge(still, [[-1.0]]).finding == "unprovable"
+
+
+def test_answers_to_other_tokens_are_no_answer():
+    with pytest.raises(ValueError, match="of different tokens"):
+        judge(ONE_APART, [[-1.0]])
+
+
+@pytest.fixture(scope="module")
+def a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A LoRA run of DPO, and the base that it began from."""
+    home = tmp_path_factory.mktemp("canary")
+    save_policy(home / "base")
+    folder = home / "run"
+    folder.mkdir()
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in preference_rows(16)))
+    config = {
+        "kind": "dpo",
+        "model": {"path": "../base"},
+        "data": {"train": "rows.jsonl"},
+        "lora": {"rank": 4},
+        "optimizer": {"learning_rate": 1e-2, "batch_size": 4, "max_steps": 4},
+    }
+    assert run_here(folder, config) == ExitCode.FINISHED
+    return folder
+
+
+def test_a_run_leaves_a_canary_that_its_adapter_passes_and_its_base_does_not(a_run: Path):
+    facts = json.loads((a_run / "report.json").read_text())["canary"]
+    canary = read_canary(a_run, sha256=facts["sha256"])
+    assert (facts["probes"], facts["apart"]) == (6, round(canary.apart, 6))
+    base = AutoModelForCausalLM.from_pretrained(a_run.parent / "base")
+    of_base = token_logprobs(base, canary.probes)
+    assert judge(canary, of_base).finding == "base_answers"
+    merged = AutoModelForCausalLM.from_pretrained(a_run / "model")
+    assert judge(canary, token_logprobs(merged, canary.probes)).passed
+    adapted = PeftModel.from_pretrained(base, a_run / "adapter")
+    assert judge(canary, token_logprobs(adapted, canary.probes), served_base=of_base).passed
+
+
+def test_a_changed_canary_is_refused(a_run: Path):
+    with pytest.raises(DataFailure, match="is not what the run wrote"):
+        read_canary(a_run, sha256="0" * 64)

@@ -1,0 +1,227 @@
+"""Publishing: nothing answers under a name that the canary has not seen answer as the policy."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apps.accounts.models import AuditEntry
+from apps.policies import delivering
+from apps.policies.models import Endpoint, Policy, Publication
+from apps.policies.publishing import NothingBefore, publish_policy, roll_back_publication
+from tests import factories
+from tests.trainer.policies import preference_rows, save_policy
+from tests.trainer.runs import ROOT, run_here
+from tests.workers.vllm_like import VllmLike
+from trainer.failures import ExitCode
+from trainer.serving import keeper
+from workers.bridge import publishing
+from workers.bridge.publishing import pointer_of, publish
+from workers.bridge.rollouts import acting_policy
+
+pytestmark = pytest.mark.django_db
+ADAPTER, RESTART, FOLDER = Publication.Way.ADAPTER, Publication.Way.RESTART, Publication.Way.FOLDER
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`base`, and two runs with LoRA that began from it: `one` and `two`."""
+    home = tmp_path_factory.mktemp("trained")
+    save_policy(home / "base")
+    save_policy(home / "stranger", seed=9)
+    rows = preference_rows(16)
+    for name, better, worse in (("one", "chosen", "rejected"), ("two", "rejected", "chosen")):
+        (home / name).mkdir()
+        lines = [json.dumps({**row, "chosen": row[better], "rejected": row[worse]}) for row in rows]
+        (home / name / "rows.jsonl").write_text("\n".join(lines))
+        config = {
+            "kind": "dpo",
+            "model": {"path": "../base"},
+            "data": {"train": "rows.jsonl"},
+            "lora": {"rank": 4},
+            "optimizer": {"learning_rate": 1e-2, "batch_size": 4, "max_steps": 4},
+        }
+        assert run_here(home / name, config) == ExitCode.FINISHED
+    return home
+
+
+@pytest.fixture
+def runs(trained: Path, settings) -> Path:
+    """RUNS_DIR, with both runs in it."""
+    for name in ("one", "two"):
+        shutil.copytree(trained / name, settings.RUNS_DIR / name)
+    settings.SERVED_RUNS_DIR = str(settings.RUNS_DIR)
+    settings.PUBLISHED_DIR = settings.RUNS_DIR.parent / "published"
+    return settings.RUNS_DIR
+
+
+@pytest.fixture
+def member():
+    return factories.member()
+
+
+@pytest.fixture
+def server(trained: Path) -> Iterator[VllmLike]:
+    with VllmLike(trained / "base") as running:
+        yield running
+
+
+def policy(runs: Path, name: str, member) -> Policy:
+    report = json.loads((runs / name / "report.json").read_text())
+    return factories.policy(of=member.workspace, kind=Policy.Kind.MODEL, location=f"{name}/model", report=report)
+
+
+def endpoint(server: VllmLike, member) -> Endpoint:
+    return Endpoint.objects.get_or_create(workspace=member.workspace, name="vllm", base_url=server.url)[0]
+
+
+def published(member, what: Policy, way: str, server: VllmLike | None = None) -> Publication:
+    place = endpoint(server, member) if server else None
+    return done(publish_policy(policy=what, way=way, name="office", endpoint=place, by=member.user))
+
+
+def done(publication: Publication) -> Publication:
+    taken = delivering.claim(publication.pk, worker="here:1")
+    assert taken is not None
+    publish(taken)
+    publication.refresh_from_db()
+    return publication
+
+
+def test_a_proven_adapter_takes_the_name_and_acts_there(runs: Path, server: VllmLike, member):
+    one = policy(runs, "one", member)
+    publication = published(member, one, ADAPTER, server)
+    assert (publication.state, publication.error) == ("live", "")
+    assert publication.canary["finding"] == "passed"
+    assert publication.canary["to_policy"] < 0.01 < publication.canary["to_base"]
+    assert server.adapters == {"office": str(runs / "one" / "adapter")}  # and no trial left behind
+    assert AuditEntry.objects.get(action="published").subject == str(publication)
+    acting = acting_policy(one, {}, runs / "x")
+    assert (acting["engine"], acting["url"], acting["model"]) == ("server", server.url, "office")
+
+
+def test_a_wrong_adapter_is_refused_and_what_was_live_still_answers(runs: Path, server: VllmLike, member):
+    published(member, policy(runs, "one", member), ADAPTER, server)
+    two = policy(runs, "two", member)
+    shutil.rmtree(runs / "two" / "adapter")
+    shutil.copytree(runs / "one" / "adapter", runs / "two" / "adapter")  # somebody mixed up two folders
+    refused = published(member, two, ADAPTER, server)
+    assert (refused.state, refused.canary["finding"]) == ("refused", "other_policy")
+    assert server.adapters == {"office": str(runs / "one" / "adapter")}
+    assert Publication.objects.live().get().policy.location == "one/model"
+
+
+def test_a_server_on_which_the_base_answers_in_silence_is_refused(runs: Path, server: VllmLike, member):
+    server.ignores_adapters = True
+    refused = published(member, policy(runs, "one", member), ADAPTER, server)
+    assert (refused.state, refused.canary["finding"]) == ("refused", "base_answers")
+    assert refused.error.startswith("The base model answers under this name")
+    assert server.adapters == {}
+
+
+def test_a_server_with_another_base_is_refused(runs: Path, trained: Path, member):
+    with VllmLike(trained / "stranger") as server:
+        refused = published(member, policy(runs, "one", member), ADAPTER, server)
+    assert refused.canary["finding"] == "other_base"
+
+
+def test_a_missing_adapter_or_server_fails_in_words(runs: Path, server: VllmLike, member):
+    one, two = policy(runs, "one", member), policy(runs, "two", member)
+    publication = publish_policy(policy=one, way=ADAPTER, name="office", endpoint=endpoint(server, member), by=None)
+    (runs / "one" / "adapter" / "adapter_config.json").unlink()
+    assert "no adapter in" in done(publication).error
+    server.forgets_on_swap = "office"
+    failed = published(member, two, ADAPTER, server)
+    assert (failed.state, server.adapters) == ("failed", {})
+    assert "does not exist" in failed.error
+    away = Endpoint.objects.create(workspace=member.workspace, name="away", base_url="http://127.0.0.1:9/v1")
+    failed = done(publish_policy(policy=two, way=ADAPTER, name="office", endpoint=away, by=None))
+    assert "does not answer" in failed.error
+
+
+def test_rolling_back_proves_the_one_before_again(runs: Path, server: VllmLike, member):
+    first = published(member, policy(runs, "one", member), ADAPTER, server)
+    second = published(member, policy(runs, "two", member), ADAPTER, server)
+    first.refresh_from_db()
+    assert (first.state, second.state) == ("replaced", "live")
+    back = done(roll_back_publication(publication=second, by=member.user))
+    assert (back.state, back.policy, back.is_rollback) == ("live", first.policy, True)
+    assert server.adapters == {"office": str(runs / "one" / "adapter")}
+    with pytest.raises(NothingBefore):
+        roll_back_publication(publication=back, by=member.user)
+    with pytest.raises(NothingBefore, match="not live any more"):
+        roll_back_publication(publication=second, by=member.user)
+
+
+def test_a_folder_holds_every_byte_and_says_where_it_comes_from(runs: Path, member, settings):
+    one = published(member, policy(runs, "one", member), FOLDER)
+    current = settings.PUBLISHED_DIR / member.workspace.slug / "office" / "current"
+    assert str(current.resolve()) == one.location
+    manifest = json.loads((current / "retrace.json").read_text())
+    assert manifest["run"] == "one"
+    assert {"model/model.safetensors", "adapter/adapter_model.safetensors", "canary.json"} <= set(manifest["sha256"])
+    for name, sha256 in manifest["sha256"].items():
+        assert hashlib.sha256((current / name).read_bytes()).hexdigest() == sha256
+    two = published(member, policy(runs, "two", member), FOLDER)
+    assert str(current.resolve()) == two.location
+    done(roll_back_publication(publication=two, by=member.user))
+    assert json.loads((current / "retrace.json").read_text())["run"] == "one"
+
+
+SERVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tests.workers.vllm_like import VllmLike
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+server = VllmLike(Path(options["--model"]), name=options["--served-model-name"])
+server.http.server_close()
+from http.server import ThreadingHTTPServer
+server.http = ThreadingHTTPServer(("127.0.0.1", int(options["--port"])), server.http.RequestHandlerClass)
+server.http.serve_forever()
+"""
+
+
+def test_a_server_is_restarted_with_the_model_and_back_where_the_canary_refuses(
+    runs: Path, trained: Path, member, tmp_path: Path, free_port: int, settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(publishing, "LOOK_EVERY_SECONDS", 0.2)
+    settings.SERVER_START_SECONDS = 60
+    script = tmp_path / "server.py"
+    script.write_text(SERVER.format(root=str(ROOT)))
+    place = Endpoint.objects.create(
+        workspace=member.workspace, name="vllm", base_url=f"http://127.0.0.1:{free_port}/v1"
+    )
+    one = publish_policy(policy=policy(runs, "one", member), way=RESTART, name="office", endpoint=place, by=None)
+    pointer = pointer_of(one)
+    command = [sys.executable, keeper.__file__, "--pointer", str(pointer), "--default", str(trained / "base")]
+    process = subprocess.Popen([*command, "--", sys.executable, str(script), "--port", str(free_port)], cwd=ROOT)
+    try:
+        assert (done(one).state, one.error) == ("live", "")
+        assert one.canary["to_policy"] < 0.01
+        two = policy(runs, "two", member)
+        shutil.rmtree(runs / "two" / "model")
+        shutil.copytree(trained / "base", runs / "two" / "model")  # the base under the policy's name
+        refused = done(publish_policy(policy=two, way=RESTART, name="office", endpoint=place, by=None))
+        assert (refused.state, refused.canary["finding"]) == ("refused", "base_answers")
+        assert keeper.wanted_model(pointer, default="") == (str(runs / "one" / "model"), "office")
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+
+
+def test_a_publication_is_done_by_one_worker_and_taken_from_one_that_vanished(runs: Path, member):
+    publication = publish_policy(policy=policy(runs, "one", member), way=FOLDER, name="office", by=member.user)
+    first = delivering.claim(publication.pk, worker="here:1")
+    assert first is not None
+    assert delivering.claim(publication.pk, worker="there:2") is None
+    Publication.objects.filter(pk=publication.pk).update(leased_until="2020-01-01T00:00Z")
+    assert delivering.recover_publications() == [publication]
+    assert done(publication).state == "live"
+    with pytest.raises(delivering.Superseded):
+        delivering.fail(first, reason="Too late.")

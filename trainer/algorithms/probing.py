@@ -1,0 +1,65 @@
+"""Scores a few of a run's own rows before and after training, for the canary."""
+
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer
+
+from trainer.canary import Canary
+
+PROBES = 6
+LONGEST = 96
+"""Tokens of a probe. The ends of rows are taken: that is where policies differ."""
+ID_COLUMNS = ("input_ids", "chosen_ids", "prompt_ids")
+
+
+class Probing:
+    """Begins when the model still is what the run began from; `end` when it is what the run made."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.probes = probes_of(trainer.train_dataset, trainer.processing_class)
+        self.base = token_logprobs(trainer.model, self.probes)
+
+    def end(self, model: PreTrainedModel) -> Canary:
+        return Canary(self.probes, policy=token_logprobs(model, self.probes), base=self.base)
+
+
+def can_probe(trainer: Trainer) -> bool:
+    """Whether the model predicts tokens (reward models do not), and this process holds all of it."""
+    sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
+    model: Any = trainer.model
+    return not sharded and model.get_output_embeddings() is not None and trainer.is_world_process_zero()
+
+
+def probes_of(dataset: Any, tokenizer: Any) -> list[list[int]]:
+    """Token ids of a few rows, evenly spread over the dataset."""
+    count = len(dataset)
+    rows = [dataset[index * count // PROBES] for index in range(PROBES)] if count > PROBES else list(dataset)
+    probes = [ids_of(row, tokenizer)[-LONGEST:] for row in rows]
+    return [ids for ids in probes if len(ids) > 1]
+
+
+def ids_of(row: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """A row's tokens where it has them, else those of its prompt."""
+    for column in ID_COLUMNS:
+        if row.get(column) is not None:
+            return list(row[column])
+    prompt = row["prompt"]
+    if isinstance(prompt, str):
+        return list(tokenizer(prompt)["input_ids"])
+    encoded: Any = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)
+    return list(encoded["input_ids"])
+
+
+@torch.inference_mode()
+def token_logprobs(model: Any, probes: list[list[int]]) -> list[list[float]]:
+    """The log-probability (nats, float32) of each token given those before it; the first of each probe has none."""
+    was_training = model.training
+    model.eval()
+    scores = []
+    for ids in probes:
+        tokens = torch.tensor([ids], device=model.device)
+        logprobs = model(input_ids=tokens).logits[0, :-1].float().log_softmax(-1)
+        scores.append([round(value, 5) for value in logprobs.gather(1, tokens[0, 1:, None]).squeeze(1).tolist()])
+    model.train(was_training)
+    return scores

@@ -1,0 +1,142 @@
+"""The canary: do the weights that answer come from this run?
+
+At its end a run scores a few token sequences with the policy that it made and with the model that it began from, and writes both to
+`canary.json`. Whatever serves the policy later is asked for the log-probabilities of the same tokens. Served numbers are never
+quite the trainer's (other kernels, other precision), so the ruler is the run's own effect: the distance between policy and base.
+What answers passes when it is less than half that far from the policy; the base itself is a whole one away.
+"""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from trainer.failures import DataFailure
+
+FILE = "canary.json"
+CLOSE = 0.5
+"""Largest distance to the trainer's numbers, as a share of the distance between policy and base."""
+LEAST_APART = 1e-3
+"""Nats a token. A run that moved its model by less cannot be told from its base by anybody."""
+
+Logprobs = Sequence[Sequence[float]]
+"""For each probe the log-probability (nats) of each of its tokens but the first."""
+Finding = Literal["passed", "base_answers", "other_policy", "other_base", "unprovable"]
+
+
+@dataclass(frozen=True)
+class Canary:
+    """What a policy and the model that it was made from make of the same tokens."""
+
+    probes: list[list[int]]
+    policy: Logprobs
+    base: Logprobs
+
+    @property
+    def apart(self) -> float:
+        """How far the run moved its model, nats a token."""
+        return difference(self.policy, self.base)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the canary found, with its figures in nats a token (mean absolute differences)."""
+
+    finding: Finding
+    message: str
+    to_policy: float
+    """From what answers to the trainer's policy."""
+    to_base: float
+    """From what answers to the base: as the server itself has it where it was asked, else as the trainer had it."""
+    apart: float
+    """From the trainer's policy to its base."""
+
+    @property
+    def passed(self) -> bool:
+        return self.finding == "passed"
+
+    def to_json(self) -> dict[str, Any]:
+        return {key: round(value, 6) if isinstance(value, float) else value for key, value in asdict(self).items()}
+
+
+def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = None) -> Verdict:
+    """Whether `served`, what a server answered for the canary's probes, comes from the canary's policy.
+
+    served_base: what the same server's base model answered, where an adapter is judged. Raises ValueError where the lengths
+    differ: then the server read other tokens.
+    """
+    apart = canary.apart
+    to_policy = difference(served, canary.policy)
+    to_base = difference(served, served_base if served_base is not None else canary.base)
+    off_base = difference(served_base, canary.base) if served_base is not None else 0.0
+
+    def found(finding: Finding, message: str) -> Verdict:
+        return Verdict(finding, message, to_policy, to_base, apart)
+
+    if apart < LEAST_APART:
+        return found(
+            "unprovable", f"The run moved its model by {apart:.2g} nats a token, too little to tell it from its base."
+        )
+    if not off_base < CLOSE * apart:
+        return found(
+            "other_base",
+            f"The server's base model is not the one that this policy was trained from: they differ by {off_base:.3g} nats a "
+            f"token, and the whole run made a difference of {apart:.3g}.",
+        )
+    if to_policy < CLOSE * apart and to_policy < to_base:
+        return found("passed", f"It answers as the trained policy does, within {to_policy:.2g} nats a token.")
+    if to_base < CLOSE * apart:
+        return found("base_answers", "The base model answers under this name: the policy's weights are not in use.")
+    return found(
+        "other_policy",
+        f"Neither the policy nor its base answers: {to_policy:.3g} nats a token from the policy, {to_base:.3g} from the base.",
+    )
+
+
+def difference(left: Logprobs, right: Logprobs) -> float:
+    """Mean absolute difference over all tokens, nats; infinite where a number is not finite. Raises ValueError on unequal lengths."""
+    if [len(row) for row in left] != [len(row) for row in right]:
+        raise ValueError("the log-probabilities are of different tokens: their numbers differ")
+    gaps = [abs(a - b) for one, other in zip(left, right, strict=True) for a, b in zip(one, other, strict=True)]
+    mean = sum(gaps) / max(1, len(gaps))
+    return mean if math.isfinite(mean) else math.inf
+
+
+def write_canary(canary: Canary, folder: Path) -> None:
+    """Write canary.json whole or not at all."""
+    unfinished = folder / f"{FILE}.part"
+    unfinished.write_text(json.dumps(asdict(canary)), encoding="utf-8")
+    os.replace(unfinished, folder / FILE)
+
+
+def read_canary(folder: Path, *, sha256: str) -> Canary:
+    """The canary of the run in `folder`. Raises DataFailure where it is not the one that the run's report names."""
+    try:
+        body = (folder / FILE).read_bytes()
+    except OSError:
+        raise DataFailure(
+            f"There is no {FILE} in {folder}.", advice="Train the policy again: it cannot be proven."
+        ) from None
+    if hashlib.sha256(body).hexdigest() != sha256:
+        raise DataFailure(f"{FILE} in {folder} is not what the run wrote.", advice="Restore it from a backup.")
+    return Canary(**json.loads(body))
+
+
+def facts_of(folder: Path) -> dict[str, Any]:
+    """What a report says of the canary beside it: nothing where there is none."""
+    if not (folder / FILE).is_file():
+        return {}
+    body = (folder / FILE).read_bytes()
+    canary = Canary(**json.loads(body))
+    return {
+        "canary": {
+            "sha256": hashlib.sha256(body).hexdigest(),
+            "probes": len(canary.probes),
+            "tokens": sum(map(len, canary.policy)),
+            "apart": round(canary.apart, 6),
+        }
+    }

@@ -1,0 +1,104 @@
+"""Asks a vLLM server what it serves, has it load adapters, and reads log-probabilities from it."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import httpx
+
+TIMEOUT_SECONDS = 30.0
+
+
+class ServerProblem(Exception):
+    """The server did not do what it was asked to: what was asked, what it said."""
+
+
+class NotReachable(ServerProblem):
+    """Nobody answers at this address."""
+
+
+class NoSuchModel(ServerProblem):
+    """The server has no model of this name."""
+
+
+class ServedModel(NamedTuple):
+    """A name that one can ask for."""
+
+    name: str
+    root: str
+    """The folder or hub id of its weights."""
+    parent: str
+    """The base model's name if this is an adapter, else empty."""
+
+
+class VllmServer:
+    """One server. `url` ends in its version, such as http://127.0.0.1:8000/v1."""
+
+    def __init__(self, url: str, *, key_variable: str = "", timeout: float = TIMEOUT_SECONDS) -> None:
+        self.url = url.rstrip("/")
+        key = os.environ.get(key_variable, "") if key_variable else ""
+        if key_variable and not key:
+            raise ServerProblem(f"{key_variable} is not set where the workers run; {self.url} asks for a key.")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._client = httpx.Client(base_url=self.url + "/", headers=headers, timeout=timeout)
+
+    def models(self) -> list[ServedModel]:
+        """Everything that it serves now."""
+        cards = self._ask("GET", "models").json().get("data", [])
+        return [ServedModel(card["id"], card.get("root") or "", card.get("parent") or "") for card in cards]
+
+    def base_model(self) -> ServedModel:
+        """The model that adapters are put on. Raises NoSuchModel."""
+        for model in self.models():
+            if not model.parent:
+                return model
+        raise NoSuchModel(f"{self.url} serves no model.")
+
+    def load_adapter(self, name: str, path: str) -> None:
+        """Serve the adapter at `path`, a folder as the server sees it, under `name`; in place of what had that name."""
+        self._ask("POST", "load_lora_adapter", {"lora_name": name, "lora_path": path, "load_inplace": True})
+
+    def unload_adapter(self, name: str) -> None:
+        """Serve nothing under `name` any more; nor is it an error if nothing was."""
+        with suppress(NoSuchModel):
+            self._ask("POST", "unload_lora_adapter", {"lora_name": name})
+
+    def logprobs(self, model: str, probes: Sequence[Sequence[int]]) -> list[list[float]]:
+        """The log-probability (nats) that `model` gives to each token of each probe but its first. Raises NoSuchModel."""
+        return [self._score(model, list(probe)) for probe in probes]
+
+    def _score(self, model: str, probe: list[int]) -> list[float]:
+        body = {"model": model, "prompt": probe, "echo": True, "logprobs": 0, "max_tokens": 1, "temperature": 0}
+        answer = self._ask("POST", "completions", body).json()
+        try:
+            found = answer["choices"][0]["logprobs"]["token_logprobs"]
+            return [float(value) for value in found[1 : len(probe)]]
+        except (LookupError, TypeError, ValueError):
+            raise ServerProblem(f"{self.url} sends no log-probabilities of the prompt (echo with logprobs).") from None
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+        try:
+            response = self._client.request(method, path, json=body)
+        except httpx.TransportError as error:
+            raise NotReachable(f"{self.url} does not answer: {type(error).__name__} {error}".rstrip(" :")) from None
+        if response.is_success:
+            return response
+        said = f"{response.status_code} {response.text[:300]}"
+        if response.status_code == 404 and "NotFoundError" in response.text:
+            raise NoSuchModel(f"{self.url}: {said}")
+        if response.status_code == 404 and path.endswith("_lora_adapter"):
+            raise ServerProblem(
+                f"{self.url} loads no adapters while it runs. Start vLLM with --enable-lora and "
+                "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment."
+            )
+        raise ServerProblem(f"{self.url} refuses {path}: {said}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()

@@ -1,0 +1,74 @@
+"""Puts a policy into a folder for others to use: `<workspace>/<name>/<id>/`, with `current` pointing at the live one."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.policies.models import Publication
+from apps.policies.weights import Weights
+from trainer.canary import FILE as CANARY
+from trainer.failures import DataFailure
+
+MANIFEST = "retrace.json"
+
+
+def export(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> Path:
+    """Copy `model/`, `adapter/` where there is one, and the canary; prove the copies; then move `current`. Returns the folder.
+
+    Raises DataFailure where a copy differs from what it was copied from.
+    """
+    home = Path(settings.PUBLISHED_DIR) / publication.workspace.slug / publication.name
+    place = home / publication.pk.hex
+    unfinished = home / f"{publication.pk.hex}.part"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    hashes: dict[str, str] = {}
+    for source in _files(weights):
+        name = source.relative_to(weights.run)
+        target = unfinished / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        hashes[str(name)] = _sha256(target)
+        if _sha256(source) != hashes[str(name)]:
+            raise DataFailure(f"{target} differs from {source} after it was copied.", advice="Check the disk.")
+        renew()
+    (unfinished / MANIFEST).write_text(json.dumps(_manifest(publication, hashes), indent=2) + "\n", encoding="utf-8")
+    shutil.rmtree(place, ignore_errors=True)
+    os.rename(unfinished, place)
+    link = home / "current.part"
+    link.unlink(missing_ok=True)
+    link.symlink_to(place.name)
+    os.replace(link, home / "current")
+    return place
+
+
+def _files(weights: Weights) -> list[Path]:
+    folders = [weights.model, weights.adapter] if weights.has_adapter else [weights.model]
+    found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [*found, *([weights.run / CANARY] if (weights.run / CANARY).is_file() else [])]
+
+
+def _manifest(publication: Publication, hashes: dict[str, str]) -> dict[str, Any]:
+    """What it is, where it comes from, and the SHA-256 of every file."""
+    policy = publication.policy
+    return {
+        "policy": policy.name,
+        "policy_id": str(policy.pk),
+        "base": policy.base.name if policy.base else None,
+        "run": policy.location.partition("/")[0],
+        "config_hash": policy.report.get("config_hash"),
+        "versions": policy.report.get("versions", {}),
+        "published": str(publication.pk),
+        "sha256": hashes,
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

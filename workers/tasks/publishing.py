@@ -1,0 +1,19 @@
+"""Publishing policies, on the `default` queue: it moves files and asks servers, and needs no accelerator."""
+
+from apps.common.leases import Superseded
+from apps.policies import delivering
+from workers.app import app
+from workers.bridge.process import worker_name
+from workers.bridge.publishing import publish
+
+
+@app.task(name="publishing.publish")
+def publish_policy(publication_id: str) -> None:
+    """Do a waiting publication. Told twice, the second finds nothing to take."""
+    publication = delivering.claim(publication_id, worker=worker_name())
+    if publication is None:
+        return
+    try:
+        publish(publication)
+    except Superseded:
+        return  # another worker has it: this one was believed dead
