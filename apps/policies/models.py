@@ -14,7 +14,8 @@ from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 class PolicyQuerySet(WorkspaceQuerySet["Policy"]):
     def acting(self) -> Self:
         """Those that can attempt a task."""
-        return self.filter(archived_at=None).exclude(kind__in=[Policy.Kind.REWARD_MODEL, Policy.Kind.EXTERNAL])
+        silent = [Policy.Kind.REWARD_MODEL, Policy.Kind.PROCESS_MODEL, Policy.Kind.EXTERNAL]
+        return self.filter(archived_at=None).exclude(kind__in=silent)
 
     def trainable(self) -> Self:
         """Those whose weights a run can start from."""
@@ -27,6 +28,7 @@ class Policy(WorkspaceModel):
     class Kind(models.TextChoices):
         MODEL = "model", "Language model"
         REWARD_MODEL = "reward_model", "Reward model"
+        PROCESS_MODEL = "process_model", "Process reward model"
         SCRIPTED = "scripted", "Scripted rule"
         ENDPOINT = "endpoint", "Served model"
         EXTERNAL = "external", "Known by name only"

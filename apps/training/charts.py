@@ -56,6 +56,8 @@ class Chart:
 FAMILIES = (
     Family("Loss", ("loss", "eval/loss"), unit="nats"),
     Family("Accuracy", ("rewards/accuracies", "eval/rewards/accuracies"), format="percent"),
+    Family("Step accuracy", ("step_accuracy", "eval/step_accuracy"), format="percent"),
+    Family("Divergence from the base", ("kl", "eval/kl"), unit="nats"),
     Family("Token accuracy", ("mean_token_accuracy", "eval/mean_token_accuracy"), format="percent"),
     Family("Reward margin", ("rewards/margins", "eval/rewards/margins")),
     Family("Rewards", ("rewards/chosen", "rewards/rejected", "rewards/mean", "rewards/min", "rewards/max")),
@@ -69,6 +71,8 @@ DRAWN = frozenset(metric for family in FAMILIES for metric in family.metrics)
 WORDS = {
     "loss": "training",
     "rewards/accuracies": "training",
+    "step_accuracy": "training",
+    "kl": "training",
     "mean_token_accuracy": "training",
     "rewards/margins": "training",
     "entropy": "training",

@@ -11,7 +11,7 @@ from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.training.launching import LaunchRefused, Plan, check_plan
 from apps.training.models import Run
-from apps.training.recipes import METHODS, PRESETS, RANGES, InvalidSetting, settings_from
+from apps.training.recipes import LOSSES, METHODS, ONLY_FOR, PRESETS, RANGES, SCOPES, InvalidSetting, settings_from
 
 ADVANCED = (
     "learning_rate",
@@ -22,6 +22,13 @@ ADVANCED = (
     "max_length",
     "warmup_steps",
     "beta",
+    "loss",
+    "label_smoothing",
+    "scope",
+    "desirable_weight",
+    "undesirable_weight",
+    "tie_margin",
+    "error_weight",
     "lora_rank",
     "checkpoint_every",
     "seed",
@@ -35,7 +42,12 @@ HELP = {
     "gradient_accumulation": "Forward passes before each step.",
     "max_length": "Longest row in tokens; longer ones are left out and counted.",
     "warmup_steps": "Steps over which the learning rate rises.",
-    "beta": "DPO: how strongly to stay near the base.",
+    "beta": "How strongly to stay near the base.",
+    "label_smoothing": "Assumed share of wrong labels; for robust, exo_pair and aot.",
+    "desirable_weight": "How much a desirable row counts.",
+    "undesirable_weight": "How much an undesirable row counts.",
+    "tie_margin": "Rewards that differ by less are likely a tie; 0 is half a win each.",
+    "error_weight": "How much more a bad turn counts than another.",
     "lora_rank": "Width of each adapter.",
     "checkpoint_every": "Steps between two checkpoints.",
     "seed": "Fixes the order of rows and the initial weights.",
@@ -56,7 +68,8 @@ class VersionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generi
     """A frozen version, with its size."""
 
     def label_from_instance(self, obj: Version) -> str:
-        return f"{obj} · {obj.row_counts.get('train', 0):,} training rows"
+        kind = obj.row_type.replace("_", " ")
+        return f"{obj} · {obj.row_counts.get('train', 0):,} training rows ({kind})"
 
 
 class RunForm(forms.Form):
@@ -81,6 +94,17 @@ class RunForm(forms.Form):
         required=False,
         help_text="The run's, and of the policy that it makes. Empty: made from the choices above.",
     )
+    loss = forms.ChoiceField(
+        choices=[("", "The usual one"), *((loss, loss) for losses in LOSSES.values() for loss in losses)],
+        required=False,
+        help_text="By TRL’s names; kto and apo_zero_unpaired are KTO’s.",
+    )
+    scope = forms.ChoiceField(
+        choices=[("", "From the preset"), *SCOPES.items()],
+        required=False,
+        label="Learns from",
+        help_text="Of each side.",
+    )
     gradient_checkpointing = forms.NullBooleanField(
         required=False, help_text="A third slower, much less memory.", label="Recompute activations"
     )
@@ -98,15 +122,20 @@ class RunForm(forms.Form):
                 self.fields[name] = _number(name)
 
     @property
-    def advanced(self) -> list[forms.BoundField]:
-        return [self[name] for name in ADVANCED]
+    def advanced(self) -> list[tuple[forms.BoundField, tuple[str, ...]]]:
+        """The single settings, each with the algorithms that alone have it; none where all do."""
+        return [(self[name], ONLY_FOR.get(name, ())) for name in ADVANCED]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if self.errors:
             return cleaned
         version, base, algorithm = cleaned["version"], cleaned["base"], cleaned["algorithm"]
-        changes = {name: cleaned[name] for name in ADVANCED if cleaned.get(name) is not None}
+        changes = {
+            name: cleaned[name]
+            for name in ADVANCED
+            if cleaned.get(name) not in (None, "") and algorithm in ONLY_FOR.get(name, (algorithm,))
+        }
         try:
             settings = settings_from(
                 preset=cleaned["preset"],

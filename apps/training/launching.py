@@ -16,9 +16,11 @@ from apps.training.models import Run, RunEvent
 from apps.training.recipes import RunSettings, as_json
 
 ROWS_FOR = {
-    Run.Algorithm.SFT: ("preference", "demonstration"),
-    Run.Algorithm.REWARD_MODEL: ("preference",),
-    Run.Algorithm.DPO: ("preference",),
+    Run.Algorithm.SFT: ("demonstrations", "preference"),
+    Run.Algorithm.REWARD_MODEL: ("preference", "step_preferences"),
+    Run.Algorithm.DPO: ("preference", "step_preferences"),
+    Run.Algorithm.KTO: ("unpaired", "preference", "step_preferences"),
+    Run.Algorithm.PROCESS_REWARD_MODEL: ("steps",),
 }
 
 

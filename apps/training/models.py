@@ -38,6 +38,8 @@ class Run(WorkspaceModel):
         SFT = "sft", "Supervised fine-tuning"
         REWARD_MODEL = "reward_model", "Reward model"
         DPO = "dpo", "DPO"
+        KTO = "kto", "KTO"
+        PROCESS_REWARD_MODEL = "process_reward_model", "Process reward model"
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"

@@ -8,7 +8,9 @@ from apps.training.models import Run
 KIND_MADE_BY = {
     Run.Algorithm.SFT: Policy.Kind.MODEL,
     Run.Algorithm.DPO: Policy.Kind.MODEL,
+    Run.Algorithm.KTO: Policy.Kind.MODEL,
     Run.Algorithm.REWARD_MODEL: Policy.Kind.REWARD_MODEL,
+    Run.Algorithm.PROCESS_REWARD_MODEL: Policy.Kind.PROCESS_MODEL,
 }
 
 

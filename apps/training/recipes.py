@@ -39,11 +39,36 @@ RANGES: Mapping[str, Range] = {
     "max_length": Range(8, 1_000_000),
     "warmup_steps": Range(0, 100_000),
     "beta": Range(0.001, 10),
+    "label_smoothing": Range(0, 0.49),
+    "desirable_weight": Range(0.001, 1000),
+    "undesirable_weight": Range(0.001, 1000),
+    "tie_margin": Range(0, 10),
+    "error_weight": Range(0.001, 1000),
     "lora_rank": Range(1, 1024),
     "checkpoint_every": Range(1, 1_000_000),
     "seed": Range(0, 2**31 - 1),
 }
-METHODS = {"full": "Every weight", "lora": "LoRA adapters"}
+METHODS = {"full": "Every weight", "lora": "LoRA adapters", "qlora": "QLoRA: adapters on 4-bit weights"}
+LOSSES: Mapping[str, tuple[str, ...]] = {
+    Run.Algorithm.DPO: (
+        *("sigmoid", "sigmoid_norm", "hinge", "ipo", "robust", "exo_pair", "nca_pair", "bco_pair", "sppo_hard"),
+        *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop"),
+    ),
+    Run.Algorithm.KTO: ("kto", "apo_zero_unpaired"),
+}
+"""By TRL's names, the usual one first."""
+SCOPES = {"trajectory": "Everything after the shared prefix", "step": "The first turn after it alone"}
+ONLY_FOR: Mapping[str, tuple[str, ...]] = {
+    "beta": (Run.Algorithm.DPO, Run.Algorithm.KTO),
+    "loss": (Run.Algorithm.DPO, Run.Algorithm.KTO),
+    "label_smoothing": (Run.Algorithm.DPO,),
+    "scope": (Run.Algorithm.DPO,),
+    "desirable_weight": (Run.Algorithm.KTO,),
+    "undesirable_weight": (Run.Algorithm.KTO,),
+    "tie_margin": (Run.Algorithm.REWARD_MODEL,),
+    "error_weight": (Run.Algorithm.PROCESS_REWARD_MODEL,),
+}
+"""Settings that not every algorithm has."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +84,14 @@ class RunSettings:
     max_length: int = 2048
     warmup_steps: int = 0
     beta: float = 0.1
+    loss: str = ""
+    """Empty is the algorithm's usual one."""
+    label_smoothing: float = 0.0
+    scope: str = "trajectory"
+    desirable_weight: float = 1.0
+    undesirable_weight: float = 1.0
+    tie_margin: float = 0.0
+    error_weight: float = 1.0
     lora_rank: int = 16
     gradient_checkpointing: bool = False
     checkpoint_every: int = 100
@@ -67,6 +100,10 @@ class RunSettings:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InvalidSetting("method", f"Got {self.method!r}, expected one of {', '.join(METHODS)}.")
+        losses = {loss for known in LOSSES.values() for loss in known}
+        for name, given, choices in (("loss", self.loss, losses | {""}), ("scope", self.scope, set(SCOPES))):
+            if given not in choices:
+                raise InvalidSetting(name, f"Got {given!r}, expected one of {', '.join(sorted(choices - {''}))}.")
         for name, allowed in RANGES.items():
             value = getattr(self, name)
             if not allowed.low <= value <= allowed.high:
@@ -88,11 +125,12 @@ class RunSettings:
             "checkpoints": {"every": self.checkpoint_every, "keep": 2},
             "seed": self.seed,
         }
-        if self.method == "lora":
+        if self.method != "full":
             config["lora"] = {"rank": self.lora_rank, "alpha": 2.0 * self.lora_rank}
-        if algorithm == Run.Algorithm.DPO:
-            config["beta"] = self.beta
-        return config
+        if self.method == "qlora":
+            config["lora"]["quantized"] = True
+        own = {name: getattr(self, name) for name, algorithms in ONLY_FOR.items() if algorithm in algorithms}
+        return config | {name: value for name, value in own.items() if value != ""}
 
     def steps(self, rows: int) -> int:
         """Optimizer steps on so many rows, on one device."""
@@ -154,9 +192,14 @@ def settings_from(
     for name, value in changes.items():
         if name not in known:
             raise InvalidSetting(name, f"There is no such setting; known: {', '.join(known)}.")
+        if algorithm not in ONLY_FOR.get(name, (algorithm,)):
+            owners = " and ".join(Run.Algorithm(owner).label for owner in ONLY_FOR[name])
+            raise InvalidSetting(name, f"It is a setting of {owners} alone.")
         if not _is_a(known[name], value):
             raise InvalidSetting(name, f"Got {value!r}, expected {_WORDS[known[name]]}.")
         wanted[name] = known[name](value)
+    if (loss := wanted.get("loss")) and loss not in LOSSES[algorithm]:
+        raise InvalidSetting("loss", f"Got {loss!r}, expected one of {', '.join(LOSSES[algorithm])}.")
     return replace(start, **wanted)
 
 
@@ -176,9 +219,18 @@ _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 
 
 def _learning_rate(algorithm: str, method: str, *, small: bool) -> float:
-    """Usual values: DPO wants smaller steps than imitation, adapters larger ones than whole weights."""
+    """Usual values: preferences want smaller steps than imitation, adapters larger ones than whole weights."""
+    small_one, adapters, whole = LEARNING_RATES[Run.Algorithm(algorithm)]
     if small:
-        return {"sft": 2e-3, "dpo": 3e-4, "reward_model": 1e-3}[algorithm]
-    if method == "lora":
-        return {"sft": 1e-4, "dpo": 2e-5, "reward_model": 1e-4}[algorithm]
-    return {"sft": 1e-5, "dpo": 1e-6, "reward_model": 1e-5}[algorithm]
+        return small_one
+    return whole if method == "full" else adapters
+
+
+LEARNING_RATES: Mapping[str, tuple[float, float, float]] = {
+    Run.Algorithm.SFT: (2e-3, 1e-4, 1e-5),
+    Run.Algorithm.DPO: (3e-4, 2e-5, 1e-6),
+    Run.Algorithm.KTO: (3e-4, 2e-5, 1e-6),
+    Run.Algorithm.REWARD_MODEL: (1e-3, 1e-4, 1e-5),
+    Run.Algorithm.PROCESS_REWARD_MODEL: (1e-3, 1e-4, 1e-5),
+}
+"""Of a small model, of adapters, of whole weights."""

@@ -60,7 +60,7 @@ def test_a_stored_config_reads_back_the_same(tmp_path: Path, config: Any):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({}, "kind: got nothing, expected 'sft' or 'dpo' or 'reward_model' or"),
+        ({}, "kind: got nothing, expected 'sft' or 'dpo' or"),
         ([], "got [] (list), expected an object with 'kind'"),
         ({**DPO, "kind": "ppo"}, "kind: got 'ppo' (str), expected 'sft' or"),
         ({"kind": "dpo", "data": {"train": "t"}}, "model: missing"),

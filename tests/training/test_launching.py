@@ -1,5 +1,7 @@
 """A launch is checked before anything is stored, and each refusal has its name."""
 
+from typing import get_args, get_type_hints
+
 import pytest
 from django.core.cache import cache
 
@@ -28,8 +30,10 @@ from apps.training.launching import (
     launch_run,
 )
 from apps.training.models import Run
-from apps.training.recipes import InvalidSetting, RunSettings, settings_from
+from apps.training.recipes import LOSSES, ONLY_FOR, InvalidSetting, RunSettings, settings_from
 from tests import factories
+from trainer.configs import KtoConfig, run_config_from_json
+from trainer.configs.training import DpoLoss
 
 pytestmark = pytest.mark.django_db
 
@@ -68,7 +72,7 @@ def test_a_launch_queues_a_run_and_is_audited(django_capture_on_commit_callbacks
     ("refusal", "field", "change"),
     [
         (NotFrozen, "version", lambda ws: {"version": factories.dataset_version(of=ws, state=Version.State.FREEZING)}),
-        (WrongRows, "version", lambda ws: {"version": factories.dataset_version(of=ws, row_type="demonstration")}),
+        (WrongRows, "version", lambda ws: {"version": factories.dataset_version(of=ws, row_type="steps")}),
         (SplitEmpty, "version", lambda ws: {"version": factories.dataset_version(of=ws, row_counts={"test": 5})}),
         (DataTooSmall, "version", lambda ws: {"settings": RunSettings(batch_size=16, gradient_accumulation=4)}),
         (BaseMissing, "base", lambda ws: {"base": None}),
@@ -101,6 +105,36 @@ def test_presets_and_single_changes_make_the_settings():
     assert "beta" not in settings.as_config("sft")
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "changes", "expected"),
+    [
+        (
+            "dpo",
+            {"loss": "ipo", "scope": "step"},
+            {"beta": 0.1, "loss": "ipo", "scope": "step", "label_smoothing": 0.0},
+        ),
+        ("kto", {"undesirable_weight": 2}, {"beta": 0.1, "desirable_weight": 1.0, "undesirable_weight": 2.0}),
+        ("reward_model", {"tie_margin": 0.5}, {"tie_margin": 0.5}),
+        ("process_reward_model", {"error_weight": 3}, {"error_weight": 3.0}),
+    ],
+)
+def test_each_algorithm_has_settings_of_its_own_which_the_trainer_takes(algorithm: str, changes: dict, expected: dict):
+    settings = settings_from(
+        preset="standard", algorithm=algorithm, method="qlora", parameters=7_000_000_000, changes=changes
+    )
+    config = settings.as_config(algorithm)
+    assert {name: config[name] for name in config if name in ONLY_FOR} == expected
+    assert config["lora"] == {"rank": 16, "alpha": 32.0, "quantized": True}
+    read = run_config_from_json({"kind": algorithm, "model": {"path": "m"}, "data": {"train": "t"}, **config})
+    assert read.kind == algorithm
+
+
+def test_the_losses_offered_are_the_trainers():
+    assert set(LOSSES["dpo"]) == set(get_args(DpoLoss))
+    hints = get_type_hints(KtoConfig)
+    assert set(LOSSES["kto"]) == set(get_args(hints["loss"]))
+
+
 def test_a_small_model_gets_the_learning_rate_that_it_needs():
     chosen = {"preset": "quick", "algorithm": "sft", "method": "full", "changes": {}}
     assert settings_from(**chosen, parameters=0).learning_rate == 2e-3
@@ -114,6 +148,9 @@ def test_a_small_model_gets_the_learning_rate_that_it_needs():
         ({"batch_size": "many"}, "batch_size", "Got 'many', expected a whole number"),
         ({"batch_size": True}, "batch_size", "expected a whole number"),
         ({"batchsize": 4}, "batchsize", "There is no such setting"),
+        ({"error_weight": 2}, "error_weight", "It is a setting of Process reward model alone"),
+        ({"loss": "kto"}, "loss", "Got 'kto', expected one of sigmoid, "),
+        ({"scope": "word"}, "scope", "Got 'word', expected one of step, trajectory"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(changes: dict, field: str, words: str):

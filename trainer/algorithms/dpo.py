@@ -31,7 +31,7 @@ def train_dpo(config: DpoConfig, folder: Path, events: EventLog, stop: StopReque
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     data = read_pairs(run, tokenizer, cut=first_turns if config.scope == "step" else without_ties)
-    model = load_policy(config.model, folder, run.weights_dtype())
+    model = load_policy(config.model, folder, run.weights_dtype(), **run.loading())
     trainer = PolicyTokenDpo(
         model=model,
         ref_model=None if config.lora else load_policy(config.model, folder, run.dtype),

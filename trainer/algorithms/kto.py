@@ -38,7 +38,7 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
     validation = read(run, tokenizer, config.data.validation) if config.data.validation else []
     warn_of_imbalance(run, config, train)
     trainer = PolicyTokenKto(
-        model=load_policy(config.model, folder, run.weights_dtype()),
+        model=load_policy(config.model, folder, run.weights_dtype(), **run.loading()),
         ref_model=None if config.lora else load_policy(config.model, folder, run.dtype),
         args=TrlKtoConfig(
             beta=config.beta,

@@ -43,7 +43,7 @@ def train_process_reward_model(
         validation = read_steps(run, tokenizer, config.data.validation, first_error_only=config.first_error_only).runs
     torch.manual_seed(config.seed)  # the head starts random
     trainer = ProcessRewardTrainer(
-        model=prepared(config, folder, run.weights_dtype()),
+        model=prepared(config, folder, run.weights_dtype(), run.loading()),
         args=TrainingArguments(
             **common_arguments(config, folder, rows=len(train.runs), has_validation=bool(validation)),
             prediction_loss_only=True,
@@ -63,8 +63,8 @@ def train_process_reward_model(
     return figures
 
 
-def prepared(config: ProcessRewardModelConfig, folder: Path, dtype: torch.dtype) -> Any:
-    model: Any = load_process_model(config.model, folder, dtype)
+def prepared(config: ProcessRewardModelConfig, folder: Path, dtype: torch.dtype, loading: dict[str, Any]) -> Any:
+    model: Any = load_process_model(config.model, folder, dtype, **loading)
     adapters = lora_for(config.lora, task="TOKEN_CLS", whole=("score",))
     if adapters is None:
         return model

@@ -35,7 +35,8 @@ def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog
     tokenizer = load_tokenizer(config.model, folder)
     data = read_pairs(run, tokenizer)
     torch.manual_seed(config.seed)  # the head starts random
-    model = load_reward_model(config.model, folder, run.weights_dtype(), tokenizer.pad_token_id)
+    dtype, pad = run.weights_dtype(), int(tokenizer.pad_token_id)
+    model = load_reward_model(config.model, folder, dtype, pad, **run.loading())
     trainer = PairReward(
         model=model,
         args=RewardConfig(

@@ -67,7 +67,7 @@ def prepare_model(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if config.scratch is None:
         tokenizer = load_tokenizer(config, run.folder)
-        return load_policy(config, run.folder, run.weights_dtype()), tokenizer
+        return load_policy(config, run.folder, run.weights_dtype(), **run.loading()), tokenizer
     fresh = train_tokenizer(texts_of(demonstrations), config.scratch.vocabulary)
     return make_model(config.scratch, fresh, run.config.seed), fresh
 

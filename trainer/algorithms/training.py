@@ -17,6 +17,7 @@ from trainer.configs import TrainingConfig, config_hash
 from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
+from trainer.models.quantizing import merge_into_whole, quantization
 from trainer.stopping import StopRequest
 
 
@@ -41,6 +42,10 @@ class TrainingRun:
     def weights_dtype(self) -> torch.dtype:
         """Weights that are trained stay in float32; under LoRA the frozen ones may be small."""
         return self.dtype if self.config.lora else torch.float32
+
+    def loading(self) -> dict[str, Any]:
+        """How the model that is trained is to be loaded, beyond its dtype. Raises ConfigFailure."""
+        return quantization(self.config.lora, self.dtype)
 
     def check_enough(self, usable: int, *, left_out: str, shortest: int) -> None:
         """Raises DataFailure where the rows do not fill one optimizer step."""
@@ -102,7 +107,10 @@ class TrainingRun:
             with WholeFolder(self.folder / "adapter") as adapter:
                 model.save_pretrained(str(adapter))
                 tokenizer.save_pretrained(adapter)
-            model = model.merge_and_unload()
+            if self.config.lora and self.config.lora.quantized:
+                model = merge_into_whole(model, self.folder / "adapter", self.config.model, self.folder, self.dtype)
+            else:
+                model = model.merge_and_unload()
         with WholeFolder(self.folder / "model") as place:
             model.to(self.dtype).save_pretrained(place)
             tokenizer.save_pretrained(place)

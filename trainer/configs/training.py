@@ -59,6 +59,8 @@ class LoraConfig(Checked):
     """On the adapters' inputs."""
     targets: tuple[str, ...] = ("all-linear",)
     """Names of the layers to adapt; "all-linear" is every linear layer but the head."""
+    quantized: bool = False
+    """QLoRA (Dettmers et al., 2023): the frozen weights in 4 bits (NF4). Needs an NVIDIA GPU and the package bitsandbytes."""
 
 
 @dataclass(frozen=True)

@@ -28,20 +28,22 @@ def load_tokenizer(config: ModelConfig, folder: Path) -> PreTrainedTokenizerBase
     return tokenizer
 
 
-def load_policy(config: ModelConfig, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def load_policy(config: ModelConfig, folder: Path, dtype: torch.dtype, **settings: Any) -> PreTrainedModel:
     """A causal language model. Raises ConfigFailure."""
-    model: PreTrainedModel = load(AutoModelForCausalLM, config, folder, dtype=dtype, use_safetensors=True)
+    model: PreTrainedModel = load(AutoModelForCausalLM, config, folder, dtype=dtype, use_safetensors=True, **settings)
     return model
 
 
-def load_reward_model(config: ModelConfig, folder: Path, dtype: torch.dtype, pad_token_id: int) -> PreTrainedModel:
+def load_reward_model(
+    config: ModelConfig, folder: Path, dtype: torch.dtype, pad_token_id: int, **settings: Any
+) -> PreTrainedModel:
     """The same body with one number as its output; that head starts random where the base is a language model."""
-    settings: dict[str, Any] = {"num_labels": 1, "pad_token_id": pad_token_id, "use_safetensors": True}
+    settings |= {"num_labels": 1, "pad_token_id": pad_token_id, "use_safetensors": True}
     model: PreTrainedModel = load(AutoModelForSequenceClassification, config, folder, dtype=dtype, **settings)
     return model
 
 
-def load_process_model(config: ModelConfig, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def load_process_model(config: ModelConfig, folder: Path, dtype: torch.dtype, **settings: Any) -> PreTrainedModel:
     """The same body with three numbers a token: how bad, neutral and good the turn is that ends there. The head may start random."""
     model: PreTrainedModel = load(
         AutoModelForTokenClassification,
@@ -52,20 +54,21 @@ def load_process_model(config: ModelConfig, folder: Path, dtype: torch.dtype) ->
         id2label={0: "bad", 1: "neutral", 2: "good"},
         label2id={"bad": 0, "neutral": 1, "good": 2},
         use_safetensors=True,
+        **settings,
     )
     return model
 
 
-def load(auto: Any, config: ModelConfig, folder: Path, **settings: Any) -> Any:
+def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
     """`auto.from_pretrained`, with failures that say what to do."""
-    place = located(config.path, folder)
+    place = located(source.path, folder)
     try:
         return auto.from_pretrained(
-            place, revision=config.revision or "main", trust_remote_code=config.trust_remote_code, **settings
+            place, revision=source.revision or "main", trust_remote_code=source.trust_remote_code, **settings
         )
     except (OSError, ValueError, SafetensorError) as error:
         raise ConfigFailure(
-            f"model.path: cannot load {config.path!r}: {str(error).splitlines()[0]}",
+            f"model.path: cannot load {source.path!r}: {str(error).splitlines()[0]}",
             advice="Give a folder with config.json, tokenizer files and *.safetensors, or the id of a model on the hub "
             "that this machine can reach. Models that bring code of their own need model.trust_remote_code.",
         ) from error

@@ -47,6 +47,11 @@ def check(plan: dict[str, Any]) -> Check:
         notes.append("No training worker has told what it has, so whether it fits is seen when one takes the run.")
     needs = _needs(config, facts, capacity, _row_tokens(version)) if facts else None
     refusals = _reasons(needs, capacity, folder) if needs else []
+    if config.lora and config.lora.quantized and capacity and not capacity.on_gpu:
+        words = (
+            f"QLoRA needs an NVIDIA GPU, and the training worker has none ({capacity.device}). LoRA runs everywhere."
+        )
+        refusals.append(Refusal("method", words))
     if needs and capacity and not refusals and needs.memory_mb > NEARLY * capacity.memory_mb:
         notes.append("It will be tight: the estimate is close to what the worker has.")
     return Check(

@@ -12,10 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.configs import DpoConfig, RewardModelConfig, ScratchConfig, TrainingConfig
+from trainer.configs import (
+    DpoConfig,
+    KtoConfig,
+    ProcessRewardModelConfig,
+    RewardModelConfig,
+    ScratchConfig,
+    TrainingConfig,
+)
 
 ADAM_BYTES = 12
 """Per trained weight: its gradient and Adam's two moments, all float32."""
+NF4_BYTES = 0.55
+"""Four bits and, with double quantization, about 0.4 bits of scales (Dettmers et al., 2023)."""
 OVERHEAD_MB = 900.0
 """Of a process that has loaded torch and transformers; a CUDA context takes about as much."""
 LOGIT_COPIES = 3
@@ -91,9 +100,10 @@ def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, on_g
     optimizer = config.optimizer
     compute_bytes = 2 if optimizer.precision == "bfloat16" or (optimizer.precision == "auto" and on_gpu) else 4
     trained = _lora_parameters(facts, config.lora.rank) if config.lora else facts.parameters
-    weights = facts.parameters * (compute_bytes if config.lora else 4) + trained * (4 if config.lora else 0)
-    reference = facts.parameters * compute_bytes if isinstance(config, DpoConfig) and not config.lora else 0
-    pairs = isinstance(config, DpoConfig | RewardModelConfig)
+    weights = facts.parameters * _bytes_of_a_weight(config, compute_bytes) + trained * (4 if config.lora else 0)
+    has_reference = isinstance(config, DpoConfig | KtoConfig) and not config.lora
+    reference = facts.parameters * compute_bytes if has_reference else 0
+    pairs = isinstance(config, DpoConfig | KtoConfig | RewardModelConfig)  # KTO reads each row twice, once mismatched
     tokens = optimizer.batch_size * (2 if pairs else 1) * min(row_tokens, optimizer.max_length)
     a_layer = (9 * facts.hidden + 3 * facts.intermediate) * compute_bytes
     kept = (
@@ -101,11 +111,20 @@ def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, on_g
         if optimizer.gradient_checkpointing
         else facts.layers * a_layer
     )
-    logits = 0 if isinstance(config, RewardModelConfig) else LOGIT_COPIES * 4 * facts.vocabulary
+    logits = (
+        0 if isinstance(config, RewardModelConfig | ProcessRewardModelConfig) else LOGIT_COPIES * 4 * facts.vocabulary
+    )
     memory = weights + trained * ADAM_BYTES + reference + tokens * (kept + logits)
     checkpoint = trained * 12  # the weights and Adam's moments
     disk = (config.checkpoints.keep + 1) * checkpoint + facts.parameters * compute_bytes
     return Estimate(memory_mb=round(memory / 1e6 + OVERHEAD_MB), disk_mb=round(disk / 1e6, 1))
+
+
+def _bytes_of_a_weight(config: TrainingConfig, compute_bytes: int) -> float:
+    """Float32 where weights are trained; under adapters as they are computed with, or four bits and their scales."""
+    if config.lora is None:
+        return 4
+    return NF4_BYTES if config.lora.quantized else compute_bytes
 
 
 def _lora_parameters(facts: ModelFacts, rank: int) -> int:
