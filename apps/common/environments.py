@@ -12,9 +12,12 @@ class EnvironmentFacts:
     scripts: tuple[str, ...]
 
 
+WORKERS = ("expert", "hasty", "careless", "demonstrator")
 ENVIRONMENTS: Mapping[str, EnvironmentFacts] = {
-    "office": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=("expert", "hasty", "careless", "demonstrator")),
-    "code": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=("expert", "hasty", "careless", "demonstrator")),
+    "office": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=WORKERS),
+    "search": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=WORKERS),
+    "code": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=WORKERS),
+    "qa": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=WORKERS),
 }
 SCRIPTS: tuple[str, ...] = tuple(dict.fromkeys(script for facts in ENVIRONMENTS.values() for script in facts.scripts))
 LEVELS: tuple[str, ...] = tuple(sorted({level for facts in ENVIRONMENTS.values() for level in facts.levels}))

@@ -3,9 +3,11 @@
 from trainer.environments.code import Code
 from trainer.environments.office import Office
 from trainer.environments.protocol import Environment
+from trainer.environments.qa import Qa
+from trainer.environments.search import Search
 from trainer.failures import ConfigFailure
 
-ENVIRONMENTS: dict[str, type[Environment]] = {each.name: each for each in (Office, Code)}
+ENVIRONMENTS: dict[str, type[Environment]] = {each.name: each for each in (Office, Search, Code, Qa)}
 
 
 def environment_named(name: str) -> type[Environment]:

@@ -20,7 +20,7 @@ from trainer.failures import RunFailure
 from trainer.records import Message, Task, Trajectory
 from trainer.rewards.format import arguments_of
 from trainer.rewards.protocol import Score
-from trainer.rollouts.scripted import call_message
+from trainer.rollouts.scripted import call_message, decoded
 
 KEPT = 4096
 """Tasks whose reference calls are remembered."""
@@ -161,4 +161,4 @@ def expert_calls(encoded: str) -> list[Call] | None:
             return calls
         calls.append(call)
         observation = environment.step(call_message(call, f"call_{len(calls)}")).observation
-        sent = json.loads(observation[-1]["content"])
+        sent = decoded(observation[-1]["content"])

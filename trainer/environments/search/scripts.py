@@ -1,0 +1,65 @@
+"""Scripted searchers of different quality. They know which relations the question names; every fact they take from what they read."""
+
+import random
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from trainer.environments.scripting import Call, Script, ScriptFactory
+from trainer.environments.search.corpus import read_fact
+from trainer.records import Task
+
+
+@dataclass(frozen=True)
+class Habits:
+    """Each number is the probability of doing the right thing where a shortcut tempts."""
+
+    compares: float = 1.0
+    """Opens the hit whose title fits rather than any hit."""
+    follows: float = 1.0
+    """Goes on to the next page rather than answering with what it has just found."""
+    copies: float = 1.0
+    """Gives a page's id rightly rather than with one digit off."""
+    thinks: bool = True
+    """Notes down its reasons."""
+
+
+HABITS: dict[str, Habits] = {
+    "expert": Habits(),
+    "hasty": Habits(compares=0.6, follows=0.7),
+    "careless": Habits(compares=0.9, follows=0.95, copies=0.7),
+    "demonstrator": Habits(compares=0.75, follows=0.8, thinks=False),
+}
+
+
+def investigate(habits: Habits, task: Task, rng: random.Random) -> Script:
+    """Follow the relations page by page, then answer."""
+
+    def does(probability: float) -> bool:
+        return rng.random() < probability
+
+    def thought(words: str) -> str:
+        return words if habits.thinks else ""
+
+    known: str = task.success_check["start"]
+    for hop, relation in enumerate(task.success_check["relations"]):
+        if hop and not does(habits.follows):
+            break
+        hits: Any = yield Call("search", {"query": known}, thought(f"What is there on {known}?"))
+        right = next((hit["page"] for hit in hits if hit["title"] == known), hits[0]["page"])
+        page = right if does(habits.compares) else rng.choice(hits)["page"]
+        if not does(habits.copies):
+            result: Any = yield Call("lookup", {"page": f"{page}0"}, thought(f"I read {page}0."))
+            if "error" not in result:
+                break
+        result = yield Call("lookup", {"page": page}, thought(f"I read {page}."))
+        found = read_fact(relation, result["text"])
+        if found is None:  # the page of something else: what it is about must do
+            known = result["title"]
+            break
+        known = found
+    yield Call("finish", {"answer": known}, thought(f"So it is {known}."))
+    return known
+
+
+SCRIPTS: dict[str, ScriptFactory] = {name: partial(investigate, habits) for name, habits in HABITS.items()}
