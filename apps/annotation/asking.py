@@ -1,9 +1,14 @@
-"""What a judgement in a queue answers: the queue's own aspects and questions, kept as `Queue.asks`. Pure."""
+"""What a judgement in a queue answers: the queue's own aspects and questions, kept as `Queue.asks`. Pure.
+
+Researchers write aspects and questions one a line; `read_aspects` and `read_questions` say what a line may be.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 from uuid import UUID
+
+from django.utils.text import slugify
 
 LIKERT = range(2, 11)
 """How many points a question may have."""
@@ -110,3 +115,52 @@ def as_json(asks: Asks) -> dict[str, Any]:
     if kept.get("alternatives"):
         kept["alternatives"]["policy"] = str(kept["alternatives"]["policy"])
     return kept
+
+
+class UnreadableLine(ValueError):
+    """A line that is no aspect or question: what was given, what was expected."""
+
+
+DEFAULT_ASPECTS = "Task success\nEfficiency\nSafety\nCommunication"
+
+
+def read_aspects(text: str) -> tuple[Aspect, ...]:
+    """A line an aspect: its name, and after a colon how many points its scale has (3, 5 or 7). Raises UnreadableLine."""
+    aspects = []
+    for line in _lines(text):
+        name, _, points = (part.strip() for part in line.partition(":"))
+        if points not in ("", "3", "5", "7"):
+            raise UnreadableLine(f"“{line}”: after the colon stands {points!r}; expected 3, 5 or 7 points.")
+        aspects.append(Aspect(_key(name, line, [each.key for each in aspects]), name, int(points or 5)))
+    return tuple(aspects)
+
+
+def read_questions(text: str) -> tuple[Question, ...]:
+    """A line a question, its parts between bars: what is asked | points | what 1 means | what the most means.
+
+    All but the first may be left out. A question that ends with (optional) may stay open. Raises UnreadableLine.
+    """
+    questions: list[Question] = []
+    for line in _lines(text):
+        parts = [part.strip() for part in line.split("|")]
+        name, points, low, high = [*parts, "", "", ""][:4]
+        if len(parts) > 4 or not (points == "" or (points.isdecimal() and int(points) in LIKERT)):
+            raise UnreadableLine(f"“{line}”: expected question | 2 to 10 points | what 1 means | what the most means.")
+        required = not name.lower().endswith("(optional)")
+        name = name if required else name[: -len("(optional)")].strip()
+        key = _key(name, line, [each.key for each in questions])
+        questions.append(Question(key, name, int(points or 5), low, high, required))
+    return tuple(questions)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _key(name: str, line: str, taken: list[str]) -> str:
+    key = slugify(name, allow_unicode=True)[:60]
+    if not key:
+        raise UnreadableLine(f"“{line}” has no name.")
+    if key in taken:
+        raise UnreadableLine(f"“{name}” is there twice.")
+    return key

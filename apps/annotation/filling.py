@@ -9,8 +9,9 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.timezone import now
 
+from apps.annotation.drawing import draw_runs, shuffled_place
 from apps.annotation.models import Item, Queue
-from apps.annotation.pairing import Pair, Pairing, draw, shuffled_position
+from apps.annotation.pairing import Pairing, Run, draw, shuffled_position
 from apps.annotation.selecting import Selection, runs_by_task
 from workers.app import enqueue
 
@@ -27,46 +28,55 @@ def fill(queue_id: UUID) -> int:
 
 @transaction.atomic
 def _fill_batch(queue_id: UUID) -> bool:
-    """Add the pairs of the next tasks; False at the end."""
+    """Add the items of the next tasks; False at the end."""
     queue = Queue.objects.select_for_update().select_related("workspace").get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
         return False
     pairing = Pairing.from_json(queue.selection["pairing"])
     selection = Selection.from_json(queue.selection["selection"])
-    pairs: list[Pair] = []
+    items: list[Item] = []
     last = None
     for last, runs in runs_by_task(queue.workspace, selection, pairing, after=queue.filled_to, tasks=TASKS_A_BATCH):
-        pairs += draw(pairing, last, runs)
+        items += _items_of(queue, pairing, last, runs)
     if last is None:
         queue.state = Queue.State.OPEN if queue.item_count else Queue.State.FAILED
         queue.error = (
-            "" if queue.item_count else "None of the selected runs is there any more, so there is nothing to pair."
+            "" if queue.item_count else "None of the selected runs is there any more, so there is nothing to judge."
         )
     else:
-        _add(queue, pairs, pairing.seed)
+        _add(queue, items)
         queue.filled_to = last
     queue.filling_at = now()
     queue.save(update_fields=["state", "error", "item_count", "filled_to", "filling_at"])
     return last is not None
 
 
-def _add(queue: Queue, pairs: list[Pair], seed: int) -> None:
+def _items_of(queue: Queue, pairing: Pairing, task: UUID, runs: list[Run]) -> list[Item]:
+    """The items of one task; those of a shuffled queue with their positions."""
     shuffled = queue.order == Queue.Order.RANDOM
-    Item.objects.bulk_create(
-        [
+    if queue.kind == Queue.Kind.PAIRWISE:
+        return [
             Item(
-                queue=queue,
-                position=shuffled_position(seed, pair) if shuffled else queue.item_count + n,
-                task_id=pair.task,
+                task_id=task,
                 a_id=pair.a,
                 b_id=pair.b,
-                overlap=queue.overlap,
+                position=shuffled_position(pairing.seed, pair) if shuffled else 0,
             )
-            for n, pair in enumerate(pairs)
-        ],
-        batch_size=2000,
-    )
-    queue.item_count += len(pairs)
+            for pair in draw(pairing, task, runs)
+        ]
+    return [
+        Item(task_id=task, a_id=run, position=shuffled_place(pairing.seed, run) if shuffled else 0)
+        for run in draw_runs(pairing, task, runs)
+    ]
+
+
+def _add(queue: Queue, items: list[Item]) -> None:
+    for place, item in enumerate(items):
+        item.queue, item.kind, item.overlap = queue, queue.kind, queue.overlap
+        if queue.order != Queue.Order.RANDOM:
+            item.position = queue.item_count + place
+    Item.objects.bulk_create(items, batch_size=2000)
+    queue.item_count += len(items)
 
 
 def record_failure(queue_id: UUID, error: str) -> None:

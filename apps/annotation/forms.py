@@ -4,16 +4,47 @@ from typing import Any
 
 from django import forms
 
+from apps.annotation.asking import (
+    DEFAULT_ASPECTS,
+    Asks,
+    PairwiseAsks,
+    RatingAsks,
+    StepsAsks,
+    UnreadableLine,
+    read_aspects,
+    read_questions,
+)
+from apps.annotation.models import Queue
 from apps.annotation.pairing import Pairing
 
-PAIRS = [("all", "All pairs"), ("some", "Some, drawn by chance"), ("one", "One")]
+PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
+DEFAULT_QUESTIONS = (
+    "How well was the task done? | 5 | not at all | perfectly\nHow pleasant was it to work with? | 5 | awful | a joy"
+)
+
+
+class LinesField(forms.CharField):
+    """Aspects or questions, one a line, as `read` takes them."""
+
+    def __init__(self, read: Any, **options: Any) -> None:
+        super().__init__(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 4}), **options)
+        self.read = read
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return self.read(super().clean(value))
+        except UnreadableLine as problem:
+            raise forms.ValidationError(str(problem)) from None
 
 
 class QueueForm(forms.Form):
     """A new queue. `pairing` and `overlap` also read a form that is not complete: the preview shows what stands there."""
 
     name = forms.CharField(max_length=200, help_text="Annotators see it: it should not name policies.")
-    pairs = forms.ChoiceField(label="Pairs of each task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
+    judged = forms.ChoiceField(
+        label="What is done", choices=Queue.Kind.choices, initial="pairwise", widget=forms.RadioSelect, required=False
+    )
+    pairs = forms.ChoiceField(label="Of each task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
     per_task = forms.IntegerField(label="How many a task", min_value=1, max_value=10_000, initial=3, required=False)
     different_outcomes = forms.BooleanField(
         label="Only runs that ended differently",
@@ -21,8 +52,29 @@ class QueueForm(forms.Form):
         help_text="One succeeded and one failed, or their rewards differ.",
     )
     different_policies = forms.BooleanField(label="Only runs of different policies", required=False)
+    aspects = LinesField(
+        read_aspects,
+        label="Aspects that are graded by themselves",
+        initial=DEFAULT_ASPECTS,
+        help_text="One a line; “Safety: 3” gives it a scale of 3 points instead of 5 (or 7). They are optional for who judges.",
+    )
+    confidence = forms.BooleanField(label="Ask how sure they are", required=False)
+    every_step = forms.BooleanField(
+        label="Each step needs a label, up to the first error", required=False, initial=True
+    )
+    corrections = forms.BooleanField(label="Better actions may be written", required=False, initial=True)
+    questions = LinesField(
+        read_questions,
+        label="Questions",
+        initial=DEFAULT_QUESTIONS,
+        help_text="One a line: question | points (2 to 10) | what 1 means | what the most means. End a question with (optional) if it may stay open.",
+    )
+    thumb = forms.BooleanField(label="Ask for a thumb up or down", required=False, initial=True)
+    marks = forms.BooleanField(
+        label="Steps can be marked: sub-goal reached, safety violated", required=False, initial=True
+    )
     overlap = forms.IntegerField(
-        label="Judgements of each pair",
+        label="Judgements of each",
         min_value=1,
         max_value=50,
         initial=1,
@@ -38,20 +90,20 @@ class QueueForm(forms.Form):
         min_value=0, max_value=2**31 - 1, initial=0, help_text="The same seed draws and shuffles the same way."
     )
     lease_minutes = forms.IntegerField(
-        label="Time to judge a pair",
+        label="Time to judge one",
         min_value=1,
         max_value=7 * 24 * 60,
         initial=20,
-        help_text="Minutes. Who goes away for longer gives the pair to others; whoever is at work keeps it.",
+        help_text="Minutes. Who goes away for longer gives it to others; whoever is at work keeps it.",
     )
     skipped_come_back = forms.BooleanField(
-        label="Skipped pairs come back to who skipped them, at the end", required=False
+        label="What was skipped comes back to who skipped them, at the end", required=False
     )
     guidelines = forms.CharField(
         required=False,
         max_length=100_000,
         widget=forms.Textarea(attrs={"rows": 8}),
-        help_text="Markdown. Say what “better” means here, with an example of a close call. Each change is a new version.",
+        help_text="Markdown. Say what is good and what is better here, with an example of a close call. Each change is a new version.",
     )
 
     def _standing(self, name: str) -> Any:
@@ -71,6 +123,26 @@ class QueueForm(forms.Form):
             seed=self._standing("seed") or 0,
         )
 
+    def kind(self) -> Queue.Kind:
+        return Queue.Kind(self._standing("judged") or Queue.Kind.PAIRWISE)
+
+    def asks(self) -> Asks:
+        """What a judgement answers beside the main thing, by the kind of queue."""
+        match self.kind():
+            case Queue.Kind.PAIRWISE:
+                return PairwiseAsks(self.cleaned_data["aspects"], self.cleaned_data["confidence"])
+            case Queue.Kind.STEPS:
+                return StepsAsks(self.cleaned_data["every_step"], self.cleaned_data["corrections"])
+            case _:
+                names = ("questions", "thumb", "marks")
+                return RatingAsks(**{name: self.cleaned_data[name] for name in names})
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if self.kind() == Queue.Kind.RATING and not data.get("questions") and not data.get("thumb"):
+            self.add_error("questions", "A rating needs a question or a thumb.")
+        return data
+
     def overlap_of(self) -> int:
         return self._standing("overlap") or 1
 
@@ -78,7 +150,9 @@ class QueueForm(forms.Form):
         """The keywords of `create_queue` that are neither selection nor pairing."""
         names = ("name", "overlap", "order", "skipped_come_back", "guidelines")
         return {name: self.cleaned_data[name] for name in names} | {
-            "lease_seconds": self.cleaned_data["lease_minutes"] * 60
+            "lease_seconds": self.cleaned_data["lease_minutes"] * 60,
+            "kind": self.kind(),
+            "asks": self.asks(),
         }
 
 

@@ -65,6 +65,11 @@ class Pairing:
             return False
         return not self.different_outcomes or _ended_differently(x, y)
 
+    @property
+    def of_single_runs(self) -> str:
+        """In words, where runs are judged by themselves."""
+        return {None: "all runs of a task", 1: "one run a task"}.get(self.per_task, f"{self.per_task} runs a task")
+
     def __str__(self) -> str:
         count = {None: "all pairs of a task", 1: "one pair a task"}.get(self.per_task, f"{self.per_task} pairs a task")
         rules = [
@@ -171,7 +176,8 @@ class Preview:
 
     tasks: int = 0
     runs: int = 0
-    pairs: int = 0
+    items: int = 0
+    """Pairs, or runs that are judged by themselves."""
     paired_tasks: int = 0
     paired_runs: int = 0
     unpaired: Counter[str] = field(default_factory=Counter)
@@ -192,7 +198,7 @@ def preview(pairing: Pairing, tasks: Iterable[dict[Traits, int]]) -> Preview:
         result.runs += runs
         blocks = [block for block in _blocks(pairing, sizes) if block.size]
         pairs = sum(block.size for block in blocks)
-        result.pairs += pairs if pairing.per_task is None else min(pairs, pairing.per_task)
+        result.items += pairs if pairing.per_task is None else min(pairs, pairing.per_task)
         result.paired_tasks += bool(pairs)
         paired = {traits for block in blocks for traits in (block.x, block.y)}
         for traits, count in sizes.items():

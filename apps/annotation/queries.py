@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, Sum
 
 from apps.accounts.models import Membership
-from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Guideline, Item, Preference, Queue
+from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
 from apps.annotation.pairing import Pairing
 
 FLAGGED = 20
@@ -116,31 +116,38 @@ def source_of(queue: Queue) -> dict[str, Any]:
     stored = queue.selection
     pairing = Pairing.from_json(stored["pairing"]) if "pairing" in stored else None
     selection = stored.get("selection") or {}
-    return {"pairing": pairing, "picked": len(selection.get("ids", [])), "filter": selection.get("filter", "")}
+    words = None if pairing is None else str(pairing) if queue.kind == Queue.Kind.PAIRWISE else pairing.of_single_runs
+    return {"pairing": words, "picked": len(selection.get("ids", [])), "filter": selection.get("filter", "")}
 
 
-def judgements_of_items(items: Iterable[Item]) -> dict[int, list[Preference]]:
-    """The standing judgements of each of these items."""
-    found: dict[int, list[Preference]] = defaultdict(list)
-    standing = Preference.objects.standing().filter(item__in=[item.pk for item in items]).select_related("annotator")
-    for preference in standing.order_by("pk"):
-        found[preference.item_id].append(preference)
+def judgements_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[Judgement]]:
+    """The standing judgements of each of these items of `queue`."""
+    found: dict[int, list[Judgement]] = defaultdict(list)
+    standing = _standing(Queue.Kind(queue.kind)).filter(item__in=[item.pk for item in items])
+    for judgement in standing.select_related("annotator").order_by("pk"):
+        found[judgement.item_id].append(judgement)
     return found
 
 
-def judgements_of_run(member: Membership, trajectory_id: UUID) -> QuerySet[Preference]:
-    """The newest judgements of pairs that this run is in."""
-    pairs = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
-    visible: QuerySet[Preference] = Preference.objects.visible_to(member).standing()
-    return (
-        visible.filter(item__in=pairs).select_related("annotator", "item", "queue").order_by("-pk")[:JUDGEMENTS_OF_RUN]
-    )
+def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement]:
+    """The newest judgements of this run, by itself or in a pair."""
+    items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
+    found: list[Judgement] = []
+    for kind in Queue.Kind:
+        judgements = _standing(kind).visible_to(member).filter(item__in=items)
+        found += judgements.select_related("annotator", "item", "queue").order_by("-pk")[:JUDGEMENTS_OF_RUN]
+    return sorted(found, key=lambda judgement: judgement.pk, reverse=True)[:JUDGEMENTS_OF_RUN]
+
+
+def _standing(kind: Queue.Kind) -> Any:
+    model: Any = JUDGEMENTS[kind].objects
+    return model.standing()
 
 
 def latest_judgements_of(queue: Queue, annotator: Annotator) -> list[Any]:
     """The newest standing judgements of one annotator in one queue, of the queue's kind."""
-    model: Any = JUDGEMENTS[Queue.Kind(queue.kind)].objects
-    standing = model.standing().filter(queue=queue, annotator=annotator).select_related("item__task")
+    judgements = _standing(Queue.Kind(queue.kind)).filter(queue=queue, annotator=annotator)
+    standing = judgements.select_related("item__task")
     return list(
         standing.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]
     )

@@ -18,7 +18,9 @@ from workers.app import enqueue
 
 class NothingToCompare(Refusal):
     code = "nothing_to_compare"
-    message = "No two of the selected runs make a pair. Widen the selection or the rules for pairs."
+    message = (
+        "Nothing in the selection can be judged like this: no run, or no two that make a pair. Widen it or its rules."
+    )
 
 
 class WrongState(Refusal):
@@ -38,17 +40,24 @@ def create_queue(
     order: str = Queue.Order.FIFO,
     skipped_come_back: bool = False,
     guidelines: str = "",
+    kind: str = Queue.Kind.PAIRWISE,
+    asks: Asks | None = None,
 ) -> Queue:
-    """A queue of pairs from a selection of trajectories; a worker fills it. NothingToCompare when there is no pair."""
+    """A queue from a selection of trajectories; a worker fills it. NothingToCompare when there would be no item.
+
+    `pairing` says which runs of a task are compared with which or, where runs are judged by themselves, how many there are.
+    """
     newest = selected(workspace, selection).order_by("-pk").values_list("pk", flat=True).first()
     selection = Selection(ids=selection.ids, filter=selection.filter, until=newest)
-    expected = preview_of(workspace, selection, pairing).pairs
+    expected = preview_of(workspace, selection, pairing, kind).items
     if not expected:
         raise NothingToCompare
     queue = Queue.objects.create(
         workspace=workspace,
         created_by=created_by,
         name=name,
+        kind=kind,
+        asks=as_json(asks) if asks else {},
         state=Queue.State.FILLING,
         order=order,
         overlap=overlap,
@@ -60,7 +69,7 @@ def create_queue(
     )
     if guidelines.strip():
         revise_guidelines(queue=queue, text=guidelines, by=created_by)
-    _audit(queue, created_by, "queue.create", pairs=expected, overlap=overlap)
+    _audit(queue, created_by, "queue.create", items=expected, overlap=overlap)
     enqueue("filling.fill", str(queue.pk))
     return queue
 

@@ -9,6 +9,8 @@ from uuid import UUID
 from django.db.models import Count, QuerySet
 
 from apps.accounts.models import Workspace
+from apps.annotation.drawing import preview_runs
+from apps.annotation.models import Queue
 from apps.annotation.pairing import Pairing, Preview, Run, Traits, preview
 from apps.trajectories.filtering import Filters
 from apps.trajectories.models import Trajectory
@@ -52,8 +54,13 @@ def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]
     return found
 
 
-def preview_of(workspace: Workspace, selection: Selection, pairing: Pairing) -> Preview:
+def preview_of(
+    workspace: Workspace, selection: Selection, pairing: Pairing, kind: str = Queue.Kind.PAIRWISE
+) -> Preview:
     """What `pairing` would give on this selection, counted by the database without reading a step."""
+    if kind != Queue.Kind.PAIRWISE:
+        sizes = selected(workspace, selection).order_by().values("task_id").annotate(count=Count("pk"))
+        return preview_runs(pairing, sizes.values_list("count", flat=True).iterator(chunk_size=10_000))
     rows = (
         selected(workspace, selection)
         .order_by("task_id")

@@ -67,7 +67,7 @@ def test_the_preview_says_why_runs_pair_with_nothing():
         [run(7, policy=X, success=True), run(8, policy=Y, success=True), run(9, success=False)],
     ]
     result = preview(pairing, [counted(pairing, *task) for task in tasks])
-    assert (result.tasks, result.runs, result.pairs) == (4, 9, 1)
+    assert (result.tasks, result.runs, result.items) == (4, 9, 1)
     assert (result.paired_tasks, result.paired_runs) == (1, 2)
     assert result.unpaired == {
         "no outcome recorded": 1,
@@ -104,7 +104,7 @@ def test_the_preview_counts_what_is_drawn_and_every_drawn_pair_is_allowed(all_tr
     assert len({frozenset((pair.a, pair.b)) for pair in pairs}) == len(pairs)
     assert all(pair.a != pair.b for pair in pairs)
     assert all(pairing.allows(runs[pair.a.int].traits, runs[pair.b.int].traits) for pair in pairs)
-    assert preview(pairing, [counted(pairing, *runs)]).pairs == len(pairs)
+    assert preview(pairing, [counted(pairing, *runs)]).items == len(pairs)
     allowed = sum(pairing.allows(x.traits, y.traits) for x, y in combinations(runs, 2))
     assert len(pairs) == min(allowed, pairing.per_task or allowed)
 

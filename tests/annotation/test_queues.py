@@ -3,7 +3,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
+from apps.annotation.asking import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
 from apps.annotation.assigning import next_assignment
+from apps.annotation.filling import fill
 from apps.annotation.labelling import record_preference
 from apps.annotation.models import Guideline, Preference, Queue
 from apps.annotation.queueing import revise_guidelines
@@ -54,7 +56,7 @@ def test_a_queue_is_made_from_picked_runs(researcher, workspace, sent):
     runs = [making.attempt(task, 0) for _ in range(4)]
     picked = [str(run.pk) for run in runs[:3]]
     page = researcher.get(reverse("annotation:new_queue"), {"trajectory": picked})
-    assert page.context["preview"].pairs == 3
+    assert page.context["preview"].items == 3
     response = researcher.post(
         reverse("annotation:new_queue"), {**FORM, "trajectory": picked, "guidelines": "Be fair."}
     )
@@ -219,3 +221,43 @@ def test_the_api_shows_judgements_to_nobody_who_labels_only(workspace, client):
     assert client.get(f"/api/v1/queues/{queue.pk}", headers=bearer).status_code == 200
     assert client.get(f"/api/v1/queues/{queue.pk}/preferences", headers=bearer).status_code == 404
     assert Preference.objects.count() == 1
+
+
+SINGLE = {**FORM, "every_step": "on", "corrections": "on", "thumb": "on"}
+
+
+@pytest.mark.parametrize(("pairs", "items"), [("all", 4), ("one", 2)])
+def test_a_queue_of_single_runs_is_drawn_and_filled(researcher, workspace, pairs, items):
+    for runs in (3, 1):
+        task = factories.task(of=workspace)
+        for _ in range(runs):
+            making.attempt(task, 0)
+    page = researcher.post(reverse("annotation:preview_queue"), {**SINGLE, "judged": "steps", "pairs": pairs})
+    assert f'<span class="figure">{items}</span><span class="name">runs' in page.content.decode()
+    researcher.post(reverse("annotation:new_queue"), {**SINGLE, "judged": "steps", "pairs": pairs, "order": "random"})
+    queue = Queue.objects.get()
+    fill(queue.pk)
+    assert queue.items.filter(kind="steps", b=None).count() == items
+    assert StepsAsks.from_json(queue.asks) == StepsAsks()
+    assert researcher.get(at("items", queue)).status_code == 200
+    assert "all runs of a task" in researcher.get(at("queue", queue)).content.decode() or pairs == "one"
+
+
+def test_a_queue_defines_its_aspects_and_questions(researcher, workspace):
+    making.pair(of=workspace)
+    new = reverse("annotation:new_queue")
+    researcher.post(new, {**FORM, "judged": "pairwise", "aspects": "Safety: 3\n\nUsed tools well", "confidence": "on"})
+    asks = PairwiseAsks((Aspect("safety", "Safety", 3), Aspect("used-tools-well", "Used tools well", 5)), True)
+    assert PairwiseAsks.from_json(Queue.objects.get().asks) == asks
+    wrong = researcher.post(new, {**FORM, "judged": "pairwise", "aspects": "Safety: 4"})
+    assert wrong.status_code == 422
+    assert "expected 3, 5 or 7 points" in wrong.content.decode()
+
+    lines = "Was it polite? | 7 | rude | kind\nWas it fast? (optional)"
+    researcher.post(new, {**FORM, "judged": "rating", "questions": lines, "marks": "on"})
+    stored = Queue.objects.get(kind="rating").asks
+    polite = Question("was-it-polite", "Was it polite?", 7, "rude", "kind")
+    assert RatingAsks.from_json(stored) == RatingAsks(
+        (polite, Question("was-it-fast", "Was it fast?", required=False)), False
+    )
+    assert "needs a question or a thumb" in researcher.post(new, {**FORM, "judged": "rating"}).content.decode()

@@ -4,14 +4,14 @@ from uuid import UUID
 
 from django import template
 
-from apps.annotation.models import Inspection, Item, Preference, Rating
+from apps.annotation.models import Inspection, Item, Judgement, Preference, Rating
 
 register = template.Library()
 GRADES = {1: "slightly", 2: "clearly", 3: "much"}
 
 
 @register.filter
-def of_item(judgements: dict[int, list[Preference]], item: Item) -> list[Preference]:
+def of_item(judgements: dict[int, list[Judgement]], item: Item) -> list[Judgement]:
     return judgements.get(item.pk, [])
 
 
@@ -26,6 +26,11 @@ def verdict(preference: Preference) -> str:
 
 
 @register.filter
+def said_of(judgement: Preference | Inspection | Rating, run: UUID) -> str:
+    """What a judgement says about one run: “clearly worse”, where it was one of two."""
+    return verdict_on(judgement, run) if isinstance(judgement, Preference) else said(judgement)
+
+
 def verdict_on(preference: Preference, run: UUID) -> str:
     """What was said about one of the two runs: “clearly worse”."""
     if preference.both_bad or preference.strength == 0:

@@ -74,11 +74,17 @@ def preview(request: HtmxRequest) -> HttpResponse:
 def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dict[str, Any]:
     pairing = form.pairing()
     try:
-        found = preview_of(request.member.workspace, selection, pairing)
+        found = preview_of(request.member.workspace, selection, pairing, form.kind())
     except BadFilter as problem:
         return {"problem": str(problem)}
     overlap = form.overlap_of()
-    return {"preview": found, "pairing": pairing, "overlap": overlap, "judgements": found.pairs * overlap}
+    return {
+        "preview": found,
+        "pairing": pairing,
+        "overlap": overlap,
+        "judgements": found.items * overlap,
+        "kind": form.kind(),
+    }
 
 
 def _selection(given: Any) -> Selection:
@@ -139,7 +145,12 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     if shown == "disputed":
         rows = rows.filter(disputed=True)
     page = page_of(rows, cursor=request.GET.get("cursor", ""), order=("position",), size=50)
-    context = {"queue": found, "page": page, "shown": shown, "judgements": queries.judgements_of_items(page.rows)}
+    context = {
+        "queue": found,
+        "page": page,
+        "shown": shown,
+        "judgements": queries.judgements_of_items(found, page.rows),
+    }
     return render(request, "annotation/items.html", context)
 
 
