@@ -23,7 +23,7 @@ from apps.datasets.verdicts import Drop, Verdict
 from apps.policies.models import Policy
 from apps.trajectories import jsontext
 
-PAIRS_AT_ONCE = 64
+PAIRS_AT_ONCE = 256
 STEPS_AT_ONCE = 4096
 """Both bound how long one query runs, and with it how long the lease goes without being renewed."""
 
