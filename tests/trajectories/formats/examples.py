@@ -117,4 +117,66 @@ EXAMPLES: dict[str, Any] = {
         "info": {"exit_status": "submitted", "submission": "diff"},
         "replay_config": '{"problem_statement": {"id": "owner__repo-1"}, "agent": {"model": {"name": "gpt"}}}',
     },
+    "atif": {
+        "schema_version": "ATIF-v1.6",
+        "session_id": "s1",
+        "agent": {"name": "a", "version": "1", "model_name": "m", "tool_definitions": TOOLS},
+        "steps": [
+            {"step_id": 1, "source": "system", "message": "Be brief."},
+            {"step_id": 2, "source": "user", "message": "List the files."},
+            {
+                "step_id": 3,
+                "source": "agent",
+                "message": "",
+                "reasoning_content": "I look.",
+                "tool_calls": [{"tool_call_id": "c1", "function_name": "bash", "arguments": {"command": "ls"}}],
+                "observation": {"results": [{"source_call_id": "c1", "content": "README.md"}]},
+                "metrics": {"prompt_tokens": 9, "completion_tokens": 3, "cost_usd": 0.1},
+            },
+            {"step_id": 4, "source": "agent", "message": "README.md"},
+        ],
+        "final_metrics": {"total_steps": 4},
+    },
+    "tau2-bench": {
+        "info": {
+            "agent_info": {"implementation": "llm_agent", "llm": "m"},
+            "environment_info": {"domain_name": "telecom", "policy": "Be kind."},
+        },
+        "tasks": [
+            {
+                "id": "t1",
+                "user_scenario": {"instructions": {"reason_for_call": "no signal"}},
+                "evaluation_criteria": {"actions": []},
+            }
+        ],
+        "simulations": [
+            {
+                "id": "s1",
+                "task_id": "t1",
+                "trial": 0,
+                "termination_reason": "user_stop",
+                "reward_info": {"reward": 1.0},
+                "messages": [
+                    {"role": "assistant", "content": "Hello.", "turn_idx": 0},
+                    {"role": "user", "content": "No signal.", "turn_idx": 1},
+                    {
+                        "role": "assistant",
+                        "content": None,
+                        "tool_calls": [{"id": "c1", "name": "look", "arguments": {"n": 1}, "requestor": "assistant"}],
+                        "usage": {"prompt_tokens": 9, "completion_tokens": 3},
+                    },
+                    {"id": "c1", "role": "tool", "content": "no line", "requestor": "assistant", "error": True},
+                    {"role": "assistant", "content": "Restart it."},
+                    {
+                        "role": "user",
+                        "content": None,
+                        "tool_calls": [{"id": "u1", "name": "restart", "arguments": {}, "requestor": "user"}],
+                    },
+                    {"id": "u1", "role": "tool", "content": "restarted", "requestor": "user"},
+                    {"role": "user", "content": "It works. ###STOP###"},
+                ],
+            }
+        ],
+    },
+    "wrapped": {"config": {"n": 1}, "results": [{"messages": CHAT, "reward": 1}]},
 }

@@ -67,6 +67,7 @@ WORDS = (
         "retrace/1",
         "format",
     ),
+    *("schema_version", "ATIF-v1.6", "source", "simulations", "tasks", "results", "requestor", "user_scenario"),
 )
 words = st.sampled_from(WORDS)
 scalars = st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats(allow_nan=False) | st.text(max_size=5) | words
@@ -121,8 +122,8 @@ def test_the_example_of_a_format_is_recognised_as_that_alone(name):
 def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
     names = [format.name for format in formats.known()]
     assert names == [
-        *("mini-swe-agent", "retrace", "retrace-simple", "sharegpt", "swe-agent", "tau-bench", "verifiers"),
-        "openai-chat",
+        *("atif", "mini-swe-agent", "retrace", "retrace-simple", "sharegpt", "swe-agent", "tau-bench", "tau2-bench"),
+        *("verifiers", "openai-chat", "wrapped"),
     ]
     assert all(format.title and format.shape for format in formats.known())
     assert all(len(name) <= 50 for name in names)
