@@ -126,7 +126,7 @@ DEFAULT_ASPECTS = "Task success\nEfficiency\nSafety\nCommunication"
 
 def read_aspects(text: str) -> tuple[Aspect, ...]:
     """A line an aspect: its name, and after a colon how many points its scale has (3, 5 or 7). Raises UnreadableLine."""
-    aspects = []
+    aspects: list[Aspect] = []
     for line in _lines(text):
         name, _, points = (part.strip() for part in line.partition(":"))
         if points not in ("", "3", "5", "7"):

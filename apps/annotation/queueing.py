@@ -18,9 +18,12 @@ from workers.app import enqueue
 
 class NothingToCompare(Refusal):
     code = "nothing_to_compare"
-    message = (
-        "Nothing in the selection can be judged like this: no run, or no two that make a pair. Widen it or its rules."
-    )
+    message = "No two of the selected runs make a pair. Widen the selection or the rules for pairs."
+
+
+class NothingToJudge(Refusal):
+    code = "nothing_to_judge"
+    message = "The selection is empty. Pick runs in the list of trajectories."
 
 
 class WrongState(Refusal):
@@ -43,7 +46,7 @@ def create_queue(
     kind: str = Queue.Kind.PAIRWISE,
     asks: Asks | None = None,
 ) -> Queue:
-    """A queue from a selection of trajectories; a worker fills it. NothingToCompare when there would be no item.
+    """A queue from a selection of trajectories; a worker fills it. NothingToCompare or NothingToJudge when there would be no item.
 
     `pairing` says which runs of a task are compared with which or, where runs are judged by themselves, how many there are.
     """
@@ -51,7 +54,7 @@ def create_queue(
     selection = Selection(ids=selection.ids, filter=selection.filter, until=newest)
     expected = preview_of(workspace, selection, pairing, kind).items
     if not expected:
-        raise NothingToCompare
+        raise NothingToCompare if kind == Queue.Kind.PAIRWISE else NothingToJudge
     queue = Queue.objects.create(
         workspace=workspace,
         created_by=created_by,
@@ -119,7 +122,7 @@ def _create_open(
     )
     made = list(items)
     if not made:
-        raise NothingToCompare
+        raise NothingToCompare if kind == Queue.Kind.PAIRWISE else NothingToJudge
     for item in made:
         item.queue, item.kind, item.overlap = queue, kind, overlap
     Item.objects.bulk_create(made, batch_size=1000)

@@ -99,7 +99,7 @@ def test_a_selection_without_pairs_keeps_the_form_and_says_so(researcher, worksp
 def test_the_queue_page_shows_people_and_agreement(researcher, workspace):
     queue = judged_queue(workspace, [2, 1, -1])
     page = researcher.get(at("queue", queue)).content.decode()
-    assert "Every pair is judged" in page
+    assert "Everything is judged" in page
     assert page.count("rule</span>") == 3  # rules are shown as rules
     agreement = researcher.get(at("agreement", queue)).content.decode()
     assert "33 %" in agreement  # of three pairs of judgements one agrees
