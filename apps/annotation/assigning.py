@@ -13,11 +13,12 @@ from random import SystemRandom
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, Sum
 from django.utils.timezone import now
 
+from apps.annotation.checking import take_check
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
-from apps.annotation.refusals import QueueNotOpen
+from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen
 from apps.annotation.taking import Place, take_place
 
 AHEAD = 1
@@ -31,8 +32,10 @@ def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[U
 
     Somebody who already holds one item more than they work on gets no further one: `AHEAD` keeps people from hoarding.
     """
-    if queue.state != Queue.State.OPEN:
+    if queue.state != Queue.State.OPEN or has_ended(queue):
         raise QueueNotOpen
+    if not may_label(queue, annotator):
+        raise NotForYou
     found = _next(queue, annotator, besides)
     if found is None and _lapsed(queue).exists():
         # The clock ends leases every 15 seconds; whoever would go home meanwhile need not wait for it.
@@ -41,16 +44,42 @@ def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[U
     return found
 
 
+def has_ended(queue: Queue) -> bool:
+    """The queue's date has come, or it has as many judgements as it was to get. The clock closes it soon."""
+    if queue.ends_at and queue.ends_at <= now():
+        return True
+    return queue.ends_after is not None and judged_in(queue) >= queue.ends_after
+
+
+def judged_in(queue: Queue) -> int:
+    """Standing judgements of a queue, known items left out: read from its desks."""
+    judged: int = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))["judged"]
+    return judged
+
+
+def may_label(queue: Queue, annotator: Annotator) -> bool:
+    """Whether items of this queue are for this annotator. Models and rules come because a researcher sent them."""
+    if not queue.is_restricted or annotator.kind != Annotator.Kind.PERSON:
+        return True
+    return queue.labellers.filter(pk=annotator.user_id).exists()
+
+
 @transaction.atomic
 def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assignment | None:
     desk = lock_desk(queue=queue, annotator=annotator)
+    if desk.paused_at:
+        raise DeskPaused(desk.pause_reason)
     in_hand = list(_in_hand(queue, annotator))
     for assignment in in_hand:
         if assignment.pk not in besides:
             return _renewed(assignment, queue)
     if sum(assignment.replaces_id is None for assignment in in_hand) > AHEAD:
         return None
-    place = (None if in_hand else _left_unfinished(queue, annotator)) or take_place(desk, queue, annotator)
+    place = (
+        (None if in_hand else _left_unfinished(queue, annotator))
+        or take_check(desk, queue, annotator)
+        or take_place(desk, queue, annotator)
+    )
     return None if place is None else _assign(place, queue, annotator)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from django.utils.timezone import now
 
+from apps.annotation import checking
 from apps.annotation.assigning import lock_desk, retake_place
 from apps.annotation.disputing import is_disputed
 from apps.annotation.models import JUDGEMENTS, Assignment, Desk, Judgement, Queue
@@ -63,9 +64,7 @@ def conclude(desk: Desk, assignment: Assignment, judgement: Judgement) -> None:
     close(assignment, Assignment.State.JUDGED)
     item.disputed = is_disputed(item)
     item.save(update_fields=["judged", "disputed"])
-    desk.judged += 1
-    desk.seconds += judgement.seconds
-    desk.save(update_fields=["judged", "seconds"])
+    desk.save(update_fields=checking.count(desk, item, judgement, 1))
 
 
 def close(assignment: Assignment, state: Assignment.State) -> None:

@@ -7,7 +7,7 @@ from apps.annotation.models import Inspection, Item, Preference, Queue, Rating
 
 def is_disputed(item: Item) -> bool:
     """Two standing judgements of the item contradict each other."""
-    if item.overlap == 1:
+    if item.overlap == 1 or item.purpose != Item.Purpose.WORK:
         return False
     match item.kind:
         case Queue.Kind.PAIRWISE:

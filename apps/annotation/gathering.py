@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from apps.annotation.asking import PairwiseAsks, RatingAsks
-from apps.annotation.models import Inspection, Preference, Queue, Rating, StepLabel
+from apps.annotation.models import Inspection, Item, Preference, Queue, Rating, StepLabel
 
 ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
 AT_ONCE = 10_000
@@ -93,7 +93,9 @@ def _inspections(queue: Queue) -> Gathered:
     for (who, item, at, seconds), (ended,) in _rows(Inspection, queue, ["ending"]):
         ending.given.append(Given(who, item, item, ENDINGS[ended]))
         found.work.append(Work(who, item, at, seconds, None))
-    standing = StepLabel.objects.filter(inspection__queue=queue, inspection__retracted_at=None).order_by("pk")
+    standing = StepLabel.objects.filter(
+        inspection__queue=queue, inspection__retracted_at=None, inspection__item__purpose="work"
+    ).order_by("pk")
     labels = standing.values_list("inspection__annotator", "inspection__item", "index", "value")
     for who, item, index, value in labels.iterator(chunk_size=AT_ONCE):
         steps.given.append(Given(who, item, (item, index), value))
@@ -112,7 +114,7 @@ def _rows(
 ) -> Iterator[tuple[tuple[UUID, int, datetime, float], tuple[Any, ...]]]:
     """Who, item, when and seconds of each judgement; and its own columns."""
     standing: Any = model.objects  # the three managers have no type in common
-    rows = standing.standing().filter(queue=queue).order_by("pk")
+    rows = standing.standing().filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
     for row in rows.values_list("annotator", "item", "created_at", "seconds", *columns).iterator(chunk_size=AT_ONCE):
         yield row[:4], row[4:]
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.utils.timezone import now
 
+from apps.annotation import checking
 from apps.annotation.assigning import lease_end, lock_desk, retake_place, return_place
 from apps.annotation.concluding import close, columns_of, conclude, expect_kind, hold, judgement_of, locked
 from apps.annotation.disputing import is_disputed
@@ -114,7 +115,9 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     own = Assignment.objects.filter(queue=queue, annotator=annotator)
     if own.filter(state=Assignment.State.OPEN, replaces__isnull=False).count() >= UNDO_REACH:
         raise NothingToUndo
-    closed = own.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
+    closed = own.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED]).exclude(
+        item__purpose=Item.Purpose.TRAINING  # its answer was shown
+    )
     last = closed.select_for_update(of=("self",)).select_related("item").order_by("-closed_at").first()
     if last is None:
         raise NothingToUndo
@@ -127,7 +130,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
             raise PlaceLost("Other people have taken what you skipped. It no longer needs you.")
         draft = last.draft
         desk.skipped -= 1
-    desk.save(update_fields=["judged", "skipped", "seconds"])
+    desk.save(update_fields=["judged", "skipped", "seconds", "golds", "golds_right"])
     last.state = Assignment.State.UNDONE
     last.save(update_fields=["state"])
     item.disputed = is_disputed(item)
@@ -151,6 +154,5 @@ def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
     judgement.retracted_at = now()
     judgement.save(update_fields=["retracted_at"])
     item.judged -= 1
-    desk.judged -= 1
-    desk.seconds = max(desk.seconds - judgement.seconds, 0.0)
+    checking.count(desk, item, judgement, -1)
     return draft_of(judgement)

@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from apps.accounts.models import Membership
 from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
 from apps.annotation.pairing import Pairing
+from apps.annotation.shares import Share, share
 
 FLAGGED = 20
 JUDGEMENTS_OF_RUN = 20
@@ -151,3 +152,16 @@ def latest_judgements_of(queue: Queue, annotator: Annotator) -> list[Any]:
     return list(
         standing.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]
     )
+
+
+def items_of(queue: Queue) -> QuerySet[Item]:
+    """A queue's items with their task and runs, without what is large and seldom looked at."""
+    heavy = [f"{run}__{column}" for run in "ab" for column in ("tools", "closing", "info")]
+    rows = Item.objects.filter(queue=queue).select_related("task", "a__policy", "b__policy")
+    return rows.defer("task__initial_state", "task__success_check", *heavy)
+
+
+def golds_of(queue: Queue) -> dict[UUID, Share]:
+    """How often each annotator was right about gold items, as it stands now."""
+    desks = Desk.objects.filter(queue=queue, golds__gt=0).values_list("annotator", "golds_right", "golds")
+    return {who: share(right, of) for who, right, of in desks}

@@ -16,6 +16,23 @@ class QueueNotOpen(Refusal):
     message = "This queue is not open. Nothing new is given out until a researcher opens it."
 
 
+class NotForYou(QueueNotOpen):
+    code = "not_for_you"
+    message = (
+        "This queue is for named people, and you are not among them. A researcher can change that in its settings."
+    )
+
+
+class DeskPaused(QueueNotOpen):
+    """A researcher asked this person to stop here for now."""
+
+    code = "desk_paused"
+    message = "A researcher asked you to stop here for now. What you did is saved."
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(f"{self.message} They say: {reason}" if reason else "")
+
+
 class AlreadyJudged(Refusal):
     code = "already_judged"
     message = "You already judged this, in another tab perhaps. To change that answer, undo it."

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from apps.annotation.models import Annotator
+from apps.annotation.shares import Share, share
 
 Figures = Mapping[str, Any]
 
@@ -87,22 +89,25 @@ class PersonRow(NamedTuple):
 
     annotator: Annotator
     figures: dict[str, Any]
+    gold: Share
+    """How often they were right about gold items."""
     concerns: list[str]
 
 
-def people_rows(figures: Figures, annotators: Mapping[str, Annotator]) -> list[PersonRow]:
+def people_rows(figures: Figures, annotators: Mapping[str, Annotator], golds: Mapping[UUID, Share]) -> list[PersonRow]:
     """The busiest first."""
-    found = figures.get("annotators", {})
-    rows = [PersonRow(annotators[who], found[who], concerns(found[who])) for who in found if who in annotators]
-    return sorted(rows, key=lambda row: (-row.figures["judged"], row.annotator.name))
+    found = [person_row(figures, annotators[who], golds) for who in figures.get("annotators", {}) if who in annotators]
+    return sorted((row for row in found if row), key=lambda row: (-row.figures["judged"], row.annotator.name))
 
 
-def person_row(figures: Figures, annotator: Annotator) -> PersonRow | None:
+def person_row(figures: Figures, annotator: Annotator, golds: Mapping[UUID, Share]) -> PersonRow | None:
+    """None where they have judged nothing yet."""
     found = figures.get("annotators", {}).get(str(annotator.pk))
-    return PersonRow(annotator, found, concerns(found)) if found else None
+    gold = golds.get(annotator.pk, share(0, 0))
+    return PersonRow(annotator, found, gold, concerns(found, gold)) if found else None
 
 
-def concerns(person: Mapping[str, Any]) -> list[str]:
+def concerns(person: Mapping[str, Any], gold: Share | None = None) -> list[str]:
     """What a researcher should look at, each beyond what chance explains."""
     found: list[str] = []
     if person["judged"] < FEW:
@@ -114,4 +119,6 @@ def concerns(person: Mapping[str, Any]) -> list[str]:
         found.append("very fast")
     if consensus["high"] is not None and consensus["high"] < LITTLE_RIGHT:
         found.append("differs from the others")
+    if gold and gold.high is not None and gold.high < LITTLE_RIGHT:
+        found.append("often wrong on gold")
     return found

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import connection
 from django.utils.timezone import now
 
-from apps.annotation.models import Annotator, Assignment, Desk, Queue
+from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 
 TRIES = ((8, "SKIP LOCKED"), (256, "SKIP LOCKED"), (1, ""))
 """How many free items to choose among, and what to do where others have them locked for a moment: look further, then wait."""
@@ -26,14 +26,15 @@ _HELD = [Assignment.State.OPEN, Assignment.State.JUDGED]
 TAKE = """
 WITH free AS MATERIALIZED (
     (SELECT id, position, returned_at FROM annotation_item i
-     WHERE queue_id = %(queue)s AND taken < overlap AND returned_at > %(since)s AND {untouched}
+     WHERE queue_id = %(queue)s AND purpose = 'work' AND taken < overlap AND returned_at > %(since)s AND {untouched}
      ORDER BY returned_at LIMIT %(count)s)
     UNION ALL
     (SELECT id, position, NULL FROM annotation_item i
-     WHERE queue_id = %(queue)s AND taken < overlap AND position >= %(position)s AND {untouched}
+     WHERE queue_id = %(queue)s AND purpose = 'work' AND taken < overlap AND position >= %(position)s AND {untouched}
      ORDER BY position LIMIT %(count)s)
 ), moved AS (
     UPDATE annotation_desk SET
+        offered = offered + 1,
         position = coalesce((SELECT min(position) FROM free WHERE returned_at IS NULL), position),
         returns_seen = coalesce((SELECT min(returned_at) FROM free), %(now)s)
     WHERE id = %(desk)s
@@ -52,12 +53,44 @@ _UNTOUCHED = """NOT EXISTS (SELECT FROM annotation_assignment s
                  WHERE s.item_id = i.id AND s.annotator_id = %(annotator)s AND s.state = ANY(%(dealt_with)s))"""
 
 
+# The order of gold items differs from person to person, so nobody can tell another which ones they are.
+TAKE_KNOWN = """
+WITH taken AS (
+    UPDATE annotation_item SET taken = taken + 1 WHERE id = (
+        SELECT id FROM annotation_item i WHERE queue_id = %(queue)s AND purpose = %(purpose)s AND {untouched}
+        ORDER BY CASE purpose WHEN 'gold' THEN hashint8extended(id, %(desk)s) ELSE position END LIMIT 1 FOR UPDATE
+    ) RETURNING id
+), moved AS (
+    UPDATE annotation_desk SET offered = offered + 1 WHERE id = %(desk)s AND EXISTS (SELECT FROM taken)
+)
+SELECT taken.id,
+       (SELECT s.id FROM annotation_assignment s
+        WHERE s.item_id = taken.id AND s.annotator_id = %(annotator)s AND s.state = 'expired' ORDER BY s.id DESC LIMIT 1)
+FROM taken
+"""
+
+
 class Place(NamedTuple):
     """A place that was taken just now."""
 
     item: int
     expired: UUID | None
     """An earlier hold of the same person on the same item, which ran out."""
+
+
+def take_known(desk: Desk, queue: Queue, annotator: Annotator, purpose: Item.Purpose) -> Place | None:
+    """The next gold or training item that this person has not seen; None when they have seen all."""
+    values: dict[str, Any] = {
+        "queue": queue.pk,
+        "desk": desk.pk,
+        "annotator": annotator.pk,
+        "purpose": purpose.value,
+        "dealt_with": [*_HELD, Assignment.State.SKIPPED],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE_KNOWN.format(untouched=_UNTOUCHED), values)
+        row = cursor.fetchone()
+    return Place(*row) if row else None
 
 
 def take_place(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:

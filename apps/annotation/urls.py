@@ -3,7 +3,7 @@
 from django.urls import path
 
 from apps.annotation import api as rest
-from apps.annotation.views import desk, quality, queues
+from apps.annotation.views import desk, quality, queues, settings
 
 app_name = "annotation"
 
@@ -19,6 +19,19 @@ urlpatterns = [
     path("queues/<uuid:queue_id>/quality/", quality.quality, name="quality"),
     path("queues/<uuid:queue_id>/quality/mine/", quality.mine, name="mine"),
     path("queues/<uuid:queue_id>/people/<uuid:annotator_id>/", quality.person, name="person"),
+    path("queues/<uuid:queue_id>/settings/", settings.settings, name="settings"),
+    path("queues/<uuid:queue_id>/settings/gold/", settings.draw_gold, name="draw_gold"),
+    path("queues/<uuid:queue_id>/items/<int:item_id>/", queues.item, name="item"),
+    path("queues/<uuid:queue_id>/items/<int:item_id>/known/", settings.known, name="known"),
+    *(
+        path(
+            f"queues/<uuid:queue_id>/people/<uuid:annotator_id>/{action}/",
+            settings.ask,
+            {"action": action},
+            name=f"{action}_annotator",
+        )
+        for action in settings.ASKS
+    ),
     path("queues/<uuid:queue_id>/guidelines/", queues.guidelines, name="guidelines"),
     path("queues/<uuid:queue_id>/pause/", queues.steer, {"action": "pause"}, name="pause"),
     path("queues/<uuid:queue_id>/resume/", queues.steer, {"action": "resume"}, name="resume"),

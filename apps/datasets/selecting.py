@@ -33,7 +33,7 @@ JOIN trajectories_task t ON t.id = i.task_id
 JOIN trajectories_trajectory x ON x.id = LEAST(i.a_id, i.b_id)
 JOIN trajectories_trajectory y ON y.id = GREATEST(i.a_id, i.b_id)
 LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
-WHERE p.workspace_id = %(workspace)s AND p.queue_id = ANY(%(queues)s) AND p.annotator_id = ANY(%(annotators)s)
+WHERE i.purpose = 'work' AND p.workspace_id = %(workspace)s AND p.queue_id = ANY(%(queues)s) AND p.annotator_id = ANY(%(annotators)s)
   AND (%(until)s::timestamptz IS NULL
        OR p.created_at <= %(until)s AND (p.retracted_at IS NULL OR p.retracted_at > %(until)s))
   AND (%(until)s::timestamptz IS NOT NULL OR p.retracted_at IS NULL)

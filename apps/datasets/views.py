@@ -40,7 +40,7 @@ def dataset_list(request: HtmxRequest) -> HttpResponse:
     queue = _queue(request)
     if queue and not page.rows:
         return redirect(f"{reverse('datasets:new')}?queue={queue.pk}")
-    return render(request, "datasets/list.html", {"page": page, "queue": queue})
+    return render(request, "datasets/list.html", {"page": page, "queue": queue, "without": _without(request)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -211,6 +211,14 @@ def _next(found: Dataset) -> int:
     return (latest or 0) + 1
 
 
+def _without(request: HtmxRequest) -> str:
+    """The annotator that a link asks to leave out; the form knows whether there is one of that id."""
+    try:
+        return str(UUID(request.GET.get("without", "")))
+    except ValueError:
+        return ""
+
+
 def _queue(request: HtmxRequest) -> Queue | None:
     """The queue that a link came from."""
     given = request.GET.get("queue", "")
@@ -226,6 +234,8 @@ def _initial(request: HtmxRequest, found: Dataset) -> dict[str, Any]:
     initial = {name: value for name, value in latest.items() if name != "until"}
     if queue := _queue(request):
         initial["queues"] = sorted({*initial.get("queues", []), str(queue.pk)})
+    if without := _without(request):
+        initial["without_annotators"] = sorted({*initial.get("without_annotators", []), without})
     return initial
 
 

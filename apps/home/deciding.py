@@ -89,7 +89,7 @@ def _import_failed(member: Membership) -> Decision | None:
 
 def _queue_judged(member: Membership) -> Decision | None:
     """A queue has all the judgements it asked for, and no version was made of them."""
-    free = Item.objects.filter(queue=OuterRef("pk"), taken__lt=F("overlap"))
+    free = Item.objects.filter(queue=OuterRef("pk"), purpose=Item.Purpose.WORK, taken__lt=F("overlap"))
     in_hand = Assignment.objects.filter(queue=OuterRef("pk"), state=Assignment.State.OPEN)
     judged = Preference.objects.standing().filter(queue=OuterRef("pk"))
     full = (

@@ -2,7 +2,7 @@
 
 import logging
 
-from apps.annotation import assigning, filling
+from apps.annotation import assigning, filling, setting
 from apps.policies import delivering
 from apps.training import recovering
 from apps.trajectories import harvesting
@@ -13,6 +13,7 @@ log = logging.getLogger(__name__)
 CHORES = (
     assigning.expire_leases,
     filling.fill_stalled,
+    setting.close_ended,
     recovering.recover_runs,
     harvesting.recover_rollouts,
     delivering.recover_publications,

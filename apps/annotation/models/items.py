@@ -13,6 +13,9 @@ from apps.accounts.models import Membership, WorkspaceModel
 from apps.annotation.models.queues import Annotator, Queue
 from apps.trajectories.models import Task, Trajectory
 
+FOR_ALL = 32767
+"""Places of an item that everybody judges: as many as the column holds."""
+
 
 class Item(models.Model):
     """What one judgement is about: a run `a` or, in a pairwise queue, a pair of runs of one task, `a` and `b`.
@@ -24,6 +27,11 @@ class Item(models.Model):
     impossible.
     """
 
+    class Purpose(models.TextChoices):
+        WORK = "work", "To be judged"
+        GOLD = "gold", "Gold: a hidden check with a known answer"
+        TRAINING = "training", "Training: a known answer that is shown afterwards"
+
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="items", db_index=False)
     kind = models.CharField(
         max_length=10,
@@ -31,6 +39,8 @@ class Item(models.Model):
         default=Queue.Kind.PAIRWISE,
         help_text="Its queue's; a foreign key over both columns holds that.",
     )
+    purpose = models.CharField(max_length=10, choices=Purpose.choices, default=Purpose.WORK, db_default="work")
+    known = models.JSONField(null=True, help_text="Of gold and training items: the answer, as `checking` reads it.")
     position = models.BigIntegerField(help_text="Place in the queue; only its order means something.")
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
     a = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -58,18 +68,23 @@ class Item(models.Model):
                 name="never_more_places_than_overlap",
             ),
             CheckConstraint(condition=Q(judged__lte=F("taken")), name="judged_items_were_taken"),
+            CheckConstraint(
+                condition=Q(purpose="work", known=None) | Q(purpose__in=["gold", "training"], known__isnull=False),
+                name="checks_have_a_known_answer",
+            ),
         ]
         indexes = [
             Index(
                 fields=["queue", "position"],
-                condition=Q(taken__lt=F("overlap")),
+                condition=Q(taken__lt=F("overlap"), purpose="work"),
                 name="item_with_a_free_place",
             ),
             Index(
                 fields=["queue", "returned_at"],
-                condition=Q(taken__lt=F("overlap"), returned_at__isnull=False),
+                condition=Q(taken__lt=F("overlap"), returned_at__isnull=False, purpose="work"),
                 name="item_with_a_returned_place",
             ),
+            Index(fields=["queue", "purpose", "position"], condition=~Q(purpose="work"), name="item_of_known_answer"),
             Index(fields=["queue", "position"], condition=Q(disputed=True), name="item_disputed"),
             Index(fields=["a"], name="item_by_a"),
             Index(fields=["b"], name="item_by_b"),
@@ -89,7 +104,14 @@ class Desk(models.Model):
     position = models.BigIntegerField(default=0)
     returns_seen = models.DateTimeField(db_default=Now())
     swept_at = models.DateTimeField(null=True, help_text="When the whole queue was last looked through from its start.")
-    judged = models.PositiveIntegerField(default=0, help_text="Standing judgements.")
+    judged = models.PositiveIntegerField(default=0, help_text="Standing judgements, those of known items left out.")
+    offered = models.PositiveIntegerField(default=0, help_text="Items looked for; decides when a gold item is due.")
+    golds = models.PositiveIntegerField(default=0, help_text="Standing judgements of gold items.")
+    golds_right = models.PositiveIntegerField(default=0)
+    trained = models.PositiveIntegerField(default=0, help_text="Standing judgements of training items.")
+    trained_right = models.PositiveIntegerField(default=0)
+    paused_at = models.DateTimeField(null=True, help_text="Since then nothing is given to this person here.")
+    pause_reason = models.CharField(max_length=300, blank=True, help_text="For the person to read.")
     skipped = models.PositiveIntegerField(default=0)
     seconds = models.FloatField(default=0, help_text="Time at work on the standing judgements.")
 

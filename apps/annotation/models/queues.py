@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Self
 
 from django.db import models
-from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+from django.db.models import CheckConstraint, Exists, Index, OuterRef, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
+from apps.accounts.models import Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.policies.models import Policy
 
 
@@ -46,6 +46,14 @@ class Annotator(WorkspaceModel):
 
 
 class QueueQuerySet(WorkspaceQuerySet["Queue"]):
+    def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
+        """Who labels only sees the queues that are for everybody, or for them."""
+        found = super().visible_to(member, at_least=at_least)
+        if member.is_reviewer:
+            return found
+        named = Queue.labellers.through.objects.filter(queue=OuterRef("pk"), user=member.user_id)
+        return found.filter(Q(is_restricted=False) | Exists(named))
+
     def open(self) -> Self:
         return self.filter(state=Queue.State.OPEN)
 
@@ -88,8 +96,19 @@ class Queue(WorkspaceModel):
     asks = models.JSONField(
         default=dict, help_text="What a judgement here answers, as `asking` reads it for this kind."
     )
+    is_restricted = models.BooleanField(default=False, help_text="Only `labellers` are given items here.")
+    labellers = models.ManyToManyField(User, related_name="+", blank=True)
+    gold_percent = models.PositiveSmallIntegerField(
+        default=0, help_text="Of the items given to a person, so many are gold."
+    )
+    gold_count = models.PositiveIntegerField(default=0)
+    training_count = models.PositiveIntegerField(default=0)
+    ends_at = models.DateTimeField(null=True)
+    ends_after = models.PositiveIntegerField(null=True, help_text="Judgements.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    item_count = models.PositiveIntegerField(default=0, help_text="Grows while the queue is filled.")
+    item_count = models.PositiveIntegerField(
+        default=0, help_text="Items to be judged, those with a known answer left out. Grows while the queue is filled."
+    )
     items_expected = models.PositiveIntegerField(default=0, help_text="Counted before filling, for its progress.")
     filled_to = models.UUIDField(
         null=True, help_text="The last task whose pairs are in; a killed filling goes on from here."
@@ -104,6 +123,7 @@ class Queue(WorkspaceModel):
             # What the foreign key of items refers to: the items of a queue are of its kind.
             UniqueConstraint(fields=["id", "kind"], name="queue_has_one_kind"),
             CheckConstraint(condition=Q(overlap__gte=1), name="overlap_is_positive"),
+            CheckConstraint(condition=Q(gold_percent__lte=90), name="most_items_may_be_gold_not_all"),
             CheckConstraint(
                 condition=Q(lease_seconds__gte=30),
                 name="lease_is_half_a_minute_or_more",
@@ -112,6 +132,11 @@ class Queue(WorkspaceModel):
         indexes = [
             Index(fields=["workspace", "-id"], name="queue_newest"),
             Index(fields=["filling_at"], condition=Q(state="filling"), name="queue_being_filled"),
+            Index(
+                fields=["state"],
+                condition=Q(state="open") & (Q(ends_at__isnull=False) | Q(ends_after__isnull=False)),
+                name="queue_with_an_end",
+            ),
         ]
 
     def __str__(self) -> str:

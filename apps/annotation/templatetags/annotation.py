@@ -4,7 +4,8 @@ from uuid import UUID
 
 from django import template
 
-from apps.annotation.models import Inspection, Item, Judgement, Preference, Rating
+from apps.annotation import checking
+from apps.annotation.models import Inspection, Item, Judgement, Preference, Queue, Rating
 
 register = template.Library()
 GRADES = {1: "slightly", 2: "clearly", 3: "much"}
@@ -49,3 +50,13 @@ def said(judgement: Preference | Inspection | Rating) -> str:
         return f"{judgement.get_ending_display().lower()}{where}"
     thumb = {1: ["thumb up"], -1: ["thumb down"]}.get(judgement.thumb or 0, [])
     return ", ".join([*thumb, *(f"{key} {answer}" for key, answer in judgement.answers.items())]) or "nothing"
+
+
+@register.filter
+def known_answer(item: Item) -> str:
+    """What is known of a gold or training item."""
+    if item.known is None:
+        return "nothing"
+    if item.kind == Queue.Kind.PAIRWISE:
+        return {1: "run a is better", 0: "neither is better", -1: "run b is better"}[item.known["answer"]]
+    return checking.words(item.queue, item.known["answer"])

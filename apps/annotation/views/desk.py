@@ -59,13 +59,14 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The item to judge now. Reading this page takes one if there is none in hand: that is a lease, not a fact."""
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
+    stopped = ""
     try:
         assignment = assigning.next_assignment(queue=queue, annotator=annotator)
-    except QueueNotOpen:
-        assignment = None
+    except QueueNotOpen as refusal:
+        assignment, stopped = None, str(refusal)
     if assignment:
         assignment = labelling.keep(assignment=assignment)
-    context = {"queue": queue, "progress": desk_progress(queue, annotator), **_guidelines(queue)}
+    context = {"queue": queue, "progress": desk_progress(queue, annotator), "stopped": stopped, **_guidelines(queue)}
     if assignment:
         context |= _item(_own_with_runs(request, assignment.pk))
     return render(request, "annotation/desk.html", context)

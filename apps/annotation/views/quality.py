@@ -14,7 +14,7 @@ from apps.accounts.models import Role
 from apps.annotation import showing
 from apps.annotation.annotators import annotator_of
 from apps.annotation.models import Annotator, Queue
-from apps.annotation.queries import latest_judgements_of
+from apps.annotation.queries import golds_of, latest_judgements_of
 from apps.annotation.reporting import report_of
 from apps.common.http import HtmxRequest
 
@@ -46,7 +46,7 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
         "annotator": annotator,
         "desk": queue.desks.filter(annotator=annotator).first(),
         "report": (report := report_of(queue)),
-        "row": showing.person_row(report.figures, annotator),
+        "row": showing.person_row(report.figures, annotator, golds_of(queue)),
         "latest": latest_judgements_of(queue, annotator),
     }
     return render(request, "annotation/person.html", context)
@@ -58,7 +58,8 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
     annotator = annotator_of(request.member)
     report = report_of(queue)
-    context = {"queue": queue, "report": report, "row": showing.person_row(report.figures, annotator)}
+    row = showing.person_row(report.figures, annotator, golds_of(queue))
+    context = {"queue": queue, "report": report, "row": row}
     return render(request, "annotation/mine.html", context)
 
 
@@ -75,5 +76,5 @@ def _context(queue: Queue) -> dict[str, Any]:
         "report": report,
         "measures": showing.measure_rows(report.figures),
         "matrix": showing.matrix(report.figures, annotators),
-        "people": showing.people_rows(report.figures, annotators),
+        "people": showing.people_rows(report.figures, annotators, golds_of(queue)),
     }

@@ -17,6 +17,7 @@ from apps.annotation.forms import GuidelinesForm, QueueForm
 from apps.annotation.models import Item, Queue
 from apps.annotation.refusals import Refusal
 from apps.annotation.selecting import Selection, preview_of
+from apps.annotation.setting_forms import KnownForm
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.trajectories.filtering import BadFilter
@@ -131,19 +132,11 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The items in their order, or only the disputed ones."""
     found = _visible(request, queue_id)
     shown = request.GET.get("show", "")
-    rows = Item.objects.filter(queue=found).select_related("task", "a__policy", "b__policy")
-    rows = rows.defer(
-        "task__initial_state",
-        "task__success_check",
-        "a__tools",
-        "a__closing",
-        "a__info",
-        "b__tools",
-        "b__closing",
-        "b__info",
-    )
+    rows = queries.items_of(found)
     if shown == "disputed":
         rows = rows.filter(disputed=True)
+    elif shown == "known":
+        rows = rows.exclude(purpose=Item.Purpose.WORK)
     page = page_of(rows, cursor=request.GET.get("cursor", ""), order=("position",), size=50)
     context = {
         "queue": found,
@@ -152,6 +145,29 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "judgements": queries.judgements_of_items(found, page.rows),
     }
     return render(request, "annotation/items.html", context)
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
+    """One item: what was said of it and, where it is a check, what is known."""
+    found = _visible(request, queue_id)
+    shown = get_object_or_404(queries.items_of(found), pk=item_id)
+    context = {
+        "queue": found,
+        "item": shown,
+        "judgements": queries.judgements_of_items(found, [shown]).get(shown.pk, []),
+        "known_form": KnownForm(queue=found, initial=_known(shown)),
+    }
+    return render(request, "annotation/item.html", context)
+
+
+def _known(item: Item) -> dict[str, Any]:
+    if item.known is None:
+        return {}
+    answer = item.known["answer"]
+    given = answer + 1 if item.kind == Queue.Kind.STEPS and isinstance(answer, int) else answer
+    return {"purpose": item.purpose, "answer_given": str(given), "because": item.known.get("because", "")}
 
 
 @at_least(Role.REVIEWER)

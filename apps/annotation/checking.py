@@ -1,0 +1,92 @@
+"""Items whose answer is known: gold, slipped in among the others unseen, and training, which newcomers see first and learn from.
+
+A known answer is what `Item.known` keeps: `{"answer": …, "because": …}`. The answer of a pair is +1 (run a is better), 0 (neither)
+or −1 (run b); of a run that is gone through, the index of its first error or "none"; of a rated run, +1 or −1 (thumb).
+"""
+
+from hashlib import blake2b
+from typing import Any
+
+from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Judgement, Preference, Queue, Rating
+from apps.annotation.taking import Place, take_known
+
+NO_ERROR = "none"
+
+
+def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
+    """A training item while this person has not done all of them; then, at chance and as often as the queue asks, a gold item."""
+    if queue.training_count > desk.trained and (place := take_known(desk, queue, annotator, Item.Purpose.TRAINING)):
+        return place
+    if queue.gold_count and is_gold_due(desk, queue):
+        return take_known(desk, queue, annotator, Item.Purpose.GOLD)
+    return None
+
+
+def is_gold_due(desk: Desk, queue: Queue) -> bool:
+    """By a hash of desk and count, so that asking again does not roll the dice again."""
+    digest = blake2b(f"{desk.pk} {desk.offered}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") % 100 < queue.gold_percent
+
+
+def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> list[str]:
+    """Count a judgement (`by` 1) or one that was taken back (−1) on its desk, which the caller saves: the columns that changed."""
+    match item.purpose:
+        case Item.Purpose.GOLD:
+            desk.golds += by
+            desk.golds_right += by * is_right(item, judgement)
+            return ["golds", "golds_right"]
+        case Item.Purpose.TRAINING:
+            desk.trained += by
+            desk.trained_right += by * is_right(item, judgement)
+            return ["trained", "trained_right"]
+        case _:
+            desk.judged += by
+            desk.seconds = max(desk.seconds + by * judgement.seconds, 0.0)
+            return ["judged", "seconds"]
+
+
+def known_of(item: Item) -> dict[str, Any]:
+    """What is known of a gold or training item; the database sees to it that there is something."""
+    known: dict[str, Any] = item.known or {}
+    return known
+
+
+def is_right(item: Item, judgement: Judgement) -> bool:
+    """Whether a judgement of a gold or training item says what is known. How strongly it says so does not matter."""
+    return bool(answer_of(judgement) == known_of(item)["answer"])
+
+
+def answer_of(judgement: Judgement) -> int | str | None:
+    """A judgement in the terms of known answers; None where it says nothing of the kind."""
+    if isinstance(judgement, Preference):
+        return (judgement.strength > 0) - (judgement.strength < 0)
+    if isinstance(judgement, Inspection):
+        solved = judgement.ending == Inspection.Ending.SOLVED
+        return NO_ERROR if solved else judgement.first_error
+    assert isinstance(judgement, Rating), "there are three kinds"
+    return judgement.thumb
+
+
+def words(queue: Queue, answer: int | str, *, a_is_left: bool = True) -> str:
+    """A known answer for the person who judged: of a pair, by the side that they saw it on."""
+    match queue.kind:
+        case Queue.Kind.PAIRWISE:
+            return (
+                "neither is better" if answer == 0 else f"{'left' if (answer == 1) == a_is_left else 'right'} is better"
+            )
+        case Queue.Kind.STEPS:
+            return "there is no error" if answer == NO_ERROR else f"the first error is step {int(answer) + 1}"
+        case _:
+            return "thumb up" if answer == 1 else "thumb down"
+
+
+def feedback_on(assignment: Assignment, judgement: Judgement) -> dict[str, Any] | None:
+    """What a newcomer is told of their answer to a training item; None for every other item."""
+    item = assignment.item
+    if item.purpose != Item.Purpose.TRAINING:
+        return None
+    return {
+        "right": is_right(item, judgement),
+        "expected": words(assignment.queue, known_of(item)["answer"], a_is_left=assignment.a_is_left),
+        "because": known_of(item).get("because", ""),
+    }

@@ -1,0 +1,98 @@
+"""Giving items a known answer, as gold or for training, and taking it away again. Only items that nobody has seen."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils.timezone import now
+
+from apps.accounts.models import AuditEntry, User, subject_id
+from apps.annotation.models import Assignment, Item, Queue
+from apps.annotation.models.items import FOR_ALL
+from apps.annotation.refusals import Refusal
+
+COUNTERS = {Item.Purpose.WORK: "item_count", Item.Purpose.GOLD: "gold_count", Item.Purpose.TRAINING: "training_count"}
+
+
+class SeenAlready(Refusal):
+    code = "seen_already"
+    message = "Somebody has this item or has judged it, so its purpose cannot change any more. Choose one that nobody has seen."
+
+
+class StillFilling(Refusal):
+    code = "still_filling"
+    message = "The queue is still being filled. Wait until it is open."
+
+
+class NoOutcomeKnown(Refusal):
+    code = "no_outcome_known"
+    message = "No unseen item tells by its outcome what the answer is: that takes pairs of which one run succeeded and the other failed."
+
+
+class NoTrainingItems(Refusal):
+    code = "no_training_items"
+    message = (
+        "This queue has no training items. Make some first: open an item that nobody has seen and give its answer."
+    )
+
+
+@transaction.atomic
+def make_known(*, item: Item, purpose: Item.Purpose, answer: int | str, because: str = "", by: User | None) -> None:
+    """Make an unseen item gold or training, with its answer and, for those who learn from it, the reason. Raises SeenAlready."""
+    _change(item, purpose, {"answer": answer, "because": because}, by)
+
+
+@transaction.atomic
+def make_work(*, item: Item, by: User | None) -> None:
+    """Make a gold or training item that nobody has seen an ordinary one again. Raises SeenAlready."""
+    _change(item, Item.Purpose.WORK, None, by)
+
+
+@transaction.atomic
+def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
+    """Make up to `count` unseen items gold whose answer follows from how their runs ended; how many. Raises NoOutcomeKnown.
+
+    Of a pair, the run that succeeded is better than the one that failed; a rated run that succeeded deserves a thumb up. They are
+    taken from all over the queue, in the order of a hash.
+    """
+    unseen = Item.objects.filter(queue=queue, purpose=Item.Purpose.WORK, taken=0).select_related("a", "b")
+    if queue.kind == Queue.Kind.PAIRWISE:
+        unseen = unseen.filter(Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True))
+    elif queue.kind == Queue.Kind.RATING:
+        unseen = unseen.filter(a__success__isnull=False)
+    else:
+        raise NoOutcomeKnown("An outcome does not say which step is wrong. Give the answers of single items instead.")
+    chosen = list(unseen.order_by("a__content_hash", "pk").only("queue", "purpose", "a__success", "b__success")[:count])
+    if not chosen:
+        raise NoOutcomeKnown
+    for item in chosen:
+        known = {"answer": 1 if item.a.success else -1, "because": "Known from how the runs ended."}
+        _change(item, Item.Purpose.GOLD, known, by)
+    return len(chosen)
+
+
+def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by: User | None) -> None:
+    queue = Queue.objects.select_for_update().get(pk=item.queue_id)
+    if queue.state == Queue.State.FILLING:
+        raise StillFilling
+    before = Item.objects.select_for_update().get(pk=item.pk)
+    if before.taken or before.judged or Assignment.objects.filter(item=item, opened_at__isnull=False).exists():
+        raise SeenAlready
+    Item.objects.filter(pk=item.pk).update(
+        purpose=purpose,
+        known=known,
+        overlap=queue.overlap if purpose == Item.Purpose.WORK else FOR_ALL,
+        returned_at=now(),
+    )
+    Queue.objects.filter(pk=queue.pk).update(
+        **{COUNTERS[Item.Purpose(before.purpose)]: F(COUNTERS[Item.Purpose(before.purpose)]) - 1}
+    )
+    Queue.objects.filter(pk=queue.pk).update(**{COUNTERS[purpose]: F(COUNTERS[purpose]) + 1})
+    AuditEntry.objects.create(
+        workspace_id=queue.workspace_id,
+        actor=by,
+        action="queue.item",
+        subject=f"an item of {queue.name} became {purpose.value}"[:200],
+        subject_id=subject_id(queue),
+        detail={"item": item.pk, "known": known},
+    )

@@ -1,0 +1,85 @@
+"""Changing the settings of a queue, and ending it when its date or its number has come."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.accounts.models import AuditEntry, Membership, User, subject_id
+from apps.annotation.assigning import has_ended
+from apps.annotation.models import Queue
+from apps.annotation.queueing import close_queue
+from apps.annotation.refusals import Refusal
+
+
+class NotAMember(Refusal):
+    code = "not_a_member"
+    message = "Only members of this workspace can be named. Reload the page and choose again."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What may change while people work. Leases that were given out keep their end."""
+
+    name: str
+    lease_seconds: int
+    skipped_come_back: bool
+    gold_percent: int
+    ends_at: datetime | None
+    ends_after: int | None
+    labellers: Collection[int] | None
+    """Ids of the users who may label; None for everybody of the workspace."""
+
+
+@transaction.atomic
+def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
+    """Store them, and what they were before. Raises NotAMember."""
+    held = Queue.objects.select_for_update().get(pk=queue.pk)
+    columns: dict[str, Any] = {
+        "name": settings.name,
+        "lease_seconds": settings.lease_seconds,
+        "skipped_come_back": settings.skipped_come_back,
+        "gold_percent": settings.gold_percent,
+        "ends_at": settings.ends_at,
+        "ends_after": settings.ends_after,
+        "is_restricted": settings.labellers is not None,
+    }
+    named = set(settings.labellers or ())
+    if Membership.objects.filter(workspace=held.workspace_id, user__in=named).count() != len(named):
+        raise NotAMember
+    before = {name: getattr(held, name) for name in columns}
+    for name, value in columns.items():
+        setattr(held, name, value)
+    held.save(update_fields=list(columns))
+    held.labellers.set(named)
+    changed = {name: [_plain(before[name]), _plain(value)] for name, value in columns.items() if before[name] != value}
+    AuditEntry.objects.create(
+        workspace_id=held.workspace_id,
+        actor=by,
+        action="queue.settings",
+        subject=held.name[:200],
+        subject_id=subject_id(held),
+        detail={**changed, "labellers": len(named)},
+    )
+    return held
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def close_ended() -> int:
+    """Close open queues whose end has come; how many. The clock calls this."""
+    due = [queue for queue in Queue.objects.open().filter(_WITH_AN_END) if has_ended(queue)]
+    for queue in due:
+        try:
+            close_queue(queue=queue, by=None)
+        except Refusal:  # somebody paused or closed it meanwhile
+            continue
+    return len(due)
+
+
+_WITH_AN_END = Q(ends_at__isnull=False) | Q(ends_after__isnull=False)

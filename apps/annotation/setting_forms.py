@@ -1,0 +1,144 @@
+"""What researchers send to steer a queue that is at work: its settings, and the known answers of its items."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+
+from apps.accounts.models import User
+from apps.annotation.checking import NO_ERROR
+from apps.annotation.models import Item, Queue
+from apps.annotation.setting import Settings
+
+
+class SettingsForm(forms.Form):
+    """What may change while people work."""
+
+    name = forms.CharField(max_length=200, help_text="Annotators see it: it should not name policies.")
+    who = forms.ChoiceField(
+        label="Who may label",
+        choices=[("all", "Everybody in the workspace"), ("named", "Only these")],
+        widget=forms.RadioSelect,
+    )
+    labellers: forms.ModelMultipleChoiceField[User] = forms.ModelMultipleChoiceField(
+        label="Named people", queryset=User.objects.none(), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    gold_percent = forms.IntegerField(
+        label="Share of gold items",
+        min_value=0,
+        max_value=90,
+        help_text="Per cent of what is given to each person, as long as there are gold items that they have not seen.",
+    )
+    ends_at = forms.DateTimeField(
+        label="End on",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text="In UTC. Empty: no date.",
+    )
+    ends_after = forms.IntegerField(
+        label="End after",
+        required=False,
+        min_value=1,
+        max_value=10**9,
+        help_text="Judgements in all. Empty: when all is judged.",
+    )
+    lease_minutes = forms.IntegerField(
+        label="Time to judge an item", min_value=1, max_value=7 * 24 * 60, help_text="Minutes."
+    )
+    skipped_come_back = forms.BooleanField(
+        label="Skipped items come back to who skipped them, at the end", required=False
+    )
+
+    def __init__(self, data: Any = None, *, queue: Queue) -> None:
+        named = [user.pk for user in queue.labellers.all()]
+        initial = {
+            "name": queue.name,
+            "who": "named" if queue.is_restricted else "all",
+            "labellers": named,
+            "gold_percent": queue.gold_percent,
+            "ends_at": queue.ends_at,
+            "ends_after": queue.ends_after,
+            "lease_minutes": max(1, queue.lease_seconds // 60),
+            "skipped_come_back": queue.skipped_come_back,
+        }
+        super().__init__(data, initial=initial)
+        members = User.objects.filter(memberships__workspace=queue.workspace_id).order_by("name", "email")
+        cast("forms.ModelMultipleChoiceField[User]", self.fields["labellers"]).queryset = members
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if data.get("who") == "named" and not data.get("labellers"):
+            self.add_error("labellers", "Choose at least one person, or let everybody label.")
+        return data
+
+    def settings(self) -> Settings:
+        data = self.cleaned_data
+        return Settings(
+            name=data["name"],
+            lease_seconds=data["lease_minutes"] * 60,
+            skipped_come_back=data["skipped_come_back"],
+            gold_percent=data["gold_percent"],
+            ends_at=data["ends_at"],
+            ends_after=data["ends_after"],
+            labellers=[user.pk for user in data["labellers"]] if data["who"] == "named" else None,
+        )
+
+
+class DrawGoldForm(forms.Form):
+    count = forms.IntegerField(label="How many", min_value=1, max_value=1000, initial=20)
+
+
+KNOWN_ANSWERS = {
+    Queue.Kind.PAIRWISE: [("1", "Run a is better"), ("0", "Neither is better"), ("-1", "Run b is better")],
+    Queue.Kind.RATING: [("1", "Thumb up"), ("-1", "Thumb down")],
+}
+
+
+class KnownForm(forms.Form):
+    """An item's purpose and its known answer."""
+
+    purpose = forms.ChoiceField(
+        choices=[
+            ("gold", "Gold: a hidden check"),
+            ("training", "Training: newcomers see it first"),
+            ("work", "Ordinary"),
+        ],
+        widget=forms.RadioSelect,
+        initial="gold",
+    )
+    answer_given = forms.CharField(label="Right answer", required=False)
+    because = forms.CharField(
+        label="Why",
+        required=False,
+        max_length=2000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Shown to who answers a training item.",
+    )
+
+    def __init__(self, *args: Any, queue: Queue, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.kind = Queue.Kind(queue.kind)
+        if choices := KNOWN_ANSWERS.get(self.kind):
+            self.fields["answer_given"] = forms.ChoiceField(
+                label="Right answer", choices=choices, required=False, widget=forms.RadioSelect
+            )
+        else:
+            self.fields["answer_given"].help_text = "Number of the first step that is wrong, or “none”."
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        given = str(data.get("answer_given", "")).strip()
+        if data.get("purpose") != Item.Purpose.WORK:
+            if not given:
+                self.add_error("answer_given", "Give the right answer.")
+            elif self.kind == Queue.Kind.STEPS and given != NO_ERROR and not (given.isdecimal() and int(given)):
+                self.add_error("answer_given", "Give the number of a step, or “none”.")
+        return data
+
+    def answer(self) -> int | str:
+        """As `Item.known` keeps it."""
+        given: str = self.cleaned_data["answer_given"].strip()
+        if self.kind != Queue.Kind.STEPS:
+            return int(given)
+        return NO_ERROR if given == NO_ERROR else int(given) - 1

@@ -1,0 +1,122 @@
+"""Pages that steer a queue: its settings, the known answers of its items, and what is asked of one annotator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role, User
+from apps.annotation import knowing, managing
+from apps.annotation.desk_forms import ReasonForm
+from apps.annotation.models import Annotator, Item, Queue
+from apps.annotation.refusals import Refusal
+from apps.annotation.setting import change_settings
+from apps.annotation.setting_forms import DrawGoldForm, KnownForm, SettingsForm
+from apps.common.http import HtmxRequest
+
+
+@at_least(Role.RESEARCHER)
+@require_http_methods(["GET", "POST"])
+def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """Who labels, checks, the end, leases."""
+    queue = _visible(request, queue_id)
+    form = SettingsForm(request.POST or None, queue=queue)
+    if request.method == "POST" and form.is_valid():
+        try:
+            change_settings(queue=queue, settings=form.settings(), by=request.user)
+            messages.success(request, "Saved. It holds from now on.")
+            return redirect("annotation:settings", queue_id=queue.pk)
+        except Refusal as refusal:
+            form.add_error(None, str(refusal))
+    context = {"queue": queue, "form": form, "gold_form": DrawGoldForm()}
+    return render(request, "annotation/settings.html", context, status=422 if form.is_bound else 200)
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def draw_gold(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """Gold items from outcomes that are known."""
+    queue = _visible(request, queue_id)
+    form = DrawGoldForm(request.POST)
+    if form.is_valid():
+        _act(request, lambda: _drawn(queue, form.cleaned_data["count"], request.user))
+    else:
+        messages.error(request, "Give a number from 1 to 1,000.")
+    return redirect("annotation:settings", queue_id=queue.pk)
+
+
+def _drawn(queue: Queue, wanted: int, by: User) -> str:
+    made = knowing.draw_gold(queue=queue, count=wanted, by=by)
+    return f"{made} item{'s are' if made != 1 else ' is'} gold now."
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def known(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
+    """Give an item its known answer, or take it away."""
+    queue = _visible(request, queue_id)
+    item = get_object_or_404(Item, queue=queue, pk=item_id)
+    form = KnownForm(request.POST, queue=queue)
+    if not form.is_valid():
+        messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
+    else:
+        _act(request, lambda: _made_known(item, form, request.user))
+    return redirect("annotation:item", queue_id=queue.pk, item_id=item.pk)
+
+
+def _made_known(item: Item, form: KnownForm, by: User) -> str:
+    purpose = Item.Purpose(form.cleaned_data["purpose"])
+    if purpose == Item.Purpose.WORK:
+        knowing.make_work(item=item, by=by)
+        return "It is an ordinary item again."
+    because = form.cleaned_data["because"]
+    knowing.make_known(item=item, purpose=purpose, answer=form.answer(), because=because, by=by)
+    return "It is a gold item now." if purpose == Item.Purpose.GOLD else "It is a training item now."
+
+
+def _pause(queue: Queue, annotator: Annotator, reason: str, by: User) -> str:
+    managing.pause_annotator(queue=queue, annotator=annotator, reason=reason, by=by)
+    return f"{annotator} gets nothing more here until you let them go on."
+
+
+def _resume(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
+    managing.resume_annotator(queue=queue, annotator=annotator, by=by)
+    return f"{annotator} can go on."
+
+
+def _retrain(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
+    managing.retrain_annotator(queue=queue, annotator=annotator, by=by)
+    return f"{annotator} goes through the training items next."
+
+
+ASKS = {"pause": _pause, "resume": _resume, "retrain": _retrain}
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def ask(request: HtmxRequest, queue_id: UUID, annotator_id: UUID, action: str) -> HttpResponse:
+    """Pause somebody here, let them go on, or send them back to the training items."""
+    queue = _visible(request, queue_id)
+    annotator = get_object_or_404(Annotator.objects.visible_to(request.member), pk=annotator_id)
+    form = ReasonForm(request.POST)
+    reason = form.cleaned_data["reason"] if form.is_valid() else ""
+    _act(request, lambda: ASKS[action](queue, annotator, reason, request.user))
+    return redirect("annotation:person", queue_id=queue.pk, annotator_id=annotator.pk)
+
+
+def _act(request: HtmxRequest, act: Callable[[], str]) -> None:
+    """Say what was done, or why it cannot be."""
+    try:
+        messages.success(request, act())
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+
+
+def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
+    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)

@@ -1,0 +1,350 @@
+"""Gold and training items, settings, and what a researcher asks of one annotator."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils.timezone import now
+
+from apps.accounts.models import AuditEntry, Role, Workspace
+from apps.annotation import knowing, managing
+from apps.annotation.annotators import annotator_of
+from apps.annotation.assigning import expire_leases, next_assignment
+from apps.annotation.checking import feedback_on, is_gold_due, is_right
+from apps.annotation.gathering import gather
+from apps.annotation.labelling import record_preference, skip, undo_last
+from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
+from apps.annotation.queries import desk_progress
+from apps.annotation.refusals import DeskPaused, NotForYou, NothingToUndo, QueueNotOpen
+from apps.annotation.setting import NotAMember, Settings, change_settings, close_ended
+from tests import factories
+from tests.annotation import making
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def workspace() -> Workspace:
+    return factories.workspace()
+
+
+def known(queue: Queue, purpose: Item.Purpose, how_many: int = 1, answer: int = 1) -> list[Item]:
+    """The first unseen items of `queue` get a known answer."""
+    items = list(queue.items.filter(purpose=Item.Purpose.WORK, taken=0).order_by("position")[:how_many])
+    for item in items:
+        knowing.make_known(item=item, purpose=purpose, answer=answer, because="See rule 2.", by=None)
+    queue.refresh_from_db()
+    return items
+
+
+def judge(queue: Queue, who: Annotator, strength: int) -> Preference:
+    assignment = next_assignment(queue=queue, annotator=who)
+    assert assignment is not None
+    return record_preference(assignment=assignment, strength=strength)
+
+
+def all_of(queue: Queue, who: Annotator, strength: int = 1) -> list[str]:
+    """Judge everything that `who` is given: what each item was for."""
+    purposes = []
+    while assignment := next_assignment(queue=queue, annotator=who):
+        record_preference(assignment=assignment, strength=strength)
+        purposes.append(Item.objects.get(pk=assignment.item_id).purpose)
+    return purposes
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+
+def test_newcomers_get_every_training_item_first_and_everybody_gets_them(workspace):
+    queue = making.queue(of=workspace, items=5, steps=0)
+    known(queue, Item.Purpose.TRAINING, 2)
+    assert queue.item_count == 3
+    first, second = making.rule(of=workspace), making.rule(of=workspace)
+    assert all_of(queue, first) == ["training", "training", "work", "work", "work"]
+    assert all_of(queue, second) == ["training", "training"]  # the work was one judgement each
+
+
+def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):
+    queue = making.queue(of=workspace, items=2, steps=0)
+    known(queue, Item.Purpose.TRAINING, 1, answer=-1)
+    who = making.rule(of=workspace)
+    assignment = next_assignment(queue=queue, annotator=who)
+    judged = record_preference(assignment=assignment, strength=3)
+    side = "right" if assignment.a_is_left else "left"  # where run b was
+    assert feedback_on(assignment, judged) == {
+        "right": False,
+        "expected": f"{side} is better",
+        "because": "See rule 2.",
+    }
+    assert feedback_on(assignment, judge(queue, who, 1)) is not None  # asked of the training item again
+    desk = Desk.objects.get()
+    assert (desk.trained, desk.trained_right, desk.judged) == (1, 0, 1)
+
+
+def test_an_answer_that_was_corrected_cannot_be_undone(workspace):
+    queue = making.queue(of=workspace, items=1, steps=0)
+    known(queue, Item.Purpose.TRAINING)
+    who = making.rule(of=workspace)
+    judge(queue, who, 1)
+    with pytest.raises(NothingToUndo):
+        undo_last(queue=queue, annotator=who)
+
+
+def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
+    queue = making.queue(of=workspace, items=4, steps=0)
+    known(queue, Item.Purpose.TRAINING, 2)
+    who = making.rule(of=workspace)
+    for _ in range(3):
+        judge(queue, who, 1)
+    managing.retrain_annotator(queue=queue, annotator=who, by=None)
+    assert all_of(queue, who, -1) == ["training", "training", "work"]
+    again = Preference.objects.filter(item__purpose="training")
+    assert (again.count(), again.standing().count()) == (4, 2)  # the earlier answers are kept, as taken back
+    assert Desk.objects.get().trained_right == 0
+
+
+# Gold ----------------------------------------------------------------------------------------------------------------
+
+
+def test_gold_comes_about_as_often_as_asked_and_counts_for_nothing_else(workspace):
+    queue = making.queue(of=workspace, items=60, steps=0)
+    known(queue, Item.Purpose.GOLD, 20)
+    Queue.objects.update(gold_percent=25)
+    queue.refresh_from_db()
+    who = making.rule(of=workspace)
+    purposes = all_of(queue, who, 1)
+    assert purposes.count("work") == 40
+    assert 5 <= purposes.count("gold") <= 20  # 13 are expected before the work runs out
+    desk = Desk.objects.get()
+    assert (desk.judged, desk.golds, desk.golds_right) == (40, purposes.count("gold"), purposes.count("gold"))
+    progress = desk_progress(queue, who)
+    assert (progress.mine, progress.places, progress.left) == (40, 40, 0)
+    assert len(gather(queue).work) == 40
+
+
+def test_asking_again_does_not_roll_the_dice_again(workspace):
+    desk = Desk(pk=7, offered=3)
+    queue = Queue(gold_percent=50)
+    assert len({is_gold_due(desk, queue) for _ in range(20)}) == 1
+    due = [is_gold_due(Desk(pk=7, offered=n), queue) for n in range(400)]
+    assert 160 < sum(due) < 240
+
+
+def test_undoing_a_gold_judgement_uncounts_it(workspace):
+    queue = making.queue(of=workspace, items=2, steps=0)
+    known(queue, Item.Purpose.GOLD)
+    Queue.objects.update(gold_percent=90)
+    queue.refresh_from_db()
+    who = making.rule(of=workspace)
+    desk = Desk.objects.create(queue=queue, annotator=who)
+    due = next(n for n in range(100) if is_gold_due(Desk(pk=desk.pk, offered=n), queue))
+    Desk.objects.update(offered=due)
+    assert judge(queue, who, 1).item.purpose == Item.Purpose.GOLD
+    undo_last(queue=queue, annotator=who)
+    desk.refresh_from_db()
+    assert (desk.golds, desk.golds_right, desk.judged) == (0, 0, 0)
+    assert judge(queue, who, -1).item.purpose == Item.Purpose.GOLD
+    assert Desk.objects.get().golds_right == 0
+
+
+def test_a_gold_item_that_was_left_comes_back_with_its_draft(workspace):
+    queue = making.queue(of=workspace, items=1, steps=0)
+    known(queue, Item.Purpose.TRAINING)
+    who = making.rule(of=workspace)
+    held = next_assignment(queue=queue, annotator=who)
+    Assignment.objects.filter(pk=held.pk).update(leased_until=now() - timedelta(seconds=1), opened_at=now())
+    expire_leases(queue=queue)
+    assert next_assignment(queue=queue, annotator=who) == held
+
+
+def test_a_skipped_training_item_is_not_given_again(workspace):
+    queue = making.queue(of=workspace, items=2, steps=0)
+    known(queue, Item.Purpose.TRAINING)
+    who = making.rule(of=workspace)
+    skip(assignment=next_assignment(queue=queue, annotator=who))
+    assert all_of(queue, who) == ["work"]
+
+
+def test_gold_is_drawn_from_outcomes_that_are_known(workspace):
+    queue = making.queue(of=workspace, items=5, steps=0)  # of each pair, run a succeeded
+    judge(queue, making.rule(of=workspace), 1)
+    assert knowing.draw_gold(queue=queue, count=3, by=None) == 3
+    queue.refresh_from_db()
+    assert (queue.gold_count, queue.item_count) == (3, 2)
+    assert {item.known["answer"] for item in queue.items.filter(purpose="gold")} == {1}
+    knowing.draw_gold(queue=queue, count=9, by=None)
+    with pytest.raises(knowing.NoOutcomeKnown):
+        knowing.draw_gold(queue=queue, count=1, by=None)  # the last one was judged
+
+
+def test_what_somebody_has_seen_cannot_become_a_check(workspace):
+    queue = making.queue(of=workspace, items=1, steps=0)
+    next_assignment(queue=queue, annotator=making.rule(of=workspace))
+    with pytest.raises(knowing.SeenAlready):
+        knowing.make_known(item=queue.items.get(), purpose=Item.Purpose.GOLD, answer=1, by=None)
+
+
+def test_a_check_becomes_an_ordinary_item_again(workspace):
+    queue = making.queue(of=workspace, items=1, overlap=2, steps=0)
+    (item,) = known(queue, Item.Purpose.GOLD)
+    knowing.make_work(item=item, by=None)
+    queue.refresh_from_db()
+    item.refresh_from_db()
+    assert (queue.item_count, queue.gold_count, item.overlap, item.known) == (1, 0, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("judgement", "answer", "right"),
+    [
+        (Preference(strength=1), 1, True),
+        (Preference(strength=-3), 1, False),
+        (Preference(strength=0, both_bad=True), 0, True),
+        (Inspection(ending="solved"), "none", True),
+        (Inspection(ending="found_error", first_error=4), 4, True),
+        (Inspection(ending="found_error", first_error=3), 4, False),
+        (Inspection(ending="give_up"), "none", False),
+        (Rating(thumb=-1), -1, True),
+        (Rating(thumb=None), -1, False),
+    ],
+)
+def test_right_is_what_is_known_however_strongly_it_was_said(judgement, answer, right):
+    assert is_right(Item(known={"answer": answer}), judgement) is right
+
+
+# Settings ------------------------------------------------------------------------------------------------------------
+
+
+def settings(queue: Queue, **changes: object) -> Settings:
+    given = {
+        "name": queue.name,
+        "lease_seconds": queue.lease_seconds,
+        "skipped_come_back": False,
+        "gold_percent": 0,
+        "ends_at": None,
+        "ends_after": None,
+        "labellers": None,
+    }
+    return Settings(**{**given, **changes})
+
+
+def test_a_queue_for_named_people_is_hidden_from_others_and_gives_them_nothing(workspace, client):
+    queue = making.queue(of=workspace, steps=0)
+    named, other = (factories.member(Role.ANNOTATOR, of=workspace) for _ in range(2))
+    change_settings(queue=queue, settings=settings(queue, labellers=[named.user_id]), by=named.user)
+    queue.refresh_from_db()
+    assert list(Queue.objects.visible_to(named)) == [queue]
+    assert not Queue.objects.visible_to(other).exists()
+    client.force_login(other.user)
+    assert client.get(reverse("annotation:desk", args=[queue.pk])).status_code == 404
+    with pytest.raises(NotForYou):
+        next_assignment(queue=queue, annotator=annotator_of(other))
+    assert next_assignment(queue=queue, annotator=annotator_of(named)) is not None
+
+
+def test_nobody_from_elsewhere_can_be_named(workspace):
+    queue = making.queue(of=workspace, steps=0)
+    stranger = factories.member()
+    with pytest.raises(NotAMember):
+        change_settings(queue=queue, settings=settings(queue, labellers=[stranger.user_id]), by=stranger.user)
+
+
+def test_a_queue_ends_on_its_date(workspace):
+    queue = making.queue(of=workspace, steps=0)
+    Queue.objects.update(ends_at=now() - timedelta(seconds=1))
+    queue.refresh_from_db()
+    with pytest.raises(QueueNotOpen):
+        next_assignment(queue=queue, annotator=making.rule(of=workspace))
+    assert close_ended() == 1
+    queue.refresh_from_db()
+    assert queue.state == Queue.State.CLOSED
+
+
+def test_a_queue_ends_after_its_number_of_judgements(workspace):
+    queue = making.queue(of=workspace, items=5, steps=0)
+    Queue.objects.update(ends_after=2)
+    queue.refresh_from_db()
+    who = making.rule(of=workspace)
+    judge(queue, who, 1)
+    assert close_ended() == 0
+    judge(queue, who, 1)
+    with pytest.raises(QueueNotOpen):
+        next_assignment(queue=queue, annotator=who)
+    assert close_ended() == 1
+
+
+def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
+    queue = making.queue(of=workspace, items=3, steps=0)
+    who = making.rule(of=workspace)
+    held = next_assignment(queue=queue, annotator=who)
+    managing.pause_annotator(queue=queue, annotator=who, reason="Let us talk first.", by=None)
+    with pytest.raises(DeskPaused, match="Let us talk first"):
+        next_assignment(queue=queue, annotator=who)
+    record_preference(assignment=held, strength=1)
+    managing.resume_annotator(queue=queue, annotator=who, by=None)
+    assert next_assignment(queue=queue, annotator=who) is not None
+    assert set(AuditEntry.objects.values_list("action", flat=True)) >= {"annotator.pause", "annotator.resume"}
+
+
+# Pages ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def researcher(workspace: Workspace, client: Client) -> Client:
+    client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)
+    return client
+
+
+def test_the_settings_page_changes_settings_and_says_what_is_wrong(researcher, workspace):
+    queue = making.queue(of=workspace, steps=0)
+    address = reverse("annotation:settings", args=[queue.pk])
+    form = {"name": "New name", "who": "all", "gold_percent": 10, "lease_minutes": 5, "ends_at": "2030-01-31T12:00"}
+    assert researcher.post(address, form).status_code == 302
+    queue.refresh_from_db()
+    assert (queue.name, queue.gold_percent, queue.lease_seconds, queue.ends_at.year) == ("New name", 10, 300, 2030)
+    wrong = researcher.post(address, {**form, "who": "named"})
+    assert wrong.status_code == 422
+    assert "Choose at least one person" in wrong.content.decode()
+    assert "2030-01-31T12:00" in researcher.get(address).content.decode()
+
+
+def test_an_item_is_made_gold_on_its_page(researcher, workspace):
+    queue = making.queue(of=workspace, steps=0)
+    item = queue.items.get()
+    page = reverse("annotation:item", args=[queue.pk, item.pk])
+    assert "Right answer" in researcher.get(page).content.decode()
+    form = {"purpose": "gold", "answer_given": "-1", "because": "It never paid."}
+    assert researcher.post(reverse("annotation:known", args=[queue.pk, item.pk]), form).url == page
+    item.refresh_from_db()
+    assert (item.purpose, item.known) == ("gold", {"answer": -1, "because": "It never paid."})
+    assert "gold" in researcher.get(reverse("annotation:items", args=[queue.pk]), {"show": "known"}).content.decode()
+
+
+def test_a_person_is_paused_and_let_go_on_from_their_page(researcher, workspace):
+    queue = making.queue(of=workspace, steps=0)
+    who = making.rule(of=workspace)
+    judge(queue, who, 1)
+    researcher.post(reverse("annotation:pause_annotator", args=[queue.pk, who.pk]), {"reason": "A question"})
+    page = researcher.get(reverse("annotation:person", args=[queue.pk, who.pk])).content.decode()
+    assert "Let go on" in page
+    researcher.post(reverse("annotation:resume_annotator", args=[queue.pk, who.pk]))
+    assert Desk.objects.get().paused_at is None
+    answer = researcher.post(reverse("annotation:retrain_annotator", args=[queue.pk, who.pk]), follow=True)
+    assert "no training items" in answer.content.decode()
+
+
+def test_only_researchers_of_this_workspace_steer(workspace, client):
+    queue = making.queue(of=workspace, steps=0)
+    who = making.rule(of=workspace)
+    item = queue.items.get()
+    gets = [reverse("annotation:settings", args=[queue.pk])]
+    posts = [
+        reverse("annotation:draw_gold", args=[queue.pk]),
+        reverse("annotation:known", args=[queue.pk, item.pk]),
+        reverse("annotation:pause_annotator", args=[queue.pk, who.pk]),
+    ]
+    for member in (factories.member(Role.REVIEWER, of=workspace), factories.member(Role.OWNER)):
+        client.force_login(member.user)
+        assert {client.get(address).status_code for address in gets} == {404}
+        assert {client.post(address).status_code for address in posts} == {404}
+    assert client.get(reverse("annotation:item", args=[queue.pk, item.pk])).status_code == 404
