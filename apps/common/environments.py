@@ -14,7 +14,7 @@ class EnvironmentFacts:
 
 WORKERS = ("expert", "hasty", "careless", "demonstrator")
 ENVIRONMENTS: Mapping[str, EnvironmentFacts] = {
-    "office": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=WORKERS),
+    "office": EnvironmentFacts(levels=("L1", "L2", "L3", "L4", "L5"), scripts=WORKERS),
     "search": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=WORKERS),
     "code": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=WORKERS),
     "qa": EnvironmentFacts(levels=("L1", "L2", "L3"), scripts=WORKERS),

@@ -16,7 +16,7 @@ class TasksConfig(Checked):
     file: str | None = None
     """A JSON Lines file with one task a line; then the fields below do not apply."""
     levels: tuple[str, ...] = ()
-    """Levels to draw from in turn; empty is all of them."""
+    """Levels to draw from in turn; empty is the environment's usual ones (of the office L1 to L3, elsewhere all)."""
     split: Literal["train", "held_out"] = "held_out"
     """Never ask a policy to show what it has learnt on tasks it has learnt from."""
     count: Count = 50

@@ -19,6 +19,7 @@ class ToolEnvironment(ABC):
 
     name: ClassVar[str]
     levels: ClassVar[tuple[str, ...]]
+    usual_levels: ClassVar[tuple[str, ...]]
     scripts: ClassVar[Mapping[str, ScriptFactory]] = {}
     waits: ClassVar[bool] = False
 

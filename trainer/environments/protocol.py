@@ -38,6 +38,8 @@ class Environment(Protocol):
 
     name: ClassVar[str]
     levels: ClassVar[tuple[str, ...]]
+    usual_levels: ClassVar[tuple[str, ...]]
+    """What is drawn from where no level is named."""
     scripts: ClassVar[Mapping[str, ScriptFactory]]
     """Scripted policies of different quality, by name."""
     waits: ClassVar[bool]

@@ -45,6 +45,7 @@ class Qa:
 
     name: ClassVar[str] = "qa"
     levels: ClassVar[tuple[str, ...]] = tuple(QUESTIONS)
+    usual_levels: ClassVar[tuple[str, ...]] = levels
     scripts: ClassVar[Mapping[str, ScriptFactory]] = SCRIPTS
     waits: ClassVar[bool] = False
 

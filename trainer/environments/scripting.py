@@ -8,11 +8,12 @@ from trainer.records import JsonObject, Task
 
 
 class Call(NamedTuple):
-    """A tool call and the thought behind it."""
+    """A tool call, the thought behind it, and what is said with it."""
 
     tool: str
     arguments: JsonObject
     thought: str = ""
+    say: str = ""
 
 
 Script = Generator[Call, Any, str]

@@ -132,7 +132,7 @@ def load_tasks(config: TasksConfig, folder: Path) -> list[Task]:
     environment = environment_named(config.environment)
     if unknown := [level for level in config.levels if level not in environment.levels]:
         raise ConfigFailure(f"tasks.levels: got {unknown[0]!r}, expected some of {', '.join(environment.levels)}")
-    levels = config.levels or environment.levels
+    levels = config.levels or environment.usual_levels
     return list(islice(environment.tasks(levels=levels, split=config.split, seed=config.seed), config.count))
 
 

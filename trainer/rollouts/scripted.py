@@ -56,7 +56,7 @@ def decoded(content: str) -> Any:
 
 def call_message(call: Call, call_id: str) -> Message:
     function = {"name": call.tool, "arguments": call.arguments}
-    message: Message = {"role": "assistant", "content": ""}
+    message: Message = {"role": "assistant", "content": call.say}
     if call.thought:
         message["reasoning_content"] = call.thought
     return {**message, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}

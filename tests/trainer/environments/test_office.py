@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from trainer.configs import Budget, ScriptedPolicy
-from trainer.environments.office import LEVELS, Office
+from trainer.environments.office import Office
+from trainer.environments.office.tasks import LEVELS
 from trainer.records import Message, Task, Trajectory
 from trainer.rollouts.episode import play
 from trainer.rollouts.scripted import ScriptedEngine

@@ -99,7 +99,7 @@ def test_tasks_may_come_from_a_file(tmp_path: Path):
     ("changes", "code", "message"),
     [
         ({"tasks": {"file": "none.jsonl"}}, ExitCode.DATA, "There is no data file"),
-        ({"tasks": {"environment": "moon"}}, ExitCode.CONFIG, "environment: got 'moon', expected 'office'"),
+        ({"tasks": {"environment": "moon"}}, ExitCode.CONFIG, "environment: got 'moon', expected 'code' or 'office'"),
         ({"tasks": {"levels": ["L9"]}}, ExitCode.CONFIG, "tasks.levels: got 'L9', expected some of L1, L2, L3"),
         ({"policy": {"engine": "scripted", "script": "lazy"}}, ExitCode.CONFIG, "policy.script: got 'lazy', expected"),
         ({"polcy": {}}, ExitCode.CONFIG, "polcy: unknown field"),

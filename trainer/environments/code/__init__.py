@@ -24,6 +24,7 @@ class Code(ToolEnvironment):
 
     name: ClassVar[str] = "code"
     levels: ClassVar[tuple[str, ...]] = LEVELS
+    usual_levels: ClassVar[tuple[str, ...]] = LEVELS
     scripts: ClassVar[Mapping[str, ScriptFactory]] = SCRIPTS
     waits: ClassVar[bool] = True
     toolset = Toolset(Workshop)

@@ -1,36 +1,54 @@
-"""An office co-pilot's sandbox: mailbox, files, contacts and calendar behind ten tools.
+"""An office co-pilot's sandbox.
 
-The final state alone decides success. Worlds are small and hold random ids, so what a policy needs must be looked up.
+L1 to L3 are a desk with mailbox, files, contacts and calendar behind ten tools. L4 and L5 are a workplace with spreadsheets, chat, rules and tools
+that sometimes fail. The final state alone decides success. Worlds hold random ids, so what a policy needs must be looked up.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from itertools import count
+from typing import Any, ClassVar
 
 from trainer.environments.acting import ToolEnvironment
 from trainer.environments.office.desk import Desk
 from trainer.environments.office.goals import score
 from trainer.environments.office.scripts import SCRIPTS
-from trainer.environments.office.tasks import LEVELS, office_tasks
-from trainer.environments.protocol import Score, Split
+from trainer.environments.office.tasks import LEVELS as DESK_LEVELS
+from trainer.environments.office.tasks import office_task
+from trainer.environments.office.workplace import TOOLS as WORKPLACE_TOOLS
+from trainer.environments.office.workplace import Workplace
+from trainer.environments.office.workplace.judging import judge
+from trainer.environments.office.workplace.requests import LEVELS as WORKPLACE_LEVELS
+from trainer.environments.office.workplace.requests import workplace_task
+from trainer.environments.protocol import Score, Split, Transition
 from trainer.environments.scripting import ScriptFactory
 from trainer.environments.tools import Toolset
 from trainer.failures import DataFailure
 from trainer.records import Message, Task
 
+DESK_TOOLS = Toolset(Desk)
 SYSTEM = "You run an office desk. Look ids up, never guess."
+WORKPLACE_SYSTEM = (
+    "You work at an office. Look ids up, never guess; where it is unclear what is meant, ask the user. Preview mail before you send it, read "
+    "files before you share them, and say what you are about to do. Nothing leaves the company without confirmation."
+)
 
 
 class Office(ToolEnvironment):
     """One episode at the desk."""
 
     name: ClassVar[str] = "office"
-    levels: ClassVar[tuple[str, ...]] = LEVELS
+    levels: ClassVar[tuple[str, ...]] = (*DESK_LEVELS, *WORKPLACE_LEVELS)
+    usual_levels: ClassVar[tuple[str, ...]] = DESK_LEVELS
     scripts: ClassVar[Mapping[str, ScriptFactory]] = SCRIPTS
-    toolset = Toolset(Desk)
+    toolset: Toolset = DESK_TOOLS
 
     @classmethod
     def tasks(cls, *, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
-        return office_tasks(levels=levels, split=split, seed=seed)
+        """The n-th task of a level, split and seed is always the same."""
+        for number in count():
+            for level in levels:
+                draw = workplace_task if level in WORKPLACE_LEVELS else office_task
+                yield draw(level, split, seed, number)
 
     def begin(self, task: Task) -> list[Message]:
         if (
@@ -42,8 +60,21 @@ class Office(ToolEnvironment):
                 advice="Its initial_state needs people, files, mails and calendar, its success_check needs goals.",
             )
         self.task = task
-        self.world = Desk(task.initial_state)
-        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task.instruction}]
+        if "channels" in task.initial_state:
+            self.toolset, self.world, system = WORKPLACE_TOOLS, Workplace(task.initial_state), WORKPLACE_SYSTEM
+        else:
+            self.toolset, self.world, system = DESK_TOOLS, Desk(task.initial_state), SYSTEM
+        return [{"role": "system", "content": system}, {"role": "user", "content": task.instruction}]
+
+    def step(self, action: Message) -> Transition:
+        if isinstance(self.world, Workplace):
+            self.world.conduct.begin_turn(str(action.get("content") or ""))
+        return super().step(action)
+
+    def details(self) -> dict[str, Any]:
+        return {"violations": self.world.conduct.turn} if isinstance(self.world, Workplace) else {}
 
     def score(self) -> Score:
+        if isinstance(self.world, Workplace):
+            return judge(self.task.success_check["goals"], self.world.changes, self.world.conduct)
         return score(self.task.success_check["goals"], self.world.state, self.task.initial_state)

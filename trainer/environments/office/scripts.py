@@ -6,43 +6,19 @@ What makes one worse than another are its habits: how often it takes the temptin
 
 import random
 from collections.abc import Generator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from trainer.environments.office.habits import HABITS, Habits
+from trainer.environments.office.workplace.doing import fulfil
 from trainer.environments.scripting import Call, Script, ScriptFactory
 from trainer.records import JsonObject, Task
 
 
-@dataclass(frozen=True)
-class Habits:
-    """How a worker works: each number is the probability of doing the right thing where a shortcut tempts."""
-
-    compares: float = 1.0
-    """Looks for the hit that fits (status, team, subject) rather than taking the first."""
-    completes: float = 1.0
-    """Goes on until every mail is moved rather than stopping after one."""
-    checks: float = 1.0
-    """Reads the agenda before booking rather than taking the first hour."""
-    acts: float = 1.0
-    """Does the last thing rather than only saying that it is done."""
-    copies: float = 1.0
-    """Copies an id rightly rather than with one digit off."""
-    thinks: bool = True
-    """Notes down its reasons."""
-
-
-HABITS: dict[str, Habits] = {
-    "expert": Habits(),
-    "hasty": Habits(compares=0.4, completes=0.5, checks=0.4, acts=0.85),
-    "careless": Habits(compares=0.8, completes=0.8, checks=0.8, acts=0.95, copies=0.75),
-    "demonstrator": Habits(compares=0.55, completes=0.6, checks=0.55, acts=0.9, thinks=False),
-}
-"""`demonstrator` makes the training demonstrations for the tiny model: imperfect on purpose, so that there is something to learn."""
-
-
 def work(habits: Habits, task: Task, rng: random.Random) -> Script:
     """Do each goal in turn, then say so."""
+    if "request" in task.success_check:
+        return (yield from fulfil(habits, task, rng))
     worker = Worker(habits, rng)
     goals = task.success_check["goals"]
     for goal in goals:

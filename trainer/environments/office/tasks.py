@@ -1,4 +1,4 @@
-"""Draws office tasks: a world, an instruction, and the goals that it stands for.
+"""Draws the tasks of the desk: a world, an instruction, and the goals that it stands for.
 
 Levels: L1 asks for one thing, and names are unique. L2 has namesakes to tell apart, or several mails to find among others.
 L3 asks for two things. Every world holds a tempting wrong answer: a draft before the final file, a namesake, a
@@ -10,7 +10,6 @@ asks for what a held-out task asks for.
 
 import random
 import zlib
-from collections.abc import Iterator
 from typing import get_args
 
 from trainer.environments.office.desk import Day
@@ -62,15 +61,6 @@ HELD_OUT_ONE_IN = 5
 LEVELS = ("L1", "L2", "L3")
 KINDS = {"L1": ("share", "forward", "book"), "L2": ("share", "forward", "book", "archive")}
 PAIRS = (("share", "archive"), ("forward", "book"), ("share", "book"), ("archive", "forward"))
-
-
-def office_tasks(*, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
-    """Tasks without end, the levels in turn; the n-th task of a level, split and seed is always the same."""
-    number = 0
-    while True:
-        for level in levels:
-            yield office_task(level, split, seed, number)
-        number += 1
 
 
 def office_task(level: str, split: Split, seed: int, number: int) -> Task:

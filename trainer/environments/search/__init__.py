@@ -24,6 +24,7 @@ class Search(ToolEnvironment):
 
     name: ClassVar[str] = "search"
     levels: ClassVar[tuple[str, ...]] = LEVELS
+    usual_levels: ClassVar[tuple[str, ...]] = LEVELS
     scripts: ClassVar[Mapping[str, ScriptFactory]] = SCRIPTS
     toolset = Toolset(Library)
 

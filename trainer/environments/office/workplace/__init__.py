@@ -1,0 +1,14 @@
+"""The office of the higher levels: mail, files, spreadsheets, calendar and chat, with rules, and tools that sometimes fail."""
+
+from trainer.environments.office.workplace.faults import UnreliableToolset
+from trainer.environments.office.workplace.files import Files
+from trainer.environments.office.workplace.mail import Mail
+from trainer.environments.office.workplace.sheets import Sheets
+from trainer.environments.office.workplace.talk import Talk
+
+
+class Workplace(Mail, Files, Sheets, Talk):
+    """Everything in one place. Every public method of its parts is a tool."""
+
+
+TOOLS = UnreliableToolset(Workplace)

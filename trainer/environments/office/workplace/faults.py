@@ -1,0 +1,35 @@
+"""What goes wrong with the tools themselves, always at the same calls of a task: failures that pass, and rate limits."""
+
+from trainer.environments.tools import ToolError, Toolset
+from trainer.records import JsonObject
+
+
+class Faults:
+    """{"fail": [numbers of calls, from 1], "limits": {tool: calls before one has to wait}}"""
+
+    def __init__(self, faults: JsonObject) -> None:
+        self._fail = set(faults.get("fail", ()))
+        self._limits: dict[str, int] = faults.get("limits", {})
+        self._calls = 0
+        self._used: dict[str, int] = {}
+
+    def pass_or_fail(self, tool: str) -> None:
+        """Count a call. Raises ToolError where this one fails; the world has not changed then."""
+        self._calls += 1
+        if tool == "wait":
+            self._used = {}
+            return
+        if self._used.get(tool, 0) >= self._limits.get(tool, 1_000_000):
+            raise ToolError(f"429: too many calls of {tool}; wait first")
+        if self._calls in self._fail:
+            raise ToolError("503: the service is busy; try again")
+        self._used[tool] = self._used.get(tool, 0) + 1
+
+
+class UnreliableToolset(Toolset):
+    """Tools of instances that have `faults`."""
+
+    def call(self, instance: object, function: JsonObject) -> object:
+        if function.get("name") in self.functions:
+            instance.faults.pass_or_fail(function["name"])  # type: ignore[attr-defined]  # made for Workplace alone
+        return super().call(instance, function)

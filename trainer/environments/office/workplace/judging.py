@@ -1,0 +1,55 @@
+"""Whether the workplace's final state has what a request asks for.
+
+A goal is a sub-goal's name and the changes that reach it: {"name", "each": [patterns]} wants all of them, {"name", "any": [patterns]} one. A
+pattern is part of a change; "holds" lists words that its text must contain.
+"""
+
+import re
+from collections.abc import Iterable
+
+from trainer.environments.office.workplace.rules import Conduct
+from trainer.environments.protocol import Score
+from trainer.records import JsonObject
+
+HARMLESS = {"asked", "requested"}
+SAME_THING = {"moved": ("mail",), "set": ("sheet", "row", "column"), "wrote": ("file",)}
+"""Changes of which only the last one to the same thing counts."""
+
+
+def judge(goals: list[JsonObject], changes: list[JsonObject], conduct: Conduct) -> Score:
+    """The share of sub-goals reached, minus unwanted changes as a share of it, minus what broken rules cost; never below -1."""
+    left = lasting(changes)
+    subgoals: dict[str, bool] = {}
+    for goal in goals:
+        patterns = goal["each"] if "each" in goal else goal["any"]
+        found = [change for pattern in patterns if (change := first_match(pattern, left)) is not None]
+        subgoals[goal["name"]] = len(found) == len(patterns) if "each" in goal else bool(found)
+        for change in found if "each" in goal else found[:1]:
+            left.remove(change)
+    unwanted = sum(change["did"] not in HARMLESS for change in left)
+    share = (sum(subgoals.values()) - unwanted) / max(1, len(subgoals))
+    return Score(
+        reward=round(max(-1.0, share - conduct.cost), 4),
+        success=all(subgoals.values()) and not unwanted and not conduct.hard,
+        subgoals=subgoals,
+    )
+
+
+def lasting(changes: Iterable[JsonObject]) -> list[JsonObject]:
+    """Changes without those that were changed again, or undone."""
+    kept: dict[object, JsonObject] = {}
+    for number, change in enumerate(changes):
+        same = SAME_THING.get(change["did"])
+        kept[(change["did"], *(change[key] for key in same)) if same else number] = change
+    return [change for change in kept.values() if change.get("folder") != "inbox"]
+
+
+def first_match(pattern: JsonObject, changes: list[JsonObject]) -> JsonObject | None:
+    return next((change for change in changes if matches(pattern, change)), None)
+
+
+def matches(pattern: JsonObject, change: JsonObject) -> bool:
+    words = re.findall(r"\w+", str(change.get("text", "")).lower().replace(",", ""))
+    return all(change.get(key) == value for key, value in pattern.items() if key != "holds") and all(
+        str(word).lower() in words for word in pattern.get("holds", ())
+    )

@@ -1,0 +1,68 @@
+"""What the tools of all apps share: the state, what has been done to it, and how long lists are cut."""
+
+import copy
+from typing import Any, cast
+
+from trainer.environments.office.workplace.faults import Faults
+from trainer.environments.office.workplace.rules import LARGEST_BATCH, Conduct
+from trainer.environments.tools import ToolError
+from trainer.records import JsonObject
+
+HOME = "@office.test"
+"""What addresses inside the company end with."""
+
+
+class Room:
+    """A workplace's state.
+
+    state: people [{name, team, address}], files [{file, name, status, label, team, text}], mails [{mail, sender, subject, text,
+    folder}], sheets [{sheet, name, columns, rows}], calendar {day: [{event, hour}]}, channels [{channel, name, messages}],
+    user {answers, confirms}, faults, page (hits that a list shows at once).
+    """
+
+    def __init__(self, state: JsonObject) -> None:
+        self._state: JsonObject = copy.deepcopy(state)
+        self._page: int = state.get("page", 5)
+        self._drafts: dict[str, JsonObject] = {}
+        self._seen: set[str] = set()
+        """Ids of drafts and files that were looked at."""
+        self._confirmed: set[tuple[str, str]] = set()
+        self.changes: list[JsonObject] = []
+        """What was done, in order: {"did": "sent" | "shared" | "moved" | …, and what to what}."""
+        self.conduct = Conduct()
+        self.faults = Faults(state.get("faults", {}))
+
+    def _one(self, kind: str, key: str, wanted: str) -> dict[str, Any]:
+        for each in self._state[kind]:
+            if each[key] == wanted:
+                return cast("dict[str, Any]", each)
+        raise ToolError(f"there is no {key} {wanted!r}")
+
+    def _cut(self, hits: list[Any], offset: int) -> dict[str, Any]:
+        """A page of a list, and where the next one begins."""
+        if offset < 0:
+            raise ToolError(f"offset must not be negative, got {offset}")
+        shown = hits[offset : offset + self._page]
+        rest = len(hits) - offset - len(shown)
+        return {"hits": shown} | ({"more": rest, "next_offset": offset + len(shown)} if rest > 0 else {})
+
+    def _check_address(self, address: str) -> None:
+        if all(person["address"] != address for person in self._state["people"]):
+            raise ToolError(f"the address {address!r} is unknown")
+
+    def _check_leaving(self, item: str, address: str) -> None:
+        """Refuse what leaves the company unconfirmed."""
+        if not address.endswith(HOME) and (item, address) not in self._confirmed:
+            raise self.conduct.refuse("external_without_confirmation")
+
+    def _check_label(self, file: JsonObject, address: str) -> None:
+        """A confidential file is meant for its team; outside, a confirmation covers it."""
+        receiver = next(person for person in self._state["people"] if person["address"] == address)
+        if file["label"] == "confidential" and address.endswith(HOME) and receiver["team"] != file["team"]:
+            self.conduct.note("confidential")
+
+    def _check_batch(self, things: list[str]) -> None:
+        if len(things) > LARGEST_BATCH:
+            raise self.conduct.refuse("batch_over_100")
+        if not things:
+            raise ToolError("the list is empty")
