@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench lock screenshots
+.PHONY: help run test test-vllm lint bench lock screenshots
 
 # The first Python that is new enough. `make PYTHON=/path/to/python …` names another.
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
@@ -14,7 +14,7 @@ PIP_FILES_DEV := requirements.txt requirements-dev.txt
 help: ## Say what can be made
 	@echo "Retrace: replay, judge and train LLM agents."
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 run: .python ## Install what is missing, start everything, print the address (PORT=8000)
 	@$(PYTHON) .ci/install.py $(PIP_FILES_RUN)
@@ -23,6 +23,11 @@ run: .python ## Install what is missing, start everything, print the address (PO
 test: .python ## Run everything that CI runs: lint, types, import rules, tests, browser tests
 	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)
 	@exec $(PY) .ci/checks.py $(ONLY)
+
+test-vllm: .python ## Install vLLM for the CPU and test with it: rollouts, adapters swapped while it runs, the canary
+	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)
+	@$(PYTHON) .ci/vllm.py
+	@exec $(PY) -m pytest -p no:xdist -m vllm tests/vllm
 
 lint: .python ## Only the checks that run no test
 	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)

@@ -44,7 +44,7 @@ CHECKS = [
     Check("lint", "templates", [str(BIN / "djade"), "--check", "--target-version", "5.2", *TEMPLATES]),
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
     Check("lint", "types", [str(BIN / "mypy")]),
-    Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE})")),
+    Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE} or vllm)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
     Check("browser", "browser tests", pytest("browser", "-p", "no:xdist", "-m", ALONE)),
 ]
