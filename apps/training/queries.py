@@ -121,7 +121,7 @@ def metric_points(run_id: UUID, *, after: int = -1, most: int = MOST_POINTS) -> 
                        avg(value::float8) AS mean, min(value::float8) AS low, max(value::float8) AS high
                 FROM training_metric, jsonb_each("values") AS pair(name, value)
                 WHERE run_id = %s AND step > %s AND jsonb_typeof(value) = 'number'
-                  AND ((step - %s) %% %s = 0 OR "values" ? 'eval/loss')
+                  AND ((step - %s) %% %s = 0 OR "values" ?| ARRAY['eval/loss', 'eval/reward'])
                 GROUP BY 1, name
             ) AS buckets ORDER BY bucket, name
             """,

@@ -14,6 +14,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/live/", views.live, name="live"),
     path("runs/<uuid:run_id>/charts/", views.charts, name="charts"),
     path("runs/<uuid:run_id>/metrics/", views.metrics, name="metrics"),
+    path("runs/<uuid:run_id>/rollouts/", views.open_rollouts, name="open_rollouts"),
     path("runs/<uuid:run_id>/log/", views.log, name="log"),
     path("runs/<uuid:run_id>/cancel/", views.cancel, name="cancel"),
     path("runs/<uuid:run_id>/resume/", views.resume, name="resume"),

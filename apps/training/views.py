@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import at_least
@@ -17,15 +19,16 @@ from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
-from apps.training.charts import charts_of, drawn
+from apps.training.charts import drawn
 from apps.training.checking import check_with_worker, refuse_if_known
 from apps.training.folders import RunFolder, folder_of, read_log
 from apps.training.forms import RunForm
 from apps.training.launching import LaunchRefused, launch_run
-from apps.training.live import run_context
+from apps.training.live import charts_context, run_context
 from apps.training.models import Run
 from apps.training.queries import headway, lineage_of, metric_points, run_for_page, runs_for_list
 from apps.training.recipes import PRESETS, as_json
+from apps.training.sampling import NotSampled, open_sampled, sampled
 
 CHECK_PATIENCE_SECONDS = 5.0
 
@@ -94,7 +97,7 @@ def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     folder = folder_of(run.pk)
     context = {
         **run_context(run),
-        "charts": charts_of(metric_points(run.pk)),
+        **charts_context(run),
         "log": read_log(folder),
         "lineage": lineage_of(run),
         "command": folder.command_line,
@@ -114,7 +117,7 @@ def live(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 def charts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """All curves, drawn afresh."""
     run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
-    return render(request, "training/_charts.html", {"run": run, "charts": charts_of(metric_points(run.pk))})
+    return render(request, "training/_charts.html", charts_context(run))
 
 
 @require_GET
@@ -122,7 +125,24 @@ def metrics(request: HtmxRequest, run_id: UUID) -> JsonResponse:
     """What was measured after a step, for curves that grow."""
     run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
     points = metric_points(run.pk, after=_whole(request.GET.get("after"), -1))
-    return JsonResponse({"points": [{"step": point.step, "values": drawn(point.means)} for point in points]})
+    return JsonResponse(
+        {
+            "points": [{"step": point.step, "values": drawn(point.means)} for point in points],
+            "sampled": " ".join(map(str, sampled(run).steps)),
+        }
+    )
+
+
+@require_POST
+def open_rollouts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """The rollouts behind a point of a curve, in the list of trajectories."""
+    run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
+    try:
+        tag = open_sampled(run=run, step=_whole(request.POST.get("step"), 0), by=request.user)
+    except NotSampled as refusal:
+        messages.info(request, str(refusal))
+        return redirect("training:run", run.pk)
+    return redirect(f"{reverse('trajectories:list')}?{urlencode({'tag': tag})}")
 
 
 @require_GET

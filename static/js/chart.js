@@ -4,7 +4,8 @@
 // data-low="name" and data-high="name"; data-unit adds a unit. A cell's number is its data-value, else its text; an empty
 // cell is a gap, or with data-sparse on the head (a curve measured now and then) only a row without a measurement. Rows that arrive later (a live page) are drawn when they arrive.
 // On the figure: data-format="percent|number", data-min and data-max fix the scale of values, data-scale="log",
-// data-reference="0.5" draws a line at a value, data-diagonal draws y = x.
+// data-reference="0.5" draws a line at a value, data-diagonal draws y = x. On the figure or around it: data-marks="10 20" marks these x; then
+// a click, or Enter, on a point sends `chart:open` with {x} up from it.
 import { attach } from "./attach.js";
 import { drawBars } from "./chart_bars.js";
 import { drawForest } from "./chart_forest.js";
@@ -47,7 +48,7 @@ attach("figure[data-chart]", (figure, signal) => {
   let frame = 0;
   const redraw = () => {
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => canvas.clientWidth && draw(canvas, readTable(table), figure.dataset));
+    frame = requestAnimationFrame(() => canvas.clientWidth && draw(canvas, readTable(table), { ...figure.dataset, marks: figure.closest("[data-marks]")?.dataset.marks }));
   };
   const sizes = new ResizeObserver(redraw);
   sizes.observe(canvas);

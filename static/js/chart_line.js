@@ -24,6 +24,7 @@ export function drawLine(canvas, { x, xs, series }, options) {
     root.append(svg("line", { x1: toX(from), y1: toY(from), x2: toX(to), y2: toY(to), class: "chart-reference" }));
   }
   series.forEach((one, index) => drawSeries(root, one, xs, { toX, toY, index, width, log }));
+  if (options.marks) drawMarks(root, options.marks.split(" ").map(Number), { toX, xDomain, height });
   const labels = drawLegend(canvas, series);
   addReadout(root, labels, { x, xs, series, toX, toY, height, options });
 }
@@ -54,6 +55,14 @@ function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, option
 
 function drawLevel(root, y, width) {
   root.append(svg("line", { x1: EDGE.left, y1: y, x2: width - EDGE.right, y2: y, class: "chart-reference" }));
+}
+
+// One for each pixel at most.
+function drawMarks(root, xs, { toX, xDomain, height }) {
+  const y = height - EDGE.bottom;
+  const pixels = new Set(xs.filter((x) => x >= xDomain[0] && x <= xDomain[1]).map((x) => Math.round(toX(x))));
+  root.append(svg("path", { d: [...pixels].map((x) => `M${x} ${y - 4}v4`).join(""), class: "chart-marks" }));
+  root.classList.add("opens");
 }
 
 function drawSeries(root, { ys, lows, highs, sparse }, xs, { toX, toY, index, width, log }) {
@@ -158,12 +167,18 @@ function addReadout(root, { values, where }, { x, xs, series, toX, toY, height, 
     return low > 0 && value - xs[order[low - 1]] < xs[order[low]] - value ? low - 1 : low;
   }
 
+  const open = () => options.marks && root.dispatchEvent(new CustomEvent("chart:open", { bubbles: true, detail: { x: xs[order[at]] } }));
+  root.addEventListener("click", ({ clientX }) => {
+    show(nearest(clientX), true);
+    open();
+  });
   root.setAttribute("tabindex", "0");
   root.addEventListener("pointermove", ({ clientX }) => show(nearest(clientX), true));
   root.addEventListener("pointerleave", () => show(order.length - 1, false));
   root.addEventListener("focus", () => show(at, root.matches(":focus-visible")));
   root.addEventListener("blur", () => show(order.length - 1, false));
   root.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") return open();
     const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
     if (by === undefined) return;
     event.preventDefault();

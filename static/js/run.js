@@ -30,6 +30,13 @@ attach("[data-run]", (root, signal) => {
   }
 
   document.addEventListener("live:swapped", catchUp, { signal });
+  // A point of a curve opens the rollouts that it was measured on.
+  root.addEventListener("chart:open", ({ detail }) => {
+    const form = document.getElementById("open-rollouts");
+    if (!form) return;
+    form.elements.step.value = detail.x;
+    form.requestSubmit();
+  }, { signal });
 });
 
 function state(name) {
@@ -58,7 +65,10 @@ async function extendCurves(metricsUrl, chartsUrl, signal) {
   const wentBack = step < last; // resumed from a checkpoint before what is drawn
   const tooLong = tables.some((table) => table.tBodies[0].rows.length > MOST_ROWS);
   if (!tables.length || wentBack || tooLong) return redraw(chartsUrl, signal);
-  const { points } = await (await request(`${metricsUrl}?after=${last - 1}`, { signal })).json();
+  const { points, sampled } = await (await request(`${metricsUrl}?after=${last - 1}`, { signal })).json();
+  const charts = document.getElementById("run-charts");
+  if (sampled && !charts.dataset.marks) return redraw(chartsUrl, signal);
+  charts.dataset.marks = sampled;
   const known = new Set(tables.flatMap(metricsOf));
   if (points.some(({ values }) => Object.keys(values).some((name) => !known.has(name)))) return redraw(chartsUrl, signal);
   for (const table of tables) for (const point of points) addPoint(table, point);

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from apps.training.folders import folder_of
 from apps.training.models import Metric, Run
 from tests import factories
+from tests.training.test_sampling import keep
 from tests.workers.frozen import freeze, office_pairs
 
 pytestmark = pytest.mark.browser
@@ -102,6 +103,32 @@ def test_what_is_selected_and_scrolled_stays_while_the_run_goes_on(open_as, rese
     expect(log).to_contain_text("a new line")
     assert log.evaluate("log => log.scrollTop") == 40
     assert page.evaluate("() => getSelection().toString()").startswith("line 0")
+
+
+def test_a_point_of_a_curve_opens_its_rollouts(open_as, researcher):
+    run = running(researcher, step=20, name="grpo")
+    for step in range(1, 21):
+        values = {
+            "reward": step / 20,
+            "reward_std": 0.2,
+            "entropy": 1 / step,
+            "rewards/outcome/mean": 0.5,
+            "kl": 0.01 * step,
+        }
+        Metric.objects.create(run=run, step=step, values=values | ({"eval/success": 0.4} if step % 10 == 0 else {}))
+    keep(run, "step-000010")
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    expect(page.get_by_role("heading", name="Is it getting better?")).to_be_visible()
+    chart = page.locator("#chart-reward svg")
+    expect(chart.locator(".chart-band")).to_be_attached()
+    expect(chart.locator(".chart-marks")).to_be_attached()
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("tag=grpo"))
+    page.locator("a.row-link").first.click()
+    expect(page).to_have_url(re.compile("/trajectories/.+"))
 
 
 def test_a_run_is_cancelled_by_key_after_a_question(open_as, researcher):
