@@ -10,8 +10,10 @@ from typing import Any
 
 from trainer.configs import (
     DpoConfig,
+    GrpoConfig,
     KtoConfig,
     ProcessRewardModelConfig,
+    RlooConfig,
     RolloutConfig,
     RunConfig,
     SftConfig,
@@ -75,6 +77,14 @@ def work_of(config: RunConfig) -> Work:
         from trainer.algorithms.prm import train_process_reward_model
 
         return train_process_reward_model
+    if isinstance(config, GrpoConfig):
+        from trainer.algorithms.grpo import train_grpo
+
+        return train_grpo
+    if isinstance(config, RlooConfig):
+        from trainer.algorithms.rloo import train_rloo
+
+        return train_rloo
     from trainer.algorithms.reward_model import train_reward_model
 
     return train_reward_model
@@ -82,6 +92,7 @@ def work_of(config: RunConfig) -> Work:
 
 def set_up_libraries() -> None:
     """Settings that libraries read when they are imported, so before torch is."""
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # the rollout function, which TRL may still change
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # TRL reports each run to its makers otherwise
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin while they wait starve a shared machine
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

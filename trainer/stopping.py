@@ -4,6 +4,10 @@ import signal
 from types import FrameType
 
 
+class StoppedMidway(Exception):
+    """A stop was asked for within a step, while nothing had changed yet since the last one."""
+
+
 class StopRequest:
     """Whether someone asked the run to stop.
 

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, TrainerCallback, TrainerControl, Train
 from trainer.checkpoints import mark_complete, remove_old
 from trainer.configs import TrainingConfig, config_hash
 from trainer.events import CheckpointSaved, EventLog, Metrics, Progress, Started, memory_in_use_mb
-from trainer.stopping import StopRequest
+from trainer.stopping import StoppedMidway, StopRequest
 
 UNINTERESTING = {"epoch", "total_flos", "num_tokens", "train_runtime", "train_loss"}
 """What TRL logs beside metrics; tokens_per_second is made from num_tokens."""
@@ -23,10 +23,6 @@ OUR_NAMES = {
     "max_reward": "rewards/max",
 }
 """TRL's reward trainer has names of its own for what its DPO trainer logs; here they are the same in both."""
-
-
-class StoppedWhileEvaluating(Exception):
-    """A stop was asked for in the middle of an evaluation, which can take long and changes nothing."""
 
 
 class RunCallback(TrainerCallback):
@@ -69,7 +65,7 @@ class RunCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         if stop_everywhere(self.stop):
-            raise StoppedWhileEvaluating
+            raise StoppedMidway  # an evaluation can take long
 
     def on_log(
         self,
@@ -82,7 +78,7 @@ class RunCallback(TrainerCallback):
         values = {metric_name(name): float(value) for name, value in (logs or {}).items() if name not in UNINTERESTING}
         if not values or "train_runtime" in (logs or {}):
             return
-        if "eval/loss" not in values:
+        if not any(name.startswith("eval/") for name in values):
             values |= {"memory_mb": memory_mb(), "tokens_per_second": self._tokens_per_second(logs or {})}
         self.events.emit(Metrics(step=state.global_step, values=dict(values)))
 

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from trainer.algorithms.preferences import Pair, Tokenised, tokenise_pairs
 from trainer.algorithms.training import TrainingRun
+from trainer.configs import FileTrainingConfig
 from trainer.events import Warned
 from trainer.failures import DataFailure
 from trainer.rows import PreferenceRow, read_preferences
@@ -42,6 +43,7 @@ def first_turns(row: PreferenceRow) -> PreferenceRow | None:
 
 def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut = whole) -> PairData:
     """Training and validation pairs. Raises DataFailure."""
+    assert isinstance(run.config, FileTrainingConfig)
     files = run.config.data
     train = tokenise(run, tokenizer, files.train, cut)
     left_out = f" ({train.too_long} too long, {train.identical} with two equal sides)"

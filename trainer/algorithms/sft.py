@@ -4,6 +4,7 @@ Only tokens that the policy wrote carry loss. With `model.scratch` the model and
 Left out: packing, weights, and any mixture with plain text.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from trl.trainer.sft_config import SFTConfig as TrlSftConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from trainer.algorithms.arguments import arguments_for, lora_for
+from trainer.algorithms.ordering import order_by_length
 from trainer.algorithms.training import TrainingRun
 from trainer.configs import ModelConfig, SftConfig
 from trainer.events import EventLog, Warned
@@ -42,10 +44,11 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
         validation = tokenise(
             run, tokenizer, read_demonstrations(folder / config.data.validation), config.data.validation
         )
+    arguments = arguments_for(config, folder, rows=len(train), has_validation=bool(validation))
     trainer = SFTTrainer(
         model=model,
-        args=TrlSftConfig(**arguments_for(config, folder, rows=len(train), has_validation=bool(validation))),
-        train_dataset=sft_dataset(train),
+        args=TrlSftConfig(train_sampling_strategy="sequential", **arguments),  # the order is ours
+        train_dataset=sft_dataset(train).select(order_for(config, train, steps=arguments["max_steps"])),
         eval_dataset=sft_dataset(validation) if validation else None,
         processing_class=tokenizer,
         peft_config=lora_for(config.lora, task="CAUSAL_LM"),
@@ -60,6 +63,14 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
         "policy_tokens": sum(each.policy_tokens for each in train),
     }
     return {**run.figures(trainer), "rows": counts}
+
+
+def order_for(config: SftConfig, rows: list[Rendered], *, steps: int) -> list[int]:
+    """The rows of all steps of the run, one after the other."""
+    optimizer = config.optimizer
+    batch = optimizer.batch_size * int(os.environ.get("WORLD_SIZE", "1"))
+    count = steps * batch * optimizer.gradient_accumulation
+    return order_by_length([len(row.ids) for row in rows], batch=batch, count=count, seed=config.seed)
 
 
 def prepare_model(

@@ -9,16 +9,16 @@ import torch
 from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainerState
 
-from trainer.algorithms.callback import RunCallback, StoppedWhileEvaluating, metric_name
+from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.probing import Probing, can_probe
 from trainer.canary import write_canary
 from trainer.checkpoints import made_by, newest_complete, step_of
-from trainer.configs import TrainingConfig, config_hash
+from trainer.configs import FileTrainingConfig, TrainingConfig, config_hash
 from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
 from trainer.models.quantizing import merge_into_whole, quantization
-from trainer.stopping import StopRequest
+from trainer.stopping import StoppedMidway, StopRequest
 
 
 class TrainingRun:
@@ -49,6 +49,7 @@ class TrainingRun:
 
     def check_enough(self, usable: int, *, left_out: str, shortest: int) -> None:
         """Raises DataFailure where the rows do not fill one optimizer step."""
+        assert isinstance(self.config, FileTrainingConfig)
         optimizer = self.config.optimizer
         needed = optimizer.batch_size * optimizer.gradient_accumulation
         if usable >= needed:
@@ -76,7 +77,7 @@ class TrainingRun:
             return
         try:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        except StoppedWhileEvaluating:
+        except StoppedMidway:
             trainer._save_checkpoint(cast("PreTrainedModel", trainer.model), trial=None)
             self.callback.on_save(trainer.args, trainer.state, trainer.control)
         if trainer.state.global_step < trainer.args.max_steps:
@@ -117,7 +118,7 @@ class TrainingRun:
 
     def figures(self, trainer: Trainer) -> dict[str, Any]:
         """What the report says of any training: steps, losses, and the validation before and after."""
-        evaluations = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
+        evaluations = [entry for entry in trainer.state.log_history if any(map(is_evaluation, entry))]
         losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
         gpu_peak = torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
         return {
@@ -133,11 +134,13 @@ class TrainingRun:
         }
 
 
+def is_evaluation(name: str) -> bool:
+    return name.startswith("eval_")
+
+
 def as_metrics(entry: dict[str, float]) -> dict[str, float]:
     """One evaluation under the names that events use, without the `eval/`."""
-    named = {
-        metric_name(name).removeprefix("eval/"): value for name, value in entry.items() if name.startswith("eval_")
-    }
+    named = {metric_name(name).removeprefix("eval/"): value for name, value in entry.items() if is_evaluation(name)}
     return {name: value for name, value in named.items() if not name.endswith(("runtime", "per_second", "num_tokens"))}
 
 

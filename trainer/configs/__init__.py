@@ -5,6 +5,7 @@
     {"kind": "kto",          "model": {"path": "../1/model"},  "data": {"train": "unpaired.jsonl"}}
     {"kind": "reward_model", "model": {"path": "Qwen/Qwen3-0.6B"}, "lora": {"rank": 16}, "data": {"train": "train.jsonl"}}
     {"kind": "process_reward_model", "model": {"path": "../1/model"}, "data": {"train": "steps.jsonl"}}
+    {"kind": "grpo",         "model": {"path": "../1/model"},  "tasks": {"environment": "office", "levels": ["L1", "L2"]}}
     {"kind": "rollout",      "tasks": {"environment": "office", "count": 50}, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
 
 Everything else has the default that its class below states. Paths are relative to the folder of `run.json`. Unknown fields,
@@ -16,6 +17,7 @@ import json
 from pathlib import Path
 
 from trainer.configs.models import ModelConfig, Precision, ScratchConfig
+from trainer.configs.online import GrpoConfig, OnlineConfig, PracticeConfig, RlooConfig
 from trainer.configs.rewards import RewardsConfig
 from trainer.configs.rollouts import (
     Budget,
@@ -31,6 +33,7 @@ from trainer.configs.training import (
     CheckpointConfig,
     DataConfig,
     DpoConfig,
+    FileTrainingConfig,
     KtoConfig,
     LoraConfig,
     OptimizerConfig,
@@ -47,16 +50,21 @@ __all__ = [
     "CheckpointConfig",
     "DataConfig",
     "DpoConfig",
+    "FileTrainingConfig",
+    "GrpoConfig",
     "KtoConfig",
     "LocalPolicy",
     "LoraConfig",
     "ModelConfig",
+    "OnlineConfig",
     "OptimizerConfig",
     "PolicyConfig",
+    "PracticeConfig",
     "Precision",
     "ProcessRewardModelConfig",
     "RewardModelConfig",
     "RewardsConfig",
+    "RlooConfig",
     "RolloutConfig",
     "RunConfig",
     "Sampling",
@@ -72,13 +80,24 @@ __all__ = [
     "write_run_config",
 ]
 
-RunConfig = SftConfig | DpoConfig | KtoConfig | RewardModelConfig | ProcessRewardModelConfig | RolloutConfig
+RunConfig = (
+    SftConfig
+    | DpoConfig
+    | KtoConfig
+    | RewardModelConfig
+    | ProcessRewardModelConfig
+    | GrpoConfig
+    | RlooConfig
+    | RolloutConfig
+)
 RUN_CONFIGS: list[type[Checked]] = [
     SftConfig,
     DpoConfig,
     KtoConfig,
     RewardModelConfig,
     ProcessRewardModelConfig,
+    GrpoConfig,
+    RlooConfig,
     RolloutConfig,
 ]
 

@@ -81,8 +81,6 @@ class TrainingConfig(Checked):
 
     model: ModelConfig
     """The policy or model to begin from."""
-    data: DataConfig
-    """What to learn from."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     """How to learn."""
     lora: LoraConfig | None = None
@@ -90,7 +88,7 @@ class TrainingConfig(Checked):
     checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
     """When to save."""
     evaluate_every: Whole = 0
-    """Optimizer steps between evaluations on the validation rows; 0 evaluates before, at each tenth, and after."""
+    """Optimizer steps between evaluations on what was held out; 0 evaluates before, at each tenth, and after."""
     log_every: Count = 1
     """Optimizer steps between metrics."""
     seed: Whole = 0
@@ -100,7 +98,15 @@ class TrainingConfig(Checked):
 
 
 @dataclass(frozen=True)
-class SftConfig(TrainingConfig):
+class FileTrainingConfig(TrainingConfig):
+    """What a run has that learns from rows of a file."""
+
+    data: DataConfig = field(kw_only=True)
+    """What to learn from."""
+
+
+@dataclass(frozen=True)
+class SftConfig(FileTrainingConfig):
     """Supervised fine-tuning on the policy's own messages."""
 
     kind: Literal["sft"] = "sft"
@@ -126,7 +132,7 @@ SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")
 
 
 @dataclass(frozen=True)
-class DpoConfig(TrainingConfig):
+class DpoConfig(FileTrainingConfig):
     """Direct preference optimization."""
 
     kind: Literal["dpo"] = "dpo"
@@ -149,7 +155,7 @@ class DpoConfig(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class KtoConfig(TrainingConfig):
+class KtoConfig(FileTrainingConfig):
     """Kahneman-Tversky optimization: from runs that are desirable or not, without pairs."""
 
     kind: Literal["kto"] = "kto"
@@ -171,7 +177,7 @@ class KtoConfig(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class RewardModelConfig(TrainingConfig):
+class RewardModelConfig(FileTrainingConfig):
     """A Bradley–Terry reward model."""
 
     kind: Literal["reward_model"] = "reward_model"
@@ -184,7 +190,7 @@ class RewardModelConfig(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class ProcessRewardModelConfig(TrainingConfig):
+class ProcessRewardModelConfig(FileTrainingConfig):
     """A process reward model: how good each turn is, read at its end."""
 
     kind: Literal["process_reward_model"] = "process_reward_model"

@@ -18,8 +18,9 @@ CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
 """Part of the text, one token each."""
 TEMPLATE = Path(__file__).parents[1] / "rendering" / "small_template.jinja"
-NAMES_NUMBERS_REST = Regex(r"[\p{L}_]+|\p{N}{1,3}|[^\p{L}\p{N}_]+")
-"""Names, numbers and punctuation never share a token: the number in an id such as f37 is one token wherever it stands, easy to copy."""
+NAMES_NUMBERS_REST = Regex(r"@[\p{L}.]+|[\p{L}_]+|\p{N}{1,3}|[^\p{L}\p{N}_@]+|@")
+"""Names, numbers and punctuation never share a token: the number in an id such as f37 is one token wherever it stands, easy to copy.
+The part of an address after its number, always the same, may be one."""
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:

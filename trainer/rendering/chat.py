@@ -86,6 +86,28 @@ def render_prompt(tokenizer: PreTrainedTokenizerBase, messages: list[Message], t
     return ids
 
 
+def render_continuation(
+    tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]
+) -> list[int]:
+    """What the template writes between the end of the last assistant message and where the policy's next turn begins.
+
+    For a chat whose turns are kept as the tokens that were sampled. Raises ConfigFailure for a template that rewrites them.
+    """
+    last = max(index for index, message in enumerate(messages) if message["role"] == "assistant")
+    template: Any = tokenizer.apply_chat_template
+    before: str = template(messages[: last + 1], tools=[*tools] or None, tokenize=False)
+    whole: str = template(messages, tools=[*tools] or None, tokenize=False, add_generation_prompt=True)
+    mark = str(tokenizer.eos_token)
+    end = before.rfind(mark) + len(mark) if mark in before else len(before)
+    if not whole.startswith(before[:end]):
+        raise ConfigFailure(
+            "model: its chat template rewrites earlier turns, so a chat cannot go on from the tokens that were sampled.",
+            advice="Use a template that only ever adds to the end of a chat.",
+        )
+    ids: list[int] = tokenizer(whole[end:], add_special_tokens=False)["input_ids"]
+    return ids
+
+
 def until_end_of_turn(encoded: dict[str, list[int]], tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """The template's assistant mask without what follows the end-of-turn token in each turn."""
     mask = list(encoded["assistant_masks"])

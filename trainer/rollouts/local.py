@@ -7,28 +7,37 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedTokenizerBase
 
-from trainer.configs import LocalPolicy
+from trainer.configs import LocalPolicy, Sampling
 from trainer.models.loading import compute_dtype, load_policy, load_tokenizer
 from trainer.records import Message, Task, ToolSchema
-from trainer.rendering.chat import render_prompt
+from trainer.rendering.chat import render_continuation, render_prompt
 from trainer.rendering.parsing import parse_turn
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.sampling import Request, Sampled, sample
 from trainer.stopping import StopRequest
 
 
-class LocalEngine:
-    """Loads the model once and shares it among all episodes."""
+def load_engine(config: LocalPolicy, folder: Path, stop: StopRequest) -> "LocalEngine":
+    """The policy that the config names, on the accelerator where there is one. Raises ConfigFailure."""
+    tokenizer = load_tokenizer(config.model, folder)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model: Any = load_policy(config.model, folder, compute_dtype(config.precision))
+    return LocalEngine(model.to(device).eval(), tokenizer, config.sampling, stop, name=config.name or config.model.path)
 
-    def __init__(self, config: LocalPolicy, folder: Path, stop: StopRequest) -> None:
-        self.name = config.name or config.model.path
-        self.sampling = config.sampling
-        self.tokenizer = load_tokenizer(config.model, folder)
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        model: Any = load_policy(config.model, folder, compute_dtype(config.precision))
-        self.model = model.to(device).eval()
-        self.context: int = getattr(self.model.config.get_text_config(), "max_position_embeddings", 1 << 30)
+
+class LocalEngine:
+    """One model, shared among all episodes."""
+
+    def __init__(
+        self, model: Any, tokenizer: PreTrainedTokenizerBase, sampling: Sampling, stop: StopRequest, *, name: str
+    ) -> None:
+        self.name = name
+        self.sampling = sampling
+        self.tokenizer = tokenizer
+        self.model = model
+        self.context: int = getattr(model.config.get_text_config(), "max_position_embeddings", 1 << 30)
         self._stop = stop
         self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
         self._server: asyncio.Task[None] | None = None
@@ -88,22 +97,29 @@ class LocalEngine:
 
 
 class LocalAgent:
-    """One episode of a local model, with random numbers of its own."""
+    """One episode of a local model, with random numbers of its own.
+
+    Its earlier turns stay the very tokens that were sampled: another spelling of the same text would be a prompt that training,
+    which learns from these tokens, never sees.
+    """
 
     def __init__(self, engine: LocalEngine, seed: int) -> None:
         self._engine = engine
         self._rng = random.Random(seed)
         self._turns = 0
+        self._ids: list[int] = []
 
     async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
         engine = self._engine
         self._turns += 1
-        prompt = render_prompt(engine.tokenizer, chat, tools)
+        context = self._context(chat, tools)
+        prompt = self._ids + context
         limit = min(max_tokens, engine.sampling.max_new_tokens, engine.context - len(prompt))
         if limit <= 0:
             raise PolicyError(f"the chat has {len(prompt)} tokens, the model's context {engine.context}")
         began = time.monotonic()
         sampled = await engine.answer(Request(prompt, limit, self._rng))
+        self._ids = prompt + sampled.ids
         parsed = parse_turn(
             engine.tokenizer, sampled.ids, prompt_ids=prompt, tools=tools, call_ids=f"call_{self._turns}"
         )
@@ -113,8 +129,17 @@ class LocalAgent:
             prompt_tokens=len(prompt),
             completion_tokens=len(sampled.ids),
             info={
+                "context_ids": context,
                 "token_ids": sampled.ids,
                 "logprobs": sampled.logprobs,
                 "generation_seconds": round(time.monotonic() - began, 4),
             },
         )
+
+    def _context(self, chat: list[Message], tools: list[ToolSchema]) -> list[int]:
+        """What the chat has beyond the tokens so far, up to where this turn begins."""
+        tokenizer = self._engine.tokenizer
+        if not self._ids:
+            return render_prompt(tokenizer, chat, tools)
+        cut_short = [] if self._ids[-1] == tokenizer.eos_token_id else [tokenizer.eos_token_id]
+        return cut_short + render_continuation(tokenizer, chat, tools)

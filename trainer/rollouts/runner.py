@@ -142,9 +142,9 @@ def make_policy(config: RolloutConfig, folder: Path, stop: StopRequest) -> Polic
         case ScriptedPolicy():
             return ScriptedEngine(config.policy, environment_named(config.tasks.environment))
         case LocalPolicy():
-            from trainer.rollouts.local import LocalEngine
+            from trainer.rollouts.local import load_engine
 
-            return LocalEngine(config.policy, folder, stop)
+            return load_engine(config.policy, folder, stop)
         case ServerPolicy():
             from trainer.rollouts.server import ServerEngine
 

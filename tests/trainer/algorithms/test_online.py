@@ -1,0 +1,232 @@
+"""GRPO and RLOO: only the policy's tokens carry loss, a killed run ends as one that was not, and rollouts are kept."""
+
+import json
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from tests.trainer.policies import save_policy, small_tokenizer
+from tests.trainer.runs import events_of, run_here
+from trainer.algorithms.practice import CONTEXT, token_row
+from trainer.environments import ENVIRONMENTS
+from trainer.environments.protocol import Score, Transition
+from trainer.events import Failed, Metrics, Progress
+from trainer.failures import ExitCode
+from trainer.records import Message, Step, Task, Trajectory, read_trajectories
+
+KINDS = ("grpo", "rloo")
+
+
+class Letters:
+    """Three turns of talk, in which every capital letter is worth something: even a policy that knows nothing gets different rewards."""
+
+    name = "letters"
+    levels = ("L1",)
+    scripts: ClassVar[dict[str, Any]] = {}
+    waits = False
+    tools: ClassVar[list[Any]] = []
+
+    def reset(self, task: Task) -> list[Message]:
+        self.turns, self.reward = 0, 0.0
+        return [{"role": "user", "content": task.instruction}]
+
+    def step(self, action: Message) -> Transition:
+        self.turns += 1
+        gained = sum(letter.isupper() for letter in action["content"]) / 20
+        self.reward += gained
+        return Transition([{"role": "user", "content": f"Turn {self.turns} is over."}], gained, self.turns == 3, {})
+
+    def score(self) -> Score:
+        return Score(min(1.0, self.reward), self.reward > 0.5, {})
+
+    @classmethod
+    def tasks(cls, *, levels: tuple[str, ...], split: str, seed: int) -> Iterator[Task]:
+        for number in count():
+            text = "Say something. " * (1 + number % 3)
+            yield Task(f"{split}/{number}", text, cls.name, difficulty="L1", held_out=split == "held_out")
+
+
+@pytest.fixture(autouse=True)
+def letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENVIRONMENTS, Letters.name, Letters)
+
+
+def online_run(folder: Path, kind: str, **changes: Any) -> dict[str, Any]:
+    """Two tasks a step, four rollouts of each."""
+    folder.mkdir()
+    save_policy(folder.parent / "base")
+    terms = [{"component": "outcome"}, {"component": "step_cost", "weight": 0.1}]
+    return {
+        "kind": kind,
+        "model": {"path": "../base"},
+        "optimizer": {"learning_rate": 1e-3, "batch_size": 4, "gradient_accumulation": 2, "max_steps": 3},
+        "tasks": {"environment": "letters", "count": 6},
+        "samples": 4,
+        "sampling": {"max_new_tokens": 12},
+        "rewards": {"terms": terms},
+        "held_out": 2,
+        "checkpoints": {"every": 1, "keep": 9},
+        **changes,
+    }
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    return AutoModelForCausalLM.from_pretrained(folder / "model").state_dict()
+
+
+def test_a_rollouts_row_has_its_turns_and_what_came_between_them():
+    steps = [
+        Step([], {}, info={"context_ids": [1, 2], "token_ids": [3, 4]}),
+        Step([], {}, info={"context_ids": [5], "token_ids": [6]}),
+    ]
+    row = token_row(Trajectory(Task("t", "Do it."), steps), empty=0)
+    assert row == ([1, 2], [3, 4, 5, 6], [0, 0, CONTEXT, 1])
+    assert row.own == [1, 1, 0, 1]
+    assert token_row(Trajectory(Task("t", "Do it."), []), empty=0).own == [0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_keeps_its_rollouts_and_tells_its_figures(tmp_path: Path, kind: str):
+    folder = tmp_path / "run"
+    assert run_here(folder, online_run(folder, kind, resample=1, evaluate_every=3)) == ExitCode.FINISHED
+    metrics = [line.event for line in events_of(folder) if isinstance(line.event, Metrics)]
+    trained = [event.values for event in metrics if "reward" in event.values]
+    assert len(trained) == 3
+    expected = {"reward_std", "rewards/outcome/mean", "rewards/step_cost/mean", "frac_reward_zero_std", "entropy"}
+    expected |= {"success", "turns", "tools/failure_frequency", "completions/mean_length", "resampled", "loss"}
+    assert expected <= trained[0].keys()
+    evaluations = {event.step: event.values for event in metrics if "eval/success" in event.values}
+    assert evaluations.keys() == {0, 3}
+    assert {"eval/success/L1", "eval/reward", "eval/turns"} <= evaluations[0].keys()
+    kept = list(read_trajectories(folder / "rollouts" / "step-000002.jsonl"))
+    assert len(kept) == 8
+    assert len({rollout.id for rollout in kept}) == 8
+    assert all({"reward", "reward_parts", "advantage"} <= rollout.info.keys() for rollout in kept)
+    assert sum(rollout.info["advantage"] for rollout in kept[:4]) == pytest.approx(0, abs=1e-3)
+    assert all(rollout.task.held_out for rollout in read_trajectories(folder / "rollouts" / "evaluation-000003.jsonl"))
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["rollouts"], report["steps"]) == (24, 3)
+    assert report["validation"]["after"]["success"] == evaluations[3]["eval/success"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch):
+    """The gradient of the first step, computed by hand from the rollouts that it kept: advantage times the gradient of each own token's log-probability."""
+    from trainer.algorithms.training import TrainingRun
+
+    gradients: list[torch.Tensor] = []
+    train = TrainingRun.train
+
+    def watched(run: TrainingRun, trainer: Any) -> None:
+        name = "model.layers.0.self_attn.q_proj.weight"
+        clip = trainer._clip_grad_norm if hasattr(trainer, "_clip_grad_norm") else None
+        assert clip is not None
+
+        def seen(model: Any) -> Any:
+            gradients.append(dict(model.named_parameters())[name].grad.clone())
+            return clip(model)
+
+        trainer._clip_grad_norm = seen
+        train(run, trainer)
+
+    monkeypatch.setattr(TrainingRun, "train", watched)
+    folder = tmp_path / "run"
+    config = online_run(folder, kind, held_out=0)
+    config["optimizer"] = {**config["optimizer"], "max_steps": 1, "max_grad_norm": 1e9}
+    assert run_here(folder, config) == ExitCode.FINISHED
+
+    rollouts = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
+    assert any(len(rollout.steps) > 1 for rollout in rollouts)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
+    tokens = 0
+    loss = torch.zeros(())
+    for rollout in rollouts:
+        ids: list[int] = []
+        own: list[int] = []
+        for step in rollout.steps:
+            ids += step.info["context_ids"]
+            own += range(len(ids), len(ids) + len(step.info["token_ids"]))
+            ids += step.info["token_ids"]
+        logprobs = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+        total = torch.stack([logprobs[place - 1, ids[place]] for place in own]).sum()
+        loss = loss - rollout.info["advantage"] * total
+        tokens += len(own)
+    loss = loss / (tokens if kind == "grpo" else len(rollouts))  # dapo averages over tokens, RLOO over sequences
+    loss.backward()
+    expected = model.model.layers[0].self_attn.q_proj.weight.grad
+    assert expected.abs().max() > 1e-6
+    torch.testing.assert_close(gradients[0], expected, rtol=2e-2, atol=1e-2 * expected.abs().max().item())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind: str):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    assert run_here(whole, online_run(whole, kind)) == ExitCode.FINISHED
+    config = online_run(stopped, kind)
+    code = run_here(stopped, config, stop_on=lambda event: isinstance(event, Progress) and event.step == 1)
+    assert code == ExitCode.CANCELLED
+    assert run_here(stopped, config) == ExitCode.FINISHED
+    first, second = weights_of(whole), weights_of(stopped)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    last = "rollouts/step-000003.jsonl"
+    chats = [[each.messages for each in read_trajectories(folder / last)] for folder in (whole, stopped)]
+    assert chats[0] == chats[1]
+
+
+def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """SIGTERM while rollouts are sampled: the run leaves with a checkpoint of the last whole step."""
+    from trainer.rollouts import local
+
+    sample = local.sample
+    calls = 0
+
+    def sampled(*arguments: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return None if calls == 4 else sample(*arguments, **more)  # as where the stop is seen
+
+    monkeypatch.setattr(local, "sample", sampled)
+    folder = tmp_path / "run"
+    config = online_run(folder, "grpo", held_out=0)
+    assert run_here(folder, config) == ExitCode.CANCELLED
+    assert run_here(folder, config) == ExitCode.FINISHED
+    assert json.loads((folder / "report.json").read_text())["steps"] == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "category", "message"),
+    [
+        ({"samples": 3}, "config", "samples: 3 does not divide the 8 rollouts of a step"),
+        ({"sampling": {"temperature": 0}}, "config", "sampling.temperature: got 0"),
+        (
+            {"tasks": {"environment": "letters", "count": 1}},
+            "data",
+            "There are 1 tasks to practise on. Expected at least 2",
+        ),
+        ({"tasks": {"levels": ["L9"]}}, "config", "tasks.levels: got 'L9'"),
+        ({"tasks": {"file": "tasks.jsonl"}}, "data", "'h' is held out, so nothing may be learnt from it"),
+    ],
+)
+def test_what_cannot_be_practised_says_why(tmp_path: Path, changes: dict[str, Any], category: str, message: str):
+    folder = tmp_path / "run"
+    config = online_run(folder, "grpo", **changes)
+    (folder / "tasks.jsonl").write_text(json.dumps({"key": "h", "instruction": "Do it.", "held_out": True}) + "\n")
+    run_here(folder, config)
+    last = events_of(folder)[-1].event
+    assert isinstance(last, Failed)
+    assert (last.category, message in last.message) == (category, True), last.message
+
+
+def test_the_tokenizers_end_is_the_last_token_of_a_turn_that_was_not_cut_short(tmp_path: Path):
+    folder = tmp_path / "run"
+    run_here(folder, online_run(folder, "grpo", held_out=0, optimizer={"batch_size": 8, "max_steps": 1}))
+    end = small_tokenizer().eos_token_id
+    for rollout in read_trajectories(folder / "rollouts" / "step-000001.jsonl"):
+        for before, step in zip(rollout.steps, rollout.steps[1:], strict=False):
+            cut_short = before.info["token_ids"][-1] != end
+            assert (step.info["context_ids"][0] == end) is cut_short

@@ -1,0 +1,62 @@
+"""Group relative policy optimization (Shao et al., 2024, arXiv 2402.03300) over TRL's GRPOTrainer.
+
+With DAPO's token-level average, clip-higher and dynamic sampling (Yu et al., 2025, arXiv 2503.14476), or Dr. GRPO's constant
+normaliser (Liu et al., 2025, arXiv 2503.20783). Only what the policy wrote carries loss; tool results between its turns do not. Turn-level
+credit is in `turn_credit`. Left out: DAPO's overlong shaping, sequence-level ratios (GSPO), and a reference that moves.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from trl.trainer.grpo_config import GRPOConfig as TrlGrpoConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from trainer.algorithms.arguments import lora_for
+from trainer.algorithms.online import LearnsFromPractice, train_online, trl_arguments
+from trainer.algorithms.practice import Batch, Practice
+from trainer.algorithms.turn_credit import spread_over_tokens, turn_advantages, turn_rewards
+from trainer.configs import GrpoConfig
+from trainer.events import EventLog
+from trainer.stopping import StopRequest
+
+
+def train_grpo(config: GrpoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    """Returns the report's figures. Raises Cancelled, RunFailure."""
+
+    def make(_: object, practice: Practice, common: dict[str, Any]) -> PolicyTokenGrpo:
+        arguments = TrlGrpoConfig(
+            loss_type=config.loss, scale_rewards=config.scale, **trl_arguments(config, practice, folder)
+        )
+        return PolicyTokenGrpo(practice, args=arguments, peft_config=lora_for(config.lora, task="CAUSAL_LM"), **common)
+
+    return train_online(config, folder, events, stop, make)
+
+
+class PolicyTokenGrpo(LearnsFromPractice, GRPOTrainer):
+    """TRL's trainer on rollouts that come with the mask of the policy's tokens."""
+
+    def __init__(self, practice: Practice, **arguments: Any) -> None:
+        self.practice = practice
+        super().__init__(reward_funcs=[practice.total], rollout_func=played, **arguments)
+
+    def credit(self, batch: Batch, output: dict[str, Any]) -> None:
+        config = self.practice.config
+        if not isinstance(config, GrpoConfig) or config.credit == "trajectory":
+            return
+        advantages = turn_advantages(
+            [turn_rewards(reward) for reward in batch.rewards], samples=config.samples, scale=config.scale
+        )
+        output["advantages"] = spread_over_tokens(advantages, [row.turns for row in batch.rows]).to(
+            self.accelerator.device
+        )
+
+
+def played(_: list[str], trainer: Any) -> dict[str, Any]:
+    """What TRL asks of a rollout function: the rollouts that were played for this step."""
+    rows = trainer.practice.batch.rows
+    return {
+        "prompt_ids": [row.prompt for row in rows],
+        "completion_ids": [row.completion for row in rows],
+        "env_mask": [row.own for row in rows],
+        "logprobs": None,  # only vLLM's differ from what the model itself computes
+    }

@@ -1,0 +1,149 @@
+"""What GRPO and RLOO share: an online run over one of TRL's trainers.
+
+TRL computes rewards' statistics, advantages and losses. Rollouts are played here instead: TRL's RLOO has no tool loop, and its GRPO has one of its
+own, where a call that cannot be read ends the episode. So what a policy learns in is exactly what it is evaluated in, and the
+same for every algorithm and environment. Left out: generation by vLLM, and sampling from weights that are sharded over devices.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object  # type: ignore[import-untyped]  # accelerate has no marker
+from datasets import Dataset
+
+from trainer.algorithms.arguments import common_arguments
+from trainer.algorithms.playing import Player
+from trainer.algorithms.practice import Batch, Practice, facts_of, figures_of
+from trainer.algorithms.training import TrainingRun
+from trainer.configs import GrpoConfig, RlooConfig
+from trainer.events import EventLog
+from trainer.failures import DataFailure
+from trainer.models.loading import load_policy, load_tokenizer
+from trainer.rewards import rewards_for
+from trainer.stopping import StopRequest
+
+AnyOnline = GrpoConfig | RlooConfig
+MakeTrainer = Callable[[AnyOnline, Practice, dict[str, Any]], Any]
+"""Builds the algorithm's trainer from the configuration, the practice, and what every trainer takes."""
+
+
+def train_online(
+    config: AnyOnline, folder: Path, events: EventLog, stop: StopRequest, make_trainer: MakeTrainer
+) -> dict[str, Any]:
+    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    run = TrainingRun(config, folder, events, stop)
+    run.say(f"Loading {config.model.path}")
+    tokenizer = load_tokenizer(config.model, folder)
+    model: Any = load_policy(config.model, folder, run.weights_dtype())
+    player = Player(model, tokenizer, config, stop)
+    rewards = rewards_for(config.rewards, folder, events)
+    practice = Practice(config, folder, player, rewards, empty=tokenizer.pad_token_id)
+    check_enough_tasks(config, practice)
+    trainer = make_trainer(
+        config,
+        practice,
+        {
+            "model": model,
+            "processing_class": tokenizer,
+            "train_dataset": Dataset.from_dict({"prompt": list(practice.tasks)}),
+            "eval_dataset": Dataset.from_dict({"prompt": [task.key for task in practice.held_out]})
+            if practice.held_out
+            else None,
+            "callbacks": [run.callback],
+        },
+    )
+    run.train(trainer)
+    run.publish(trainer, tokenizer)
+    rollouts = rollouts_a_step(config) * trainer.state.global_step // config.updates
+    return {**run.figures(trainer), "rollouts": rollouts, "tasks": len(practice.tasks)}
+
+
+def trl_arguments(config: AnyOnline, practice: Practice, folder: Path) -> dict[str, Any]:
+    """Keyword arguments of both of TRL's configs."""
+    rows = len(practice.tasks) * config.samples
+    arguments = common_arguments(config, folder, rows=rows, has_validation=bool(practice.held_out))
+    return {
+        **arguments,
+        "num_generations": config.samples,
+        "num_generations_eval": 1,
+        "num_iterations": config.updates,
+        "max_completion_length": config.sampling.max_new_tokens * config.budget.steps,
+        "temperature": config.sampling.temperature,
+        "beta": config.beta,
+        "epsilon": config.epsilon,
+        "epsilon_high": config.epsilon_high,
+        "disable_dropout": True,
+    }
+
+
+def check_enough_tasks(config: AnyOnline, practice: Practice) -> None:
+    """Raises DataFailure where the tasks do not fill one step."""
+    needed = rollouts_a_step(config) // config.samples
+    if len(practice.tasks) < needed:
+        raise DataFailure(
+            f"There are {len(practice.tasks)} tasks to practise on. Expected at least {needed}, enough for one step.",
+            advice="Raise tasks.count, or lower optimizer.batch_size.",
+        )
+
+
+def rollouts_a_step(config: AnyOnline) -> int:
+    """On one process."""
+    return config.optimizer.batch_size * config.optimizer.gradient_accumulation
+
+
+class LearnsFromPractice:
+    """Goes before one of TRL's online trainers: rollouts come from `practice`, and so does the evaluation."""
+
+    practice: Practice
+    accelerator: Any
+    state: Any
+    model: Any
+    log: Any
+    callback_handler: Any
+    args: Any
+    control: Any
+    _metrics: Any
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        step = self.state.global_step + 1
+        batch = self.practice.play([row["prompt"] for row in inputs], step=step)
+        trl: Any = super()
+        output: dict[str, Any] = trl._generate_and_score_completions(inputs)
+        self.credit(batch, output)
+        for name in batch.figures.keys() - {"reward", "reward_std"}:  # TRL has these
+            self._metrics["train"][name].append(batch.figures[name])
+        if self.accelerator.is_main_process:
+            own = output["advantages"]
+            self.practice.keep(step=step, advantages=own.mean(-1).tolist() if own.dim() > 1 else own.tolist())
+        return output
+
+    def credit(self, batch: Batch, output: dict[str, Any]) -> None:
+        """For trainers that share out advantages in another way than TRL."""
+
+    def own_tokens(self, batch: Batch) -> torch.Tensor:
+        """(B, T): 1 where the policy wrote the token; T is the longest completion."""
+        rows = [torch.tensor(row.own) for row in batch.rows]
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(self.accelerator.device)
+
+    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
+        """Attempts at the held-out tasks, shared out among the processes."""
+        rank, processes = self.accelerator.process_index, self.accelerator.num_processes
+        step = self.state.global_step
+        self.model.eval()  # by which TRL knows that these are no training metrics
+        rollouts = gather_object(self.practice.evaluate(slice(rank, None, processes)))
+        rewards = self.practice.rewards.score(rollouts)
+        figures = figures_of(rollouts, rewards)
+        for level in sorted({rollout.task.difficulty for rollout in rollouts} - {""}):
+            successes = [bool(rollout.outcome.success) for rollout in rollouts if rollout.task.difficulty == level]
+            figures[f"success/{level}"] = fmean(successes)
+        metrics = {f"eval_{name}": float(value) for name, value in figures.items()}
+        if self.accelerator.is_main_process:
+            facts = [(rollout, facts_of(reward)) for rollout, reward in zip(rollouts, rewards, strict=True)]
+            self.practice.write(f"evaluation-{step:06d}", facts, step)
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.model.train()
+        return metrics

@@ -1,0 +1,68 @@
+"""REINFORCE with a leave-one-out baseline (Ahmadian et al., 2024, arXiv 2402.14740) over TRL's RLOOTrainer.
+
+A rollout is one action: its advantage is its reward less the mean of the others in its group, and its ratio that of the whole
+sequence of the policy's own tokens. TRL alone would count tool results among them. The KL penalty is part of the reward. Left out:
+reward clipping, and the moving average as a baseline.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from trl.trainer.rloo_config import RLOOConfig as TrlRlooConfig
+from trl.trainer.rloo_trainer import RLOOTrainer
+
+from trainer.algorithms.arguments import lora_for
+from trainer.algorithms.online import LearnsFromPractice, train_online, trl_arguments
+from trainer.algorithms.practice import Practice
+from trainer.configs import RlooConfig
+from trainer.events import EventLog
+from trainer.stopping import StopRequest
+
+
+def train_rloo(config: RlooConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    """Returns the report's figures. Raises Cancelled, RunFailure."""
+
+    def make(_: object, practice: Practice, common: dict[str, Any]) -> PolicyTokenRloo:
+        arguments = TrlRlooConfig(normalize_advantages=config.normalize, **trl_arguments(config, practice, folder))
+        return PolicyTokenRloo(practice, args=arguments, peft_config=lora_for(config.lora, task="CAUSAL_LM"), **common)
+
+    return train_online(config, folder, events, stop, make)
+
+
+class PolicyTokenRloo(LearnsFromPractice, RLOOTrainer):
+    """TRL's trainer on multi-turn rollouts: what the policy did not write adds nothing to a sequence's log-probability."""
+
+    def __init__(self, practice: Practice, **arguments: Any) -> None:
+        self.practice = practice
+        self._own = torch.empty(0, 0)
+        super().__init__(reward_funcs=[practice.total], **arguments)
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        output = super()._generate_and_score_completions(inputs)
+        return {**output, "own": self._own}
+
+    def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:
+        self._own = self.own_tokens(self.practice.batch)
+        return [row.prompt for row in self.practice.batch.rows], None, {}
+
+    def _generate_single_turn(self, *_: object) -> list[list[int]]:
+        return [row.completion for row in self.practice.batch.rows]
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        self._own = inputs["own"]
+        loss: torch.Tensor = super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]  # TRL leaves it untyped
+        return loss
+
+    def _get_per_token_logps_and_entropies(self, *arguments: Any, **more: Any) -> tuple[Any, Any, Any]:
+        """(B, T) log-probabilities and entropies, 0 where the token is not the policy's.
+
+        TRL averages entropies over the whole completion, so those of the policy's tokens are scaled up by what it counts too much.
+        """
+        logps, entropies, auxiliary = super()._get_per_token_logps_and_entropies(*arguments, **more)
+        own = self._own
+        if entropies is not None:
+            attended = arguments[2] if len(arguments) > 2 else more["attention_mask"]
+            counted = attended[:, -own.size(1) :].sum()
+            entropies = entropies * own * (counted / own.sum().clamp(min=1))
+        return logps * own, entropies, auxiliary
