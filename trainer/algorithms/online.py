@@ -37,7 +37,7 @@ def train_online(
     run = TrainingRun(config, folder, events, stop)
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
-    model: Any = load_policy(config.model, folder, run.weights_dtype())
+    model: Any = load_policy(config.model, folder, run.weights_dtype(), **run.loading())
     player = Player(model, tokenizer, config, stop)
     rewards = rewards_for(config.rewards, folder, events)
     practice = Practice(config, folder, player, rewards, empty=tokenizer.pad_token_id)
