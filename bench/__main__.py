@@ -29,7 +29,9 @@ NOT_MEASUREMENTS = {"__main__", "harness"}
 def names() -> list[str]:
     """Every measurement: the modules beside this one that say how to `measure`."""
     found = [
-        module.name for module in iter_modules([str(Path(__file__).parent)]) if module.name not in NOT_MEASUREMENTS
+        module.name
+        for module in iter_modules([str(Path(__file__).parent)])
+        if module.name not in NOT_MEASUREMENTS and not module.ispkg
     ]
     return [name for name in found if "\ndef measure(" in (ROOT / "bench" / f"{name}.py").read_text()]
 
