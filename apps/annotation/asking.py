@@ -3,9 +3,9 @@
 Researchers write aspects and questions one a line; `read_aspects` and `read_questions` say what a line may be.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from django.utils.text import slugify
@@ -107,6 +107,37 @@ class RatingAsks:
 
 
 Asks = PairwiseAsks | StepsAsks | RatingAsks
+
+
+class AskedRow(NamedTuple):
+    """An aspect or a question as the desk asks it."""
+
+    key: str
+    field: str
+    """Its name in forms and drafts."""
+    values: Sequence[int]
+    """In the order in which they are shown: of an aspect, what favours the left run first."""
+
+
+def rows_of(asks: Asks) -> list[AskedRow]:
+    """The rows that are answered with one of a few values each."""
+    match asks:
+        case PairwiseAsks(aspects=aspects):
+            return [
+                AskedRow(each.key, aspect_field(each.key), range(each.most, -each.most - 1, -1)) for each in aspects
+            ]
+        case RatingAsks(questions=questions):
+            return [AskedRow(each.key, question_field(each.key), each.scale) for each in questions]
+        case _:
+            return []
+
+
+def aspect_field(key: str) -> str:
+    return f"aspect.{key}"
+
+
+def question_field(key: str) -> str:
+    return f"question.{key}"
 
 
 def as_json(asks: Asks) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from apps.annotation.answers import BetterAction, Label, MarkedStep, Scores, Walk
+from apps.annotation.asking import Asks, rows_of
 from apps.annotation.models import Inspection, Mark
 
 ANSWERS = [
@@ -23,6 +24,7 @@ ANSWERS = [
     ("-3", "Right is much better"),
     ("both_bad", "Both are bad"),
 ]
+CONFIDENCE = [("1", "unsure"), ("2", "fairly sure"), ("3", "sure")]
 TEXT = 20_000
 SECONDS = 86_400.0
 STEPS = 100_000
@@ -34,11 +36,24 @@ UNREADABLE = ValidationError("The page sent something unreadable. Reload it; wha
 
 
 class JudgementForm(forms.Form):
-    """What every judgement is sent with."""
+    """What every judgement is sent with. `asks`: what else the queue wants answered."""
 
     rationale = forms.CharField(required=False, max_length=TEXT)
     seconds = forms.FloatField(required=False, min_value=0, max_value=SECONDS)
     guideline_version = forms.IntegerField(required=False, min_value=0, max_value=100_000)
+
+    def __init__(self, data: Mapping[str, Any], *, asks: Asks) -> None:
+        super().__init__(data)
+        self.asks = asks
+        for row in rows_of(asks):
+            self.fields[row.field] = forms.TypedChoiceField(
+                choices=[(str(value), str(value)) for value in row.values], coerce=int, empty_value=None, required=False
+            )
+
+    def answered(self) -> dict[str, int]:
+        """Key of an aspect or question -> its answer, for those that have one."""
+        given = {row.key: self.cleaned_data.get(row.field) for row in rows_of(self.asks)}
+        return {key: value for key, value in given.items() if value is not None}
 
     def time_and_guidelines(self) -> dict[str, Any]:
         """The keywords that every `record_…` takes."""
@@ -55,13 +70,18 @@ class PreferenceForm(JudgementForm):
         choices=ANSWERS, error_messages={"required": "Choose an answer first: keys 1 to 7, or 0."}
     )
 
+    confidence = forms.TypedChoiceField(choices=CONFIDENCE, coerce=int, empty_value=None, required=False)
+
     def for_assignment(self, *, a_is_left: bool) -> dict[str, Any]:
         """The keywords of `record_preference`."""
         answer = self.cleaned_data["answer"]
+        turn = 1 if a_is_left else -1
         lean = 0 if answer == "both_bad" else int(answer)
         return {
-            "strength": lean if a_is_left else -lean,
+            "strength": turn * lean,
             "both_bad": answer == "both_bad",
+            "aspects": {key: turn * grade for key, grade in self.answered().items()},
+            "confidence": self.cleaned_data["confidence"],
             "rationale": self.cleaned_data["rationale"],
             **self.time_and_guidelines(),
         }
@@ -123,20 +143,13 @@ class WalkForm(WalkDraftForm):
 class RatingDraftForm(JudgementForm):
     """A run rated as a whole, as far as it is."""
 
-    answers = forms.JSONField(required=False, empty_value={})
     thumb = forms.TypedChoiceField(choices=[("1", "Up"), ("-1", "Down")], coerce=int, empty_value=None, required=False)
     marks = RowsField(lambda row: _mark(row))
-
-    def clean_answers(self) -> dict[str, int]:
-        given = self.cleaned_data["answers"]
-        if not isinstance(given, dict) or not all(type(value) is int for value in given.values()):
-            raise UNREADABLE
-        return {_storable(_text(key, 100)): value for key, value in given.items()}
 
     def scores(self) -> Scores:
         data = self.cleaned_data
         marks = tuple(sorted(MarkedStep(**row) for row in data["marks"]))
-        return Scores(data["answers"], data["thumb"], marks, data["rationale"])
+        return Scores(self.answered(), data["thumb"], marks, data["rationale"])
 
 
 class ReasonForm(forms.Form):

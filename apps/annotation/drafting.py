@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from apps.annotation.answers import Scores, Walk
+from apps.annotation.asking import aspect_field, question_field
 from apps.annotation.models import Inspection, Judgement, Preference, Rating
 
 
@@ -26,7 +27,7 @@ def _of_preference(preference: Preference) -> dict[str, Any]:
     turn = 1 if preference.a_was_left else -1
     return {
         "answer": "both_bad" if preference.both_bad else str(turn * preference.strength),
-        "aspects": {key: turn * grade for key, grade in preference.aspects.items()},
+        **{aspect_field(key): turn * grade for key, grade in preference.aspects.items()},
         "confidence": preference.confidence,
         "rationale": preference.rationale,
     }
@@ -47,4 +48,9 @@ def _of_walk(walk: Walk) -> dict[str, Any]:
 
 
 def _of_scores(scores: Scores) -> dict[str, Any]:
-    return asdict(scores) | {"marks": [asdict(mark) for mark in scores.marks]}
+    return {
+        **{question_field(key): answer for key, answer in scores.answers.items()},
+        "thumb": scores.thumb,
+        "marks": [asdict(mark) for mark in scores.marks],
+        "rationale": scores.rationale,
+    }

@@ -55,4 +55,6 @@ api = [
     path("queues", rest.QueuesView.as_view(), name="queues"),
     path("queues/<uuid:queue_id>", rest.QueueView.as_view(), name="queue"),
     path("queues/<uuid:queue_id>/preferences", rest.PreferencesView.as_view(), name="queue_preferences"),
+    path("queues/<uuid:queue_id>/inspections", rest.InspectionsView.as_view(), name="queue_inspections"),
+    path("queues/<uuid:queue_id>/ratings", rest.RatingsView.as_view(), name="queue_ratings"),
 ]

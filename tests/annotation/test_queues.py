@@ -1,14 +1,19 @@
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
+from apps.annotation.answers import BetterAction, Label, MarkedStep, Scores, Walk
 from apps.annotation.asking import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
 from apps.annotation.assigning import next_assignment
 from apps.annotation.filling import fill
+from apps.annotation.inspecting import record_inspection
 from apps.annotation.labelling import record_preference
 from apps.annotation.models import Guideline, Preference, Queue
 from apps.annotation.queueing import revise_guidelines
+from apps.annotation.rating import record_rating
 from tests import factories
 from tests.annotation import making
 
@@ -261,3 +266,30 @@ def test_a_queue_defines_its_aspects_and_questions(researcher, workspace):
         (polite, Question("was-it-fast", "Was it fast?", required=False)), False
     )
     assert "needs a question or a thumb" in researcher.post(new, {**FORM, "judged": "rating"}).content.decode()
+
+
+def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
+    bearer = {"Authorization": f"Bearer {factories.token(factories.member(Role.RESEARCHER, of=workspace))}"}
+    steps = making.queue_of_runs(of=workspace, overlap=3)
+    better = {"role": "assistant", "content": "Look behind the door."}
+    walk = Walk("found_error", 0, (Label(0, -1, critique="no"),), (BetterAction(0, better),))
+    ratings = making.queue_of_runs(Queue.Kind.RATING, of=workspace)
+    record_rating(
+        assignment=next_assignment(queue=ratings, annotator=making.rule(of=workspace)),
+        scores=Scores({}, 1, (MarkedStep(2, "subgoal"),)),
+    )
+    counts = []
+    for _ in range(3):
+        record_inspection(assignment=next_assignment(queue=steps, annotator=making.rule(of=workspace)), walk=walk)
+        with CaptureQueriesContext(connection) as queries:
+            found = client.get(f"/api/v1/queues/{steps.pk}/inspections", headers=bearer).json()["results"]
+        counts.append(len(queries))
+    assert counts[1] == counts[2]  # the first request also notes that the token is used
+    assert (found[0]["ending"], found[0]["first_error"]) == ("found_error", 0)
+    assert found[0]["labels"] == [{"index": 0, "value": -1, "is_filled": False, "critique": "no", "spans": []}]
+    assert found[0]["corrections"] == [{"index": 0, "message": better, "origin": "written", "policy": None}]
+    [rating] = client.get(f"/api/v1/queues/{ratings.pk}/ratings", headers=bearer).json()["results"]
+    assert (rating["thumb"], rating["marks"]) == (1, [{"index": 2, "kind": "subgoal", "note": ""}])
+    outsider = {"Authorization": f"Bearer {factories.token(factories.member(Role.OWNER))}"}
+    for name in ("inspections", "ratings"):
+        assert client.get(f"/api/v1/queues/{steps.pk}/{name}", headers=outsider).status_code == 404

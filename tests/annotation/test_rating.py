@@ -31,7 +31,7 @@ def test_a_rating_keeps_answers_thumb_and_marks(queue, annotator):
     record_rating(assignment=assignment, scores=SCORES)
     with pytest.raises(AlreadyJudged):
         record_rating(assignment=assignment, scores=Scores({"polite": 5}))
-    assert undo_last(queue=queue, annotator=annotator).draft["answers"] == {"polite": 4, "fast": 1}
+    assert undo_last(queue=queue, annotator=annotator).draft["question.polite"] == 4
 
 
 @pytest.mark.parametrize(

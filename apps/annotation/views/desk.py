@@ -23,7 +23,7 @@ from apps.annotation.desk_forms import ReasonForm
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
-from apps.annotation.views.kinds import kind_of, run_at
+from apps.annotation.views.kinds import asks_of, kind_of, run_at
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
 from apps.trajectories.rendering import markdown
@@ -115,7 +115,7 @@ def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> Ht
 def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     assignment = _own(request, assignment_id)
     kind = kind_of(assignment.queue)
-    form = kind.form(request.POST)
+    form = kind.form(request.POST, asks=asks_of(assignment.queue))
     if not form.is_valid():
         return _invalid(request, assignment, form)
     kind.record(assignment, form)
@@ -125,7 +125,7 @@ def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 @_acting
 def draft(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     assignment = _own(request, assignment_id)
-    form = kind_of(assignment.queue).draft(request.POST)
+    form = kind_of(assignment.queue).draft(request.POST, asks=asks_of(assignment.queue))
     if not form.is_valid():
         return _invalid(request, assignment, form)
     labelling.save_draft(assignment=assignment, draft=form.cleaned_data)

@@ -11,8 +11,18 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from apps.annotation import blinding, walking
-from apps.annotation.asking import RatingAsks, StepsAsks
+from apps.annotation.asking import (
+    Asks,
+    Aspect,
+    PairwiseAsks,
+    Question,
+    RatingAsks,
+    StepsAsks,
+    aspect_field,
+    question_field,
+)
 from apps.annotation.desk_forms import (
+    CONFIDENCE,
     JudgementForm,
     PreferenceDraftForm,
     PreferenceForm,
@@ -22,12 +32,13 @@ from apps.annotation.desk_forms import (
 )
 from apps.annotation.inspecting import record_inspection
 from apps.annotation.labelling import record_preference
-from apps.annotation.models import Assignment, Inspection, Mark, Queue
+from apps.annotation.models import Assignment, Inspection, Queue
 from apps.annotation.rating import record_rating
 from apps.trajectories.models import Trajectory
 
 
 class DeskKind(NamedTuple):
+    asks: type[PairwiseAsks] | type[StepsAsks] | type[RatingAsks]
     template: str
     """The item with its answer bar."""
     show: Callable[[Assignment], dict[str, Any]]
@@ -42,6 +53,10 @@ class DeskKind(NamedTuple):
 
 def kind_of(queue: Queue) -> DeskKind:
     return KINDS[Queue.Kind(queue.kind)]
+
+
+def asks_of(queue: Queue) -> Asks:
+    return kind_of(queue).asks.from_json(queue.asks)
 
 
 def run_at(assignment: Assignment, side: str) -> Trajectory | None:
@@ -59,7 +74,13 @@ def _part_url(assignment: Assignment, side: str, index: int) -> str:
 
 
 def _show_pair(assignment: Assignment) -> dict[str, Any]:
-    return {"pair": blinding.pair_of(assignment, lambda side, index: _part_url(assignment, side, index))}
+    asks, draft = PairwiseAsks.from_json(assignment.queue.asks), assignment.draft
+    return {
+        "pair": blinding.pair_of(assignment, lambda side, index: _part_url(assignment, side, index)),
+        "asks": asks,
+        "aspects": [_aspect(aspect, draft) for aspect in asks.aspects],
+        "confidences": [Option(value, words, str(draft.get("confidence")) == value) for value, words in CONFIDENCE],
+    }
 
 
 def _pair_rows(request: HttpRequest, assignment: Assignment, start: int) -> HttpResponse:
@@ -69,6 +90,53 @@ def _pair_rows(request: HttpRequest, assignment: Assignment, start: int) -> Http
 
 def _record_preference(assignment: Assignment, form: PreferenceForm) -> None:
     record_preference(assignment=assignment, **form.for_assignment(a_is_left=assignment.a_is_left))
+
+
+# Aspects and questions --------------------------------------------------------------------------------------------------
+
+
+class Option(NamedTuple):
+    value: str
+    words: str
+    checked: bool
+    hint: str = ""
+
+
+class Asked(NamedTuple):
+    """An aspect or question with its possible answers."""
+
+    name: str
+    field: str
+    options: list[Option]
+    low: str = ""
+    high: str = ""
+    required: bool = False
+
+
+SIGNS = {3: "⋘", 2: "≪", 1: "<", 0: "=", -1: ">", -2: "≫", -3: "⋙"}
+DEGREES = {1: ["better"], 2: ["better", "much better"], 3: ["slightly better", "better", "much better"]}
+
+
+def _aspect(aspect: Aspect, draft: dict[str, Any]) -> Asked:
+    field = aspect_field(aspect.key)
+    values = range(aspect.most, -aspect.most - 1, -1)
+    options = [
+        Option(str(value), SIGNS[value], draft.get(field) == value, _favour(value, aspect.most)) for value in values
+    ]
+    return Asked(aspect.name, field, options)
+
+
+def _favour(value: int, most: int) -> str:
+    if value == 0:
+        return "the same"
+    return f"{'left' if value > 0 else 'right'} {DEGREES[most][abs(value) - 1]}"
+
+
+def _question(question: Question, draft: dict[str, Any]) -> Asked:
+    field = question_field(question.key)
+    ends = {1: question.low, question.points: question.high}
+    options = [Option(str(n), str(n), draft.get(field) == n, ends.get(n, "")) for n in question.scale]
+    return Asked(question.name, field, options, question.low, question.high, question.required)
 
 
 # Single runs ----------------------------------------------------------------------------------------------------------
@@ -98,12 +166,13 @@ def _record_walk(assignment: Assignment, form: WalkForm) -> None:
 
 
 def _show_rating(assignment: Assignment) -> dict[str, Any]:
-    draft = assignment.draft
+    asks, draft = RatingAsks.from_json(assignment.queue.asks), assignment.draft
     return {
         **_show_run(assignment),
-        "asks": RatingAsks.from_json(assignment.queue.asks),
-        "mark_kinds": Mark.Kind.choices,
-        "kept": {"marks": json.dumps(draft.get("marks") or []), "answers": json.dumps(draft.get("answers") or {})},
+        "asks": asks,
+        "questions": [_question(question, draft) for question in asks.questions],
+        "thumb": str(draft.get("thumb") or ""),
+        "kept": {"marks": json.dumps(draft.get("marks") or [])},
     }
 
 
@@ -113,10 +182,18 @@ def _record_rating(assignment: Assignment, form: RatingDraftForm) -> None:
 
 KINDS = {
     Queue.Kind.PAIRWISE: DeskKind(
-        "annotation/_pair.html", _show_pair, _pair_rows, PreferenceForm, PreferenceDraftForm, _record_preference
+        PairwiseAsks,
+        "annotation/_pair.html",
+        _show_pair,
+        _pair_rows,
+        PreferenceForm,
+        PreferenceDraftForm,
+        _record_preference,
     ),
-    Queue.Kind.STEPS: DeskKind("annotation/_walk.html", _show_walk, _run_rows, WalkForm, WalkDraftForm, _record_walk),
+    Queue.Kind.STEPS: DeskKind(
+        StepsAsks, "annotation/_walk.html", _show_walk, _run_rows, WalkForm, WalkDraftForm, _record_walk
+    ),
     Queue.Kind.RATING: DeskKind(
-        "annotation/_rating.html", _show_rating, _run_rows, RatingDraftForm, RatingDraftForm, _record_rating
+        RatingAsks, "annotation/_rating.html", _show_rating, _run_rows, RatingDraftForm, RatingDraftForm, _record_rating
     ),
 }

@@ -1,0 +1,71 @@
+"""Rating runs, and the aspects of pairs, in a real browser, by keyboard alone."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import Membership, Role
+from apps.annotation.asking import Aspect, PairwiseAsks, Question, RatingAsks
+from apps.annotation.models import Preference, Queue, Rating
+from tests import factories
+from tests.annotation import making
+from tests.live import LiveStack
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def annotator(live_stack: LiveStack) -> Membership:
+    return factories.member(Role.ANNOTATOR)
+
+
+def press(page: Page, keys: str) -> None:
+    for key in keys.split():
+        page.keyboard.press(key)
+
+
+def submit(page: Page) -> None:
+    item = page.locator("[data-item]").get_attribute("data-item")
+    press(page, "Enter")
+    page.wait_for_function("old => document.querySelector('[data-item]')?.dataset.item !== old", arg=item)
+
+
+def test_a_run_is_rated_with_digits_thumbs_and_marks(open_as, annotator):
+    questions = (Question("polite", "Was it polite?"), Question("fast", "Was it fast?", points=3, required=False))
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(questions), items=2)
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    expect(page.locator("[data-rating][data-drafting]")).to_be_visible()
+    press(page, "Enter")
+    expect(page.get_by_text("Answer “Was it polite?” first.")).to_be_visible()
+    press(page, "4 2 Backspace y j b j W c")  # the second question is answered, and taken back
+    page.keyboard.type("1 deletes a file")
+    press(page, "Escape")
+    submit(page)
+    press(page, "u")
+    expect(page.locator("[data-item] [name='question.polite']:checked")).to_have_value("4")
+    press(page, "n")
+    submit(page)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
+    rating = Rating.objects.standing().get()
+    assert (rating.answers, rating.thumb) == ({"polite": 4}, -1)
+    marks = [(mark.index, mark.kind, mark.note) for mark in rating.marks.all()]
+    assert marks == [(1, "subgoal", ""), (2, "hard_violation", "1 deletes a file")]
+
+
+def test_aspects_of_a_pair_take_digits_while_one_grades_them(open_as, annotator):
+    asks = PairwiseAsks((Aspect("success", "Task success", 7), Aspect("safety", "Safety", 3)), confidence=True)
+    queue = making.queue(of=annotator.workspace, asks=asks, items=2)
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    expect(page.locator("[data-pair][data-drafting]")).to_be_visible()
+    press(page, "2 a 6 1 5 c c")  # after the last aspect a digit is the answer again
+    expect(page.locator("[data-aspects-count]")).to_have_text("2 of 2")
+    submit(page)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
+    preference = Preference.objects.get()
+    turn = 1 if preference.a_was_left else -1
+    assert (turn * preference.strength, preference.confidence) == (-1, 2)
+    assert {key: turn * grade for key, grade in preference.aspects.items()} == {"success": -2, "safety": 1}
+    press(page, "u")
+    expect(page.locator("[name='aspect.success']:checked")).to_have_value("-2")
+    expect(page.locator("[name=confidence]:checked")).to_have_value("2")
