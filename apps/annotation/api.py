@@ -143,7 +143,7 @@ class JudgementsView(MemberView):
         rows = standing.select_related("item__task", "annotator").prefetch_related(*nested)
         light = rows.defer("item__task__initial_state", "item__task__success_check", "item__task__instruction")
         pages = ApiCursorPagination()
-        found = pages.paginate_queryset(light, request, self)
+        found: Any = pages.paginate_queryset(light, request, self)
         return pages.get_paginated_response(serializer(found or [], many=True).data)
 
 
