@@ -43,6 +43,7 @@ class RecipeSerializer(serializers.Serializer[Any]):
     """The rules of a version. The same rules over the same judgements give the same bytes."""
 
     queues = serializers.ListField(child=serializers.UUIDField(), help_text="Queues whose judgements go in.")
+    row_type = Chosen(CHOICES["row_type"], default="preference", help_text="What a row is; see the table in the docs.")
     judgements = Chosen(CHOICES["judgements"], default="majority", help_text="One row a pair, or one a judgement.")
     minimum_margin = serializers.IntegerField(
         default=1, min_value=1, max_value=1000, help_text="With majority: votes by which the winner must lead."
@@ -234,7 +235,8 @@ class VersionRows(DatasetView):
         operation_id="versions_rows",
         summary="Download rows",
         description=(
-            "One split of a frozen version, as TRL reads it: `prompt`, `chosen`, `rejected`, `tools`, and where each row comes from. "
+            "One split of a frozen version, as TRL reads it: messages (`prompt`, `chosen` and `rejected`; `prompt` and `completion`; "
+            "or `messages`), `tools`, what was judged, and where each row comes from. "
             "The entity tag is the file's SHA-256. `Range` resumes a broken download; JSON Lines is compressed for a client "
             "that accepts gzip."
         ),

@@ -11,6 +11,13 @@ from apps.datasets.models import Split, Version
 from apps.datasets.people import label
 from apps.datasets.verdicts import REASONS, Drop
 
+TAGS = {
+    "preference": ("preference", "dpo", "reward-modelling"),
+    "step_preferences": ("preference", "dpo", "step-level"),
+    "steps": ("process-reward-model", "step-level"),
+    "demonstrations": ("sft",),
+    "unpaired": ("kto", "unpaired-preference"),
+}
 NO_LICENCE = "Not stated. The rows quote the trajectories they were made from, and the terms of those apply."
 
 
@@ -19,7 +26,7 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
     queues = Queue.objects.filter(pk__in=version.recipe["queues"]).order_by("name", "pk")
     annotators = Annotator.objects.in_bulk(figures.judgements)
     judged = sum(figures.judgements.values())
-    return {
+    common = {
         "licence": version.dataset.licence or NO_LICENCE,
         "queues": [{"id": str(queue.pk), "name": queue.name} for queue in queues],
         "pairs": figures.pairs,
@@ -30,6 +37,12 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
         "environments": _sorted(figures.environments),
         "annotators": _annotators(annotators, figures),
         "policies": _policies(figures),
+    }
+    if version.row_type != "preference":
+        messages = {"messages": figures.whole.to_json()} if figures.runs else {}
+        return {**common, "runs": figures.runs, "kinds": _sorted(figures.kinds), "lengths": messages}
+    return {
+        **common,
         "strengths": {name: figures.strengths[name] for name in (*STRENGTHS.values(), "tie", "both_bad")},
         "position": share(figures.left, figures.decided),
         "lengths": {"chosen": figures.chosen.to_json(), "rejected": figures.rejected.to_json()},
@@ -47,11 +60,11 @@ def _annotators(known: dict[UUID, Annotator], figures: Figures) -> list[dict[str
 
 
 def _policies(figures: Figures) -> list[dict[str, Any]]:
-    names = sorted(figures.chosen_policies.keys() | figures.rejected_policies.keys())
-    return [
-        {"name": name, "chosen": figures.chosen_policies[name], "rejected": figures.rejected_policies[name]}
-        for name in names
-    ]
+    """Whose runs the rows hold: on which side of a pair, or in a row of their own."""
+    counts = {"chosen": figures.chosen_policies, "rejected": figures.rejected_policies, "rows": figures.policies}
+    names = sorted({name for counted in counts.values() for name in counted})
+    used = {side: counted for side, counted in counts.items() if counted}
+    return [{"name": name, **{side: counted[name] for side, counted in used.items()}} for name in names]
 
 
 def _sorted(counts: dict[str, int]) -> dict[str, int]:
@@ -88,7 +101,7 @@ def markdown(version: Version) -> str:
     lines = [
         "---",
         "task_categories: [text-generation]",
-        "tags: [preference, dpo, reward-modelling, agent-trajectories]",
+        f"tags: [{', '.join(TAGS[version.row_type])}, agent-trajectories]",
         "configs:",
         "- config_name: default",
         "  data_files:",
@@ -102,7 +115,7 @@ def markdown(version: Version) -> str:
         f"# {_plain(version.dataset.name)}, version {version.number}",
         "",
         *([_plain(version.dataset.description), ""] if version.dataset.description else []),
-        f"{rows} preference rows from {card['judgements']} judgements on {card['pairs']} pairs of agent runs, "
+        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgements on {_judged_words(card)}, "
         f"by {len(people)} people and {len(card['annotators']) - len(people)} machines.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
@@ -127,19 +140,13 @@ def markdown(version: Version) -> str:
             ("Annotator", "Kind", "Judgements"),
             [(_plain(who["label"]), who["kind"], who["judgements"]) for who in card["annotators"]],
         ),
-        "## How much they agree",
-        "",
-        _agreement_words(card["agreement"]),
-        "",
-        f"Left side preferred: {_share_words(card['position'])}. Longer run preferred: {_share_words(card['longer_chosen'])}.",
-        "",
-        *_table(("Judgement", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
+        *(_pair_lines(card) if version.row_type == "preference" else _kind_lines(card)),
         "## Which policies",
         "",
         *_table(
-            ("Policy", "Chosen", "Rejected"),
+            ("Policy", *(side.capitalize() for side in _sides(card))),
             [
-                (_plain(policy["name"]) or "unknown", policy["chosen"], policy["rejected"])
+                (_plain(policy["name"]) or "unknown", *(policy[side] for side in _sides(card)))
                 for policy in card["policies"]
             ],
         ),
@@ -151,6 +158,34 @@ def markdown(version: Version) -> str:
         *_table(("Rule", "Value"), [(name, f"`{value}`") for name, value in version.recipe.items()]),
     ]
     return "\n".join(lines)
+
+
+def _pair_lines(card: dict[str, Any]) -> list[str]:
+    return [
+        "## How much they agree",
+        "",
+        _agreement_words(card["agreement"]),
+        "",
+        f"Left side preferred: {_share_words(card['position'])}. Longer run preferred: {_share_words(card['longer_chosen'])}.",
+        "",
+        *_table(("Judgement", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
+    ]
+
+
+def _kind_lines(card: dict[str, Any]) -> list[str]:
+    kinds = [(name.replace("_", " "), count) for name, count in card["kinds"].items()]
+    return ["## What they say", "", *_table(("What", "Count"), kinds)]
+
+
+def _judged_words(card: dict[str, Any]) -> str:
+    """Pairs, runs, or both."""
+    pairs, runs = card["pairs"], card.get("runs", 0)
+    counted = [(pairs, "pairs of agent runs"), (runs, "agent runs")]
+    return " and ".join(f"{count} {what}" for count, what in counted if count) or "nothing"
+
+
+def _sides(card: dict[str, Any]) -> list[str]:
+    return [side for side in ("chosen", "rejected", "rows") if any(side in policy for policy in card["policies"])]
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:

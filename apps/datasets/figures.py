@@ -53,6 +53,14 @@ class Figures:
     longer_chosen: int = 0
     same_length: int = 0
     agreement: Agreement = field(default_factory=Agreement)
+    runs: int = 0
+    """Single runs that were judged."""
+    policies: Counter[str] = field(default_factory=Counter)
+    """Of rows made of one run."""
+    whole: Side = field(default_factory=Side)
+    """Lengths of such rows."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    """What rows other than preferences say, or where they come from."""
 
     def count_votes(self, votes: list[Vote]) -> None:
         """Add the counted votes on one pair."""
@@ -66,6 +74,19 @@ class Figures:
             self.decided += 1
             self.left += (vote.strength > 0) == vote.first_was_left
         self.agreement.add([_sign(vote.strength) for vote in votes])
+
+    def count_opinions(self, annotators: list[UUID]) -> None:
+        """Add the counted judgements of one run."""
+        self.runs += 1
+        self.judgements.update(annotators)
+
+    def count_run_row(self, messages: list[bytes], *, split: str, task: UUID, environment: str, policy: str) -> None:
+        """Add one row that was made of a single run."""
+        self.rows[split] += 1
+        self.tasks.setdefault(split, set()).add(task)
+        self.environments[environment] += 1
+        self.policies[policy] += 1
+        self.whole.add(messages)
 
     def count_row(self, sides: Sides, *, split: str, task: UUID, environment: str, policies: tuple[str, str]) -> None:
         """Add one row."""

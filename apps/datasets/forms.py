@@ -8,9 +8,10 @@ from django import forms
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Annotator, Queue
+from apps.datasets.layouts import ROW_TYPES
 from apps.datasets.models import Split
 from apps.datasets.queries import freezable_queues, judging_annotators
-from apps.datasets.recipe import DEFAULT_SHARES, KINDS, MAX_SEED, BadRecipe, Recipe
+from apps.datasets.recipe import DEFAULT_SHARES, KINDS, MAX_SEED, BadRecipe, Recipe, check_kinds
 
 
 class DatasetForm(forms.Form):
@@ -31,9 +32,16 @@ class RecipeForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Choose at least one queue."},
     )
+    row_type = forms.ChoiceField(
+        label="What a row is",
+        choices=list(ROW_TYPES.items()),
+        initial="preference",
+        required=False,
+        widget=forms.RadioSelect,
+    )
     judgements = forms.ChoiceField(
-        label="Several judgements on a pair",
-        choices=[("majority", "One row for the majority"), ("each", "Each its own row")],
+        label="Several judgements",
+        choices=[("majority", "Put together: one row"), ("each", "Each its own row")],
         initial="majority",
         widget=forms.RadioSelect,
     )
@@ -115,11 +123,13 @@ class RecipeForm(forms.Form):
             return data
         plain = {
             **data,
+            "row_type": data["row_type"] or "preference",
             "queues": [str(queue.pk) for queue in data["queues"]],
             "without_annotators": [str(annotator.pk) for annotator in data["without_annotators"]],
         }
         try:
             self.recipe = Recipe.from_json(plain)
+            check_kinds(self.recipe, [queue.kind for queue in data["queues"]])
         except BadRecipe as error:
             self.add_error(error.field if error.field in self.fields else None, error.problem)
         return data

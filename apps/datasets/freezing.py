@@ -24,9 +24,9 @@ from apps.datasets import announcing
 from apps.datasets.building import Builder, Built
 from apps.datasets.card import make_card
 from apps.datasets.models import Dataset, Split, Version
-from apps.datasets.recipe import BadRecipe, Recipe
-from apps.datasets.selecting import survey
+from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.splitfiles import content_hash
+from apps.datasets.surveying import survey
 from workers.app import enqueue
 
 RENEW_AFTER_SECONDS = 1.0
@@ -64,11 +64,12 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
     The recipe gets its moment here: what is judged later is left to the next version, however long building takes.
     """
     recipe = replace(recipe, until=recipe.until or now())
-    known = Queue.objects.visible_to(by).filter(pk__in=recipe.queues).count()
-    if known != len(recipe.queues):
+    kinds = list(Queue.objects.visible_to(by).filter(pk__in=recipe.queues).values_list("kind", flat=True))
+    if len(kinds) != len(recipe.queues):
         raise BadRecipe(
-            "queues", f"{len(recipe.queues) - known} of {len(recipe.queues)} are in no queue of this workspace."
+            "queues", f"{len(recipe.queues) - len(kinds)} of {len(recipe.queues)} are in no queue of this workspace."
         )
+    check_kinds(recipe, kinds)
     if not survey(recipe, dataset.workspace).rows:
         raise NothingToFreeze(
             "These rules leave no row. Choose other queues, wait for judgements, or loosen the rules."
@@ -79,6 +80,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
         workspace=dataset.workspace,
         dataset=dataset,
         number=latest + 1,
+        row_type=recipe.row_type,
         recipe=recipe.to_json(),
         created_by=by.user,
     )
@@ -162,7 +164,7 @@ def _fresh_folder(version: Version) -> Path:
 
 def _finish(version: Version, built: Built) -> None:
     if not built.figures.rows:
-        raise NothingToFreeze("Every pair was dropped when its steps were read: " + _reasons(built))
+        raise NothingToFreeze("Everything was dropped when the steps were read: " + _reasons(built))
     _mine(version, leased_until=now() + lease())
     files = {format: _store(version, built, format) for format in ("jsonl", "parquet")}
     sums = {split: built.files[split]["jsonl"].sha256 for split in Split}

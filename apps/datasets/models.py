@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from apps.accounts.models import User, Workspace, WorkspaceModel, WorkspaceQuerySet
-from apps.annotation.models import Preference
+from apps.annotation.models import Inspection, Preference, Rating
 from apps.trajectories.models import Task
 
 
@@ -129,3 +129,27 @@ class VersionPreference(models.Model):
     class Meta:
         constraints = [UniqueConstraint(fields=["version", "preference"], name="one_use_per_version")]
         indexes = [Index(fields=["version", "split", "row"], name="source_of_row")]
+
+
+class VersionJudgement(models.Model):
+    """The same for judgements of single runs: an inspection or a rating, which may go into several rows."""
+
+    version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="judgements", db_index=False)
+    inspection = models.ForeignKey(Inspection, on_delete=models.PROTECT, null=True, related_name="used_in")
+    rating = models.ForeignKey(Rating, on_delete=models.PROTECT, null=True, related_name="used_in")
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+")
+    split = models.CharField(max_length=10, choices=Split.choices)
+    row = models.PositiveIntegerField(help_text="Row number within the split, from 0.")
+
+    class Meta:
+        constraints = [
+            CheckConstraint(
+                condition=Q(inspection__isnull=False, rating=None) | Q(inspection=None, rating__isnull=False),
+                name="one_judgement_of_one_kind",
+            ),
+            UniqueConstraint(
+                fields=["version", "split", "row", "inspection", "rating"],
+                nulls_distinct=False,
+                name="one_use_per_row",
+            ),
+        ]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from apps.accounts.models import Workspace
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
-from apps.datasets.selecting import Survey, survey
 from apps.datasets.splitting import assign
+from apps.datasets.surveying import Survey, survey
 from apps.datasets.verdicts import REASONS
 
 

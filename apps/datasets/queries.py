@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from django.core.files.storage import default_storage
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Annotator, Preference, Queue
+from apps.annotation.models import Annotator, Inspection, Preference, Queue, Rating
 from apps.datasets.models import Dataset, Version
 
 SAMPLE_BYTES = 4 * 1024 * 1024
@@ -29,16 +31,19 @@ def datasets_for_list(member: Membership) -> QuerySet[Dataset]:
 
 
 def freezable_queues(member: Membership) -> QuerySet[Queue]:
-    """Pairwise queues with at least one standing judgement, newest first."""
-    judged = Preference.objects.standing().filter(workspace=member.workspace)
-    return (
-        Queue.objects.visible_to(member).filter(kind=Queue.Kind.PAIRWISE, pk__in=judged.values("queue")).order_by("-pk")
+    """Queues with at least one standing judgement, newest first."""
+    standing = (
+        kind.objects.filter(queue=OuterRef("pk"), retracted_at=None) for kind in (Preference, Inspection, Rating)
     )
+    judged = reduce(or_, (Q(Exists(judgements)) for judgements in standing))
+    return Queue.objects.visible_to(member).filter(judged).order_by("-pk")
 
 
 def judging_annotators(member: Membership) -> QuerySet[Annotator]:
     """Those who judged anything in the workspace."""
-    return Annotator.objects.visible_to(member).filter(preferences__isnull=False).distinct().order_by("kind", "name")
+    given = (kind.objects.filter(annotator=OuterRef("pk")) for kind in (Preference, Inspection, Rating))
+    judged = reduce(or_, (Q(Exists(judgements)) for judgements in given))
+    return Annotator.objects.visible_to(member).filter(judged).order_by("kind", "name")
 
 
 class SampleRow(NamedTuple):

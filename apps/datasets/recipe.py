@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from apps.annotation.models import Annotator
+from apps.annotation.models import Annotator, Queue
+from apps.datasets.layouts import LAYOUTS, READ_FROM
 from apps.datasets.models import Split
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "row_type": tuple(LAYOUTS),
     "judgements": ("majority", "each"),
     "aggregation": ("votes", "dawid_skene", "glad"),
     "ties": ("count", "drop"),
@@ -38,6 +40,8 @@ class Recipe:
 
     queues: tuple[str, ...]
     """Ids of the queues whose judgements go in, sorted."""
+    row_type: str = "preference"
+    """What a row is. See `layouts`; each type is read from queues of some kinds only."""
     judgements: str = "majority"
     """majority: one row a pair, for the side that more annotators preferred. each: one row a judgement."""
     minimum_margin: int = 1
@@ -126,6 +130,14 @@ class Recipe:
                     raise BadRecipe(name, f"{values[name]!r} is no list.")
                 values[name] = tuple(values[name])
         return cls(**{"queues": (), **values})
+
+
+def check_kinds(recipe: Recipe, kinds: Iterable[str]) -> None:
+    """Raises BadRecipe where a queue of such a kind makes no rows of the recipe's type."""
+    fitting = READ_FROM[recipe.row_type]
+    if unfit := sum(kind not in fitting for kind in kinds):
+        wanted = " or ".join(f"“{Queue.Kind(kind).label.lower()}”" for kind in fitting)
+        raise BadRecipe("queues", f"{unfit} of them cannot make such rows: they are made where people {wanted}.")
 
 
 def _uuid(field: str, value: object) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -126,37 +124,3 @@ def _pair(rows: list[tuple[Any, ...]]) -> Pair:
         items=tuple(sorted({row[11] for row in rows})) if len(rows) > 1 else (rows[0][11],),
         votes=tuple(Vote(*row[12:]) for row in rows),
     )
-
-
-@dataclass
-class TaskRows:
-    """A task and how many rows its pairs make."""
-
-    task: SplitTask
-    rows: int = 0
-
-
-@dataclass
-class Survey:
-    """What a recipe comes to, before any step is read."""
-
-    judgements: int = 0
-    """Votes that were counted."""
-    pairs: int = 0
-    rows: int = 0
-    dropped: Counter[Drop] = field(default_factory=Counter)
-    tasks: dict[UUID, TaskRows] = field(default_factory=dict)
-    """Tasks with at least one row."""
-
-
-def survey(recipe: Recipe, workspace: Workspace) -> Survey:
-    """Count what the recipe would make. Two runs that say the same are found only when their steps are read."""
-    found = Survey()
-    for pair, votes, decision in judged_pairs(recipe, workspace):
-        found.judgements += len(votes)
-        found.pairs += bool(votes)
-        found.dropped.update(decision.dropped)
-        if decision.verdicts:
-            found.rows += len(decision.verdicts)
-            found.tasks.setdefault(pair.task.id, TaskRows(pair.task)).rows += len(decision.verdicts)
-    return found

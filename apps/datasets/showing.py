@@ -18,6 +18,7 @@ from apps.trajectories.rendering.text import excerpt, legible, one_line
 
 Message = dict[str, Any]
 ROLE_KINDS = {"assistant": "message", "tool": "read", "user": "search", "system": "reasoning"}
+SIDES = ("chosen", "rejected", "completion", "messages")
 MANY_MESSAGES = 12
 """Messages of a side that are shown; the replay shows them all."""
 
@@ -51,6 +52,8 @@ class RowView(NamedTuple):
     prompt: list[MessageView]
     sides: list[SideView]
     tools: list[str]
+    facts: list[str]
+    """What was judged, in words."""
 
 
 def row_view(sample: SampleRow) -> RowView:
@@ -59,18 +62,43 @@ def row_view(sample: SampleRow) -> RowView:
     return RowView(
         sample.number,
         row,
-        [_message(message) for message in row["prompt"]],
-        [_side(row, "chosen"), _side(row, "rejected")],
+        [_message(message) for message in row.get("prompt", [])],
+        [_side(row, name) for name in SIDES if name in row],
         [legible(str(tool.get("function", {}).get("name", "tool"))) for tool in json.loads(row["tools"])],
+        _facts(row),
     )
+
+
+def _facts(row: dict[str, Any]) -> list[str]:
+    if "votes_for" in row:
+        votes = f"{row['votes_for']} for, {row['votes_against']} against"
+        neither = f", {row['votes_tied']} neither" if row["votes_tied"] else ""
+        return [f"strength {row['strength']:g}", votes + neither]
+    if "step_labels" in row:
+        signs = "".join(map(_sign, row["step_labels"]))
+        error = row["first_error"]
+        found = [] if error is None else ["no error" if error < 0 else f"first error at step {error + 1}"]
+        return [f"steps {signs}", *found]
+    if "label" in row:
+        return ["desirable" if row["label"] else "undesirable", f"weight {row['weight']:g}"]
+    if "train_turns" in row:
+        return [row["origin"], f"{sum(row['train_turns'])} of {len(row['train_turns'])} turns are learnt"]
+    return [row["origin"], f"step {row['step'] + 1}"]
+
+
+def _sign(label: float | None) -> str:
+    if label is None:
+        return "·"
+    return "+" if label > 0 else "−" if label < 0 else "0"
 
 
 def _side(row: dict[str, Any], name: str) -> SideView:
     messages = row[name]
+    run = row.get(f"{name}_run", row.get("run", ""))
     return SideView(
         name,
-        row[f"{name}_policy"],
-        reverse("trajectories:detail", args=[UUID(row[f"{name}_run"])]),
+        row.get(f"{name}_policy", row.get("policy", "")),
+        reverse("trajectories:detail", args=[UUID(run)]) if run else "",
         [_message(message) for message in messages[:MANY_MESSAGES]],
         max(0, len(messages) - MANY_MESSAGES),
     )
@@ -146,12 +174,21 @@ def split_views(version: Version) -> list[SplitView]:
     ]
 
 
+def policy_views(version: Version) -> dict[str, Any]:
+    """Whose runs are in it, and on which side: the sides that there are, and a row of counts for each policy."""
+    policies = version.card["policies"]
+    sides = [side for side in ("chosen", "rejected", "rows") if any(side in policy for policy in policies)]
+    rows = [(policy["name"], [policy.get(side, 0) for side in sides]) for policy in policies]
+    return {"policy_sides": sides, "policy_rows": rows}
+
+
 def dropped_views(version: Version) -> list[tuple[str, int]]:
     """Why what was judged is no row, in words."""
     return [(REASONS[Drop(reason)], count) for reason, count in version.card["dropped"].items()]
 
 
 RULE_NAMES = {
+    "row_type": "Rows",
     "judgements": "Several judgements",
     "aggregation": "Whom to believe",
     "minimum_confidence": "Smallest certainty, %",

@@ -15,28 +15,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from apps.datasets.models import Split
-from apps.datasets.rows.preference import Sides, encode
+from apps.datasets.rows.columns import Layout
+from apps.datasets.rows.preference import encode
 from apps.trajectories import jsontext
-
-MESSAGES: Final = ("prompt", "chosen", "rejected")
-TEXTS: Final = ("id", "task", "environment", "chosen_run", "rejected_run", "chosen_policy", "rejected_policy")
-NUMBERS: Final = ("strength", "weight", "soft_label", "label_weight")
-COUNTS: Final = ("votes_for", "votes_against", "votes_tied")
-LISTS: Final = ("annotators", "judgements", "items")
-# None of these may be `margin`, `label` or `messages`: TRL gives those a meaning of its own.
 
 ROW_GROUP_BYTES: Final = 4 * 1024 * 1024
 """Of JSON: what a split holds in memory before it is written, several times over."""
 
 
 class Row(NamedTuple):
-    """One preference row."""
+    """One row, as its layout orders it."""
 
-    sides: Sides
+    messages: tuple[list[bytes], ...]
+    """For each message column its encoded messages, one at least."""
     tools: bytes
     """A JSON string that holds a JSON list."""
     about: dict[str, Any]
-    """The columns TEXTS, NUMBERS, COUNTS and LISTS, in that order."""
+    """The further columns, in the layout's order."""
 
 
 class FileFacts(NamedTuple):
@@ -48,46 +43,12 @@ class FileFacts(NamedTuple):
     sha256: str
 
 
-def _schema() -> pa.Schema:
-    message = pa.list_(pa.json_())
-    text, texts = pa.string(), pa.list_(pa.string())
-    return pa.schema(
-        [
-            *((name, message) for name in MESSAGES),
-            ("tools", text),
-            *((name, text) for name in TEXTS),
-            *((name, pa.float64()) for name in NUMBERS),
-            *((name, pa.int64()) for name in COUNTS),
-            *((name, texts) for name in LISTS),
-        ],
-        metadata={"huggingface": json.dumps({"info": {"features": _features()}})},
-    )
-
-
-def _features() -> dict[str, Any]:
-    """The columns in the words of `datasets`, so that messages come back as objects."""
-
-    def value(kind: str) -> dict[str, str]:
-        return {"dtype": kind, "_type": "Value"}
-
-    return {
-        **{name: {"feature": {"_type": "Json"}, "_type": "List"} for name in MESSAGES},
-        "tools": value("string"),
-        **{name: value("string") for name in TEXTS},
-        **{name: value("float64") for name in NUMBERS},
-        **{name: value("int64") for name in COUNTS},
-        **{name: {"feature": value("string"), "_type": "List"} for name in LISTS},
-    }
-
-
-SCHEMA: Final = _schema()
-
-
 class SplitFiles:
     """Writes the rows of one split to `<split>.jsonl` and `<split>.parquet` in a folder of this attempt's own."""
 
-    def __init__(self, folder: Path, split: Split) -> None:
+    def __init__(self, folder: Path, split: Split, layout: Layout) -> None:
         self.split = split
+        self.layout = layout
         self.rows = 0
         self._jsonl = folder / f"{split.value}.jsonl"
         self._parquet = folder / f"{split.value}.parquet"
@@ -95,7 +56,12 @@ class SplitFiles:
         self._hash = hashlib.sha256()
         self._bytes = 0
         self._table = pq.ParquetWriter(
-            self._parquet, SCHEMA, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
+            self._parquet,
+            layout.schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=False,
+            write_statistics=False,
         )
         self._waiting: list[Row] = []
         self._waiting_bytes = 0
@@ -129,27 +95,22 @@ class SplitFiles:
         }
 
     def _line(self, row: Row) -> bytes:
-        prompt, chosen, rejected = row.sides.prompt, row.sides.chosen, row.sides.rejected
+        lists = row.messages
         if self.rows == 0:
             # `datasets` takes the column types from the file's first rows: messages with different keys become its Json type,
             # which keeps mixed tool calls apart. A file that begins with plain chats would get a rigid struct instead.
-            prompt, chosen, rejected = _marked(prompt), _marked(chosen), _marked(rejected)
-        return b"".join(
-            (
-                b'{"prompt":[', b",".join(prompt),
-                b'],"chosen":[', b",".join(chosen),
-                b'],"rejected":[', b",".join(rejected),
-                b'],"tools":', row.tools,
-                b",", orjson.dumps(row.about)[1:], b"\n",
-            )
-        )  # fmt: skip
+            lists = tuple(map(_marked, lists))
+        named = zip(self.layout.messages, lists, strict=True)
+        messages = b",".join(b'"%b":[%b]' % (name.encode(), b",".join(each)) for name, each in named)
+        return b"".join((b"{", messages, b',"tools":', row.tools, b",", orjson.dumps(row.about)[1:], b"\n"))
 
     def _write_group(self) -> None:
         rows, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        columns: list[pa.Array] = [_messages([getattr(row.sides, name) for row in rows]) for name in MESSAGES]
+        width, schema = len(self.layout.messages), self.layout.schema
+        columns: list[pa.Array] = [_messages([row.messages[place] for row in rows]) for place in range(width)]
         columns.append(pa.array([json.loads(row.tools) for row in rows], pa.string()))
-        columns += [pa.array([row.about[f.name] for row in rows], f.type) for f in list(SCHEMA)[len(MESSAGES) + 1 :]]
-        self._table.write_table(pa.Table.from_arrays(columns, schema=SCHEMA))
+        columns += [pa.array([row.about[f.name] for row in rows], f.type) for f in list(schema)[width + 1 :]]
+        self._table.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
 def _marked(messages: Sequence[bytes]) -> list[bytes]:

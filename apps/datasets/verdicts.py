@@ -22,6 +22,12 @@ class Drop(StrEnum):
     HELD_OUT = "held_out"
     SAME = "same"
     NO_SHARED_START = "no_shared_start"
+    NO_TURN = "no_turn"
+    NO_LABELS = "no_labels"
+    NO_OPINION = "no_opinion"
+    NOT_ACCEPTED = "not_accepted"
+    NO_CORRECTION = "no_correction"
+    UNREADABLE = "unreadable"
 
 
 REASONS: dict[Drop, str] = {
@@ -34,6 +40,12 @@ REASONS: dict[Drop, str] = {
     Drop.HELD_OUT: "The task is held out, but was in the training split before",
     Drop.SAME: "Both runs say the same",
     Drop.NO_SHARED_START: "The runs have no opening message in common",
+    Drop.NO_TURN: "Not an action but an answer to one is where the runs part",
+    Drop.NO_LABELS: "No step was labelled",
+    Drop.NO_OPINION: "Nobody said whether the run is good",
+    Drop.NOT_ACCEPTED: "Not accepted, and nobody corrected it",
+    Drop.NO_CORRECTION: "Nobody gave a better action",
+    Drop.UNREADABLE: "Nothing comes before its first action",
 }
 
 
@@ -91,6 +103,11 @@ class Verdict(NamedTuple):
     """How much that says: the chance that either is better; with each, shared among the pair's rows."""
     votes: tuple[Vote, ...]
     """The votes that were counted, those against the winner too."""
+
+    @property
+    def shown_left(self) -> float:
+        """The share of the votes in which the winner stood on the left."""
+        return sum(vote.first_was_left == self.first_won for vote in self.votes) / len(self.votes)
 
 
 class Decision(NamedTuple):

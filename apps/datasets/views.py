@@ -25,7 +25,7 @@ from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.previewing import preview as preview_of
 from apps.datasets.queries import datasets_for_list, freezable_queues, sample_rows
 from apps.datasets.recipe import BadRecipe
-from apps.datasets.showing import annotator_views, dropped_views, row_view, rule_views, split_views
+from apps.datasets.showing import annotator_views, dropped_views, policy_views, row_view, rule_views, split_views
 from apps.datasets.snippets import snippets
 from apps.datasets.verifying import verify as verification_of
 
@@ -115,6 +115,8 @@ def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse
             "splits": split_views(found),
             "annotators": annotator_views(found, request.member),
             "dropped": dropped_views(found),
+            **policy_views(found),
+            "kinds": [(name.replace("_", " "), number) for name, number in found.card.get("kinds", {}).items()],
             "queues": _queues(request, found),
             "runs": found.runs.order_by("-pk")[:20],
             "sample": [row_view(sample) for sample in samples],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -13,7 +14,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.common import quantities
-from apps.datasets.models import VersionPreference
+from apps.datasets.models import VersionJudgement, VersionPreference
 from apps.training.charts import Point
 from apps.training.models import Metric, Run
 
@@ -147,15 +148,21 @@ SHOWN_ANNOTATORS = 6
 
 
 def lineage_of(run: Run) -> Lineage | None:
-    """The people, models and rules behind the rows; two queries."""
+    """The people, models and rules behind the rows; three queries."""
     if run.version_id is None:
         return None
-    sources = VersionPreference.objects.filter(version=run.version_id)
-    by_annotator = list(
-        sources.values_list("preference__annotator__kind", "preference__annotator__name")
-        .annotate(judgements=Count("id"))
-        .order_by("-judgements", "preference__annotator__name")
-    )
-    shown = [(kind, name, judgements) for kind, name, judgements in by_annotator[:SHOWN_ANNOTATORS]]
-    total = sum(judgements for _, _, judgements in by_annotator)
-    return Lineage(total, shown, max(0, len(by_annotator) - SHOWN_ANNOTATORS))
+    pairs = VersionPreference.objects.filter(version=run.version_id)
+    runs = VersionJudgement.objects.filter(version=run.version_id)
+    counted: Counter[tuple[str, str]] = Counter()
+    for sources, judgement in ((pairs, "preference"), (runs, "inspection"), (runs, "rating")):
+        by_annotator = (
+            sources.filter(**{f"{judgement}__isnull": False})
+            .values_list(f"{judgement}__annotator__kind", f"{judgement}__annotator__name")
+            .annotate(judgements=Count(judgement, distinct=True))
+        )
+        for kind, name, judgements in by_annotator:
+            counted[kind, name] += judgements
+    ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0][1]))
+    shown = [(kind, name, judgements) for (kind, name), judgements in ordered[:SHOWN_ANNOTATORS]]
+    total = counted.total()
+    return Lineage(total, shown, max(0, len(ordered) - SHOWN_ANNOTATORS))

@@ -27,6 +27,8 @@ from apps.trajectories import jsontext
 Json = Any
 LONG_NUMBER = re.compile(r"\d{19,}")
 SURROGATE = re.compile("[\ud800-\udfff]")
+ASSISTANT = b'{"role":"assistant"'
+"""How `encode_message` begins what an assistant said."""
 BEFORE_CONTENT = ("tool_call_id", "name")
 
 
@@ -45,6 +47,8 @@ class Sides:
     prompt: list[bytes]
     chosen: list[bytes]
     rejected: list[bytes]
+    shared_turns: int = 0
+    """Turns in the prompt: the step at which the runs part."""
 
 
 class Unusable(Exception):
@@ -53,6 +57,10 @@ class Unusable(Exception):
 
 class SameRuns(Unusable):
     """Both runs consist of the same messages."""
+
+
+class NoTurn(Unusable):
+    """Where the runs part it is not the agent's turn, or one run is only the beginning of the other."""
 
 
 class NoSharedStart(Unusable):
@@ -74,7 +82,7 @@ def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
         prompt = [message for turn in chosen[:shared] for message in (*turn.context, turn.message)] + opening
         if not prompt:
             raise NoSharedStart
-        return Sides(prompt, _after(chosen[shared:], common), _after(rejected[shared:], common))
+        return Sides(prompt, _after(chosen[shared:], common), _after(rejected[shared:], common), shared)
     if shared:
         # The same action was answered differently: a prompt ends before an assistant turn, so that turn opens both sides.
         shared -= 1
@@ -82,10 +90,18 @@ def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
         prompt = [message for turn in chosen[:shared] for message in (*turn.context, turn.message)] + opening
         if not prompt:
             raise NoSharedStart
-        return Sides(prompt, _after(chosen[shared:], len(opening)), _after(rejected[shared:], len(opening)))
+        return Sides(prompt, _after(chosen[shared:], len(opening)), _after(rejected[shared:], len(opening)), shared)
     if not common:
         raise NoSharedStart
     return Sides(opening[:common], _after(chosen, common), _after(rejected, common))
+
+
+def first_turns(whole: Sides) -> Sides:
+    """Only the two actions at which the runs part. Raises NoTurn."""
+    chosen, rejected = whole.chosen[0], whole.rejected[0]
+    if chosen == rejected or not (chosen.startswith(ASSISTANT) and rejected.startswith(ASSISTANT)):
+        raise NoTurn
+    return Sides(whole.prompt, [chosen], [rejected], whole.shared_turns)
 
 
 def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:

@@ -1,0 +1,67 @@
+"""What the rows of a version are made with: its recipe, the names to be used, the splits, and the figures that gather on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from apps.datasets import chats
+from apps.datasets.figures import Figures
+from apps.datasets.layouts import LAYOUTS
+from apps.datasets.models import Split, Version
+from apps.datasets.people import label
+from apps.datasets.recipe import Recipe
+from apps.datasets.rows.preference import Turn, encode_tools, read_turn
+from apps.datasets.selecting import annotators_of
+from apps.datasets.splitfiles import SplitFiles
+from apps.policies.models import Policy
+from apps.trajectories import jsontext
+
+TOOLS_KEPT = 32
+
+Files = dict[Split, SplitFiles]
+
+
+class Source(NamedTuple):
+    """A judgement of one of the three kinds that went into a row."""
+
+    task: UUID
+    split: str
+    row: int
+    preference: UUID | None = None
+    inspection: UUID | None = None
+    rating: UUID | None = None
+
+
+class Materials:
+    """Shared by everything that makes rows for one version."""
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+        self.recipe = Recipe.from_json(version.recipe)
+        self.layout = LAYOUTS[self.recipe.row_type]
+        self.figures = Figures()
+        self.keep_surrogates = self.recipe.surrogates == "keep"
+        self.labels = {key: label(who) for key, who in annotators_of(self.recipe, version.workspace).items()}
+        self.policies = dict(Policy.objects.filter(workspace=version.workspace).values_list("pk", "name"))
+        self.splits: dict[UUID, Split] = {}
+        self._tools: dict[tuple[bytes, ...], bytes] = {}
+
+    def name_of(self, policy: UUID | None) -> str:
+        """Empty where unknown: Arrow would type a null column by chance."""
+        return self.policies.get(policy, "") if policy else ""
+
+    def turns(self, raw: Sequence[chats.RawStep]) -> list[Turn]:
+        return [read_turn(*step, keep_surrogates=self.keep_surrogates) for step in raw]
+
+    def tools_text(self, *runs: bytes) -> bytes:
+        """The tools that the runs were offered, each once. Runs of one environment share theirs, so the last combinations are kept."""
+        text = self._tools.get(runs)
+        if text is None:
+            if len(self._tools) >= TOOLS_KEPT:
+                self._tools.clear()
+            first, *others = map(jsontext.loads, runs)
+            text = encode_tools(first, [tool for other in others for tool in other])
+            self._tools[runs] = text
+        return text

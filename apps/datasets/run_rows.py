@@ -1,0 +1,128 @@
+"""From judged runs to rows of judged steps, demonstrations, unpaired runs or corrected steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any
+
+from apps.datasets import chats
+from apps.datasets.materials import Files, Materials, Source
+from apps.datasets.rows.preference import SameRuns, Turn, Unusable
+from apps.datasets.rows.runs import Messages, answered, compared, corrected, read_action, whole
+from apps.datasets.run_verdicts import RunVerdict
+from apps.datasets.selecting_runs import JudgedRun, judged_runs
+from apps.datasets.splitfiles import Row
+from apps.datasets.verdicts import Drop
+
+RUNS_AT_ONCE = 128
+STEPS_AT_ONCE = 4096
+"""Both bound how long one query runs, and with it how long the lease goes without being renewed."""
+
+
+class RunRows:
+    """Writes a row for each verdict on a run."""
+
+    def __init__(self, materials: Materials) -> None:
+        self.materials = materials
+        self.recipe = materials.recipe
+        self.figures = materials.figures
+
+    def write(self, files: Files) -> Iterator[list[Source]]:
+        """Write everything, a few rows at a time; answers what went into them."""
+        for chunk in _chunks(self._usable()):
+            yield list(self._write(chunk, files))
+
+    def _usable(self) -> Iterator[JudgedRun]:
+        for judged in judged_runs(self.recipe, self.materials.version.workspace):
+            self.figures.count_opinions([vote.annotator for vote in judged.counted])
+            self.figures.dropped.update(judged.decision.dropped)
+            if judged.decision.verdicts:
+                yield judged
+
+    def _write(self, chunk: list[JudgedRun], files: Files) -> Iterator[Source]:
+        runs = [judged.run for judged in chunk]
+        tools = chats.tools_of(runs)
+        for judged, raw in zip(chunk, chats.read(runs), strict=True):
+            turns = self.materials.turns(raw)
+            split = self.materials.splits[judged.task.id]
+            for verdict in judged.decision.verdicts:
+                try:
+                    messages = self._messages(turns, verdict)
+                except Unusable as refusal:
+                    self.figures.dropped[Drop.SAME if isinstance(refusal, SameRuns) else Drop.UNREADABLE] += 1
+                    continue
+                text = self.materials.tools_text(tools[judged.run])
+                number = files[split].add(Row(messages, text, self._about(judged, verdict)))
+                self._count(judged, verdict, messages, split.value)
+                for vote in verdict.votes:
+                    kind = "rating" if vote.is_rating else "inspection"
+                    yield Source(judged.task.id, split.value, number, **{kind: vote.judgement})
+
+    def _messages(self, turns: list[Turn], verdict: RunVerdict) -> Messages:
+        if verdict.correction is None:
+            return answered(turns) if self.recipe.row_type == "unpaired" else whole(turns)
+        step, message, _ = verdict.correction
+        better = read_action(message, keep_surrogates=self.materials.keep_surrogates)
+        make = compared if self.recipe.row_type == "step_preferences" else corrected
+        return make(turns, step, better)
+
+    def _about(self, judged: JudgedRun, verdict: RunVerdict) -> dict[str, Any]:
+        judgements = [str(vote.judgement) for vote in verdict.votes]
+        step, _, sampled = verdict.correction or ("", b"", None)
+        run, policy = str(judged.run), self.materials.name_of(judged.policy)
+        known: dict[str, Any] = {
+            "id": sha256(f"{run}{step}{''.join(judgements)}".encode()).hexdigest()[:16],
+            "task": judged.task.key,
+            "environment": judged.task.environment,
+            "run": run,
+            "policy": policy,
+            "chosen_run": "",
+            "rejected_run": run,
+            "chosen_policy": self.materials.name_of(sampled),
+            "rejected_policy": policy,
+            "weight": verdict.weight,
+            **verdict.about,
+            "annotators": [self.materials.labels[vote.annotator] for vote in verdict.votes],
+            "judgements": judgements,
+            "items": [str(item) for item in judged.items],
+        }
+        return {name: known[name] for name, _ in self.materials.layout.about}
+
+    def _count(self, judged: JudgedRun, verdict: RunVerdict, messages: Messages, split: str) -> None:
+        self.figures.count_run_row(
+            [message for each in messages for message in each],
+            split=split,
+            task=judged.task.id,
+            environment=judged.task.environment,
+            policy=self.materials.name_of(judged.policy),
+        )
+        self.figures.kinds.update(_kinds(verdict.about))
+
+
+def _kinds(about: dict[str, Any]) -> list[str]:
+    """What the card counts of a row: its labels, or where it comes from."""
+    if "step_labels" in about:
+        names = [
+            "good" if label > 0 else "bad" if label < 0 else "neutral"
+            for label in about["step_labels"]
+            if label is not None
+        ]
+        error = about["first_error"]
+        return [*names, "no_first_error_known" if error is None else "without_error" if error < 0 else "with_error"]
+    if "label" in about:
+        return ["desirable" if about["label"] else "undesirable"]
+    return [about["origin"]]
+
+
+def _chunks(runs: Iterable[JudgedRun]) -> Iterator[list[JudgedRun]]:
+    chunk: list[JudgedRun] = []
+    steps = 0
+    for judged in runs:
+        chunk.append(judged)
+        steps += judged.steps
+        if len(chunk) >= RUNS_AT_ONCE or steps >= STEPS_AT_ONCE:
+            yield chunk
+            chunk, steps = [], 0
+    if chunk:
+        yield chunk

@@ -1,0 +1,180 @@
+"""Versions made of what people said of single runs: rows, files, sources, pages, and that the trainer reads them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import load_dataset
+from django.core.files.storage import default_storage
+from django.db import IntegrityError, transaction
+from django.urls import reverse
+
+from apps.accounts.models import Membership
+from apps.annotation.answers import BetterAction, Label, Scores, Walk
+from apps.annotation.asking import Question, RatingAsks
+from apps.annotation.inspecting import record_inspection
+from apps.annotation.models import Annotator, Queue
+from apps.annotation.rating import record_rating
+from apps.datasets import freezing
+from apps.datasets.card import markdown
+from apps.datasets.models import Version, VersionJudgement
+from apps.datasets.recipe import BadRecipe, Recipe
+from apps.training.queries import lineage_of
+from tests import factories
+from tests.annotation import making
+from tests.annotation.test_assigning import take
+from trainer.rows import (
+    read_demonstrations,
+    read_judged_steps,
+    read_preferences,
+    read_unpaired,
+)
+
+pytestmark = pytest.mark.django_db
+BETTER = {"content": "It is on shelf 2.", "tool_calls": []}
+
+
+@pytest.fixture
+def member() -> Membership:
+    return factories.member()
+
+
+@pytest.fixture
+def inspected(member: Membership) -> Queue:
+    """Two runs of four steps: one without an error, one that goes wrong at its third step, where somebody knew better."""
+    queue = making.queue_of_runs(of=member.workspace, items=2, steps=4)
+    somebody = making.rule(of=member.workspace)
+    good = tuple(Label(index, 1) for index in range(4))
+    bad = (Label(0, 1), Label(1, 0), Label(2, -1), Label(3, -1, is_filled=True))
+    record_inspection(assignment=take(queue, somebody), walk=Walk("solved", None, good))
+    corrected = Walk("found_error", 2, bad, (BetterAction(2, BETTER),))
+    record_inspection(assignment=take(queue, somebody), walk=corrected)
+    return queue
+
+
+def freeze(by: Membership, *queues: Queue, **rules: Any) -> Version:
+    dataset = freezing.create_dataset(name=str(rules), description="", licence="", by=by)
+    shares = {"train": 100, "validation": 0, "test": 0}
+    recipe = Recipe.from_json({"queues": [str(queue.pk) for queue in queues], **shares, **rules})
+    version = freezing.request_version(dataset=dataset, recipe=recipe, by=by)
+    assert freezing.freeze(version.pk)
+    version.refresh_from_db()
+    assert version.state == Version.State.FROZEN, version.error
+    return version
+
+
+def rows_of(version: Version) -> list[dict[str, Any]]:
+    with default_storage.open(version.files["jsonl"]["train"]["name"]) as file:
+        return [json.loads(line) for line in file]
+
+
+def train_file(version: Version) -> Path:
+    return Path(default_storage.path(version.files["jsonl"]["train"]["name"]))
+
+
+def test_step_labels_export_with_the_first_error(member: Membership, inspected: Queue) -> None:
+    version = freeze(member, inspected, row_type="steps")
+    assert version.row_type == "steps"
+    found = {row["first_error"]: row for row in rows_of(version)}
+    assert found[-1]["step_labels"] == [1, 1, 1, 1]
+    assert found[2]["step_labels"] == [1, 0, -1, None]  # what was only filled in is no label
+    assert [message["role"] for message in found[2]["messages"]].count("assistant") == 4
+    assert version.card["kinds"] == {"good": 5, "bad": 1, "neutral": 1, "with_error": 1, "without_error": 1}
+    read = read_judged_steps(train_file(version))
+    assert {row.first_error for row in read} == {-1, 2}
+    parquet = load_dataset("parquet", data_files=default_storage.path(version.files["parquet"]["train"]["name"]))
+    assert {tuple(row["step_labels"]) for row in parquet["train"]} == {(1, 1, 1, 1), (1, 0, -1, None)}
+
+
+def test_a_correction_is_a_step_preference_against_what_the_policy_did(member: Membership, inspected: Queue) -> None:
+    version = freeze(member, inspected, row_type="step_preferences")
+    [row] = rows_of(version)
+    assert [message["content"] for message in row["chosen"]] == ["It is on shelf 2."]
+    assert row["rejected"][0]["tool_calls"][0]["function"]["arguments"] == {"at": "shelf 2", "for": "cup"}
+    assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert (row["origin"], row["step"], row["chosen_run"]) == ("correction", 2, "")
+    assert version.card["dropped"] == {"no_correction": 1}
+    [read] = read_preferences(train_file(version))
+    assert len(read.chosen) == len(read.rejected) == 1
+
+
+def test_pairs_part_into_step_preferences_beside_corrections(member: Membership, inspected: Queue) -> None:
+    pairs = making.queue(of=member.workspace, steps=3)
+    factories.preference(2, on=pairs.items.get())
+    version = freeze(member, inspected, pairs, row_type="step_preferences")
+    by_origin = {row["origin"]: row for row in rows_of(version)}
+    parted = by_origin["divergence"]
+    assert (parted["step"], len(parted["chosen"]), len(parted["rejected"])) == (1, 1, 1)
+    assert parted["chosen"][0]["tool_calls"][0]["function"]["arguments"]["for"] == "lamp"
+    assert version.card["kinds"] == {"correction": 1, "divergence": 1}
+
+
+def test_accepted_and_corrected_runs_are_demonstrations(member: Membership, inspected: Queue) -> None:
+    version = freeze(member, inspected, row_type="demonstrations")
+    accepted, corrected = sorted(rows_of(version), key=lambda row: row["origin"])
+    assert accepted["train_turns"] == [True] * 4
+    assert corrected["train_turns"] == [True, True, True]
+    assert corrected["messages"][-1]["content"] == "It is on shelf 2."
+    read = read_demonstrations(train_file(version))
+    assert {len(row.train_turns or []) for row in read} == {3, 4}
+
+
+def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
+    asks = RatingAsks((Question("well", "Done well?", 5),), thumb=True)
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=member.workspace, items=3, asks=asks)
+    somebody = making.rule(of=member.workspace)
+    for scores in (Scores({"well": 1}, 1), Scores({"well": 2}), Scores({"well": 3})):
+        record_rating(assignment=take(queue, somebody), scores=scores)
+    version = freeze(member, queue, row_type="unpaired")
+    rows = rows_of(version)
+    assert sorted(row["label"] for row in rows) == [False, True]  # the thumb counts before answers; 3 of 5 says nothing
+    assert version.card["dropped"] == {"no_opinion": 1}
+    assert [message["role"] for message in rows[0]["prompt"]] == ["user"]
+    assert {row.desirable for row in read_unpaired(train_file(version))} == {True, False}
+
+
+def test_sources_are_recorded_and_frozen_and_a_run_knows_its_annotators(member: Membership, inspected: Queue) -> None:
+    version = freeze(member, inspected, row_type="steps")
+    assert VersionJudgement.objects.filter(version=version, inspection__isnull=False).count() == 2
+    with pytest.raises(IntegrityError, match="frozen"), transaction.atomic():
+        VersionJudgement.objects.filter(version=version).update(row=7)
+    lineage = lineage_of(factories.run(of=member.workspace, version=version))
+    assert lineage is not None
+    assert [(kind, judgements) for kind, _, judgements in lineage.annotators] == [(Annotator.Kind.RULE, 2)]
+
+
+def test_queues_of_another_kind_are_refused(member: Membership, inspected: Queue) -> None:
+    with pytest.raises(BadRecipe, match="compare two runs"):
+        freeze(member, inspected)
+
+
+@pytest.mark.parametrize("row_type", ["steps", "step_preferences", "demonstrations", "unpaired"])
+def test_pages_show_such_a_version(client: Any, member: Membership, inspected: Queue, row_type: str) -> None:
+    client.force_login(member.user)
+    version = freeze(member, inspected, row_type=row_type)
+    for name in ("datasets:version", "datasets:rows"):
+        page = client.get(reverse(name, args=[version.dataset_id, version.number])).content.decode()
+        assert "shelf" in page
+    assert "## What they say" in markdown(version)
+    form = {"row_type": row_type, "queues": [str(inspected.pk)], "judgements": "majority", "minimum_margin": 1}
+    rest = {
+        "minimum_strength": 1,
+        "minimum_confidence": 50,
+        "aggregation": "votes",
+        "ties": "count",
+        "both_bad": "count",
+    }
+    more = {
+        "annotator_kinds": ["person", "rule"],
+        "train": 80,
+        "validation": 10,
+        "test": 10,
+        "seed": 0,
+        "surrogates": "replace",
+    }
+    shown = client.post(
+        reverse("datasets:preview", args=[version.dataset_id]), {**form, **rest, **more}
+    ).content.decode()
+    assert f"Freeze version {version.number + 1}" in shown
+    assert "2 runs" in shown

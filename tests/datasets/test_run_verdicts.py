@@ -1,0 +1,94 @@
+"""What judgements of single runs come to, without a database."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
+from apps.datasets.run_verdicts import RunVote, decide_run, latest_of_each
+from apps.datasets.verdicts import Drop
+
+QUEUE = "11111111-1111-1111-1111-111111111111"
+BETTER = (1, b'{"role":"assistant","content":"better"}', None)
+
+
+def vote(number: int, opinion: int = 1, *, by: int | None = None, **fields: Any) -> RunVote:
+    given = {"is_rating": False, "first_error": None, **fields}
+    return RunVote(UUID(int=number), UUID(int=by or number), opinion=opinion, **given)
+
+
+def recipe(row_type: str, **rules: Any) -> Recipe:
+    return Recipe.from_json({"queues": [QUEUE], "row_type": row_type, **rules})
+
+
+def test_step_labels_are_means_and_the_first_error_needs_more_than_half():
+    votes = [
+        vote(1, -1, first_error=1, labels={0: 1, 1: -1}),
+        vote(2, -1, first_error=1, labels={0: 0, 1: -1}),
+        vote(3, first_error=-1, labels={0: 1, 1: 1, 2: 1}),
+    ]
+    [verdict] = decide_run(votes, recipe("steps"), steps=4).verdicts
+    assert verdict.about == {"step_labels": [0.666667, -0.333333, 1, None], "first_error": 1}
+    [undecided] = decide_run(votes[1:], recipe("steps"), steps=4).verdicts
+    assert undecided.about["first_error"] is None
+
+
+def test_each_judgement_can_be_a_row_of_its_own_and_they_share_the_weight():
+    votes = [vote(1, first_error=-1), vote(2, -1, first_error=0, labels={0: -1})]
+    verdicts = decide_run(votes, recipe("steps", judgements="each"), steps=1).verdicts
+    assert [(each.weight, each.about["first_error"]) for each in verdicts] == [(0.5, -1), (0.5, 0)]
+
+
+def test_who_gave_up_and_labelled_nothing_makes_no_steps():
+    assert decide_run([vote(1, 0)], recipe("steps"), steps=3) == ([], [Drop.NO_LABELS])
+
+
+@pytest.mark.parametrize(
+    ("opinions", "rules", "label", "weight", "drop"),
+    [
+        ([1, 1, -1], {}, True, 0.333333, None),
+        ([-1], {}, False, 1.0, None),
+        ([1, -1], {}, None, None, Drop.NO_MAJORITY),
+        ([1, 1, -1], {"minimum_margin": 2}, None, None, Drop.NO_MAJORITY),
+        ([0, 0], {}, None, None, Drop.NO_OPINION),
+        ([1, 0], {}, True, 0.5, None),
+    ],
+)
+def test_a_run_is_desirable_by_majority(opinions: list[int], rules: Any, label: Any, weight: Any, drop: Any):
+    votes = [vote(number, opinion) for number, opinion in enumerate(opinions, start=1)]
+    decided = decide_run(votes, recipe("unpaired", **rules), steps=2)
+    assert [(each.about["label"], each.weight) for each in decided.verdicts] == ([] if drop else [(label, weight)])
+    assert decided.dropped == ([drop] if drop else [])
+
+
+def test_an_accepted_run_is_a_demonstration_without_its_bad_turns():
+    votes = [vote(1, labels={0: 1, 1: -1}), vote(2, labels={1: 0})]
+    [verdict] = decide_run(votes, recipe("demonstrations"), steps=3).verdicts
+    assert verdict.about == {"train_turns": [True, False, True], "origin": "accepted"}
+
+
+def test_a_correction_ends_a_demonstration_and_only_its_author_stands_behind_it():
+    votes = [vote(1, -1, first_error=1, labels={0: -1, 1: -1}, corrections=(BETTER,)), vote(2, -1)]
+    [verdict] = decide_run(votes, recipe("demonstrations"), steps=3).verdicts
+    assert verdict.about == {"train_turns": [False, True], "origin": "corrected"}
+    assert (verdict.correction, verdict.votes) == (BETTER, (votes[0],))
+    assert decide_run([vote(3, -1)], recipe("demonstrations"), steps=3) == ([], [Drop.NOT_ACCEPTED])
+
+
+def test_every_correction_is_a_step_preference():
+    later = (2, BETTER[1], UUID(int=9))
+    decided = decide_run([vote(1, corrections=(BETTER, later)), vote(2)], recipe("step_preferences"), steps=3)
+    assert [(each.about["step"], each.correction) for each in decided.verdicts] == [(1, BETTER), (2, later)]
+    assert decide_run([vote(2)], recipe("step_preferences"), steps=3).dropped == [Drop.NO_CORRECTION]
+
+
+def test_of_an_annotators_judgements_of_a_kind_the_newest_counts():
+    votes = [vote(2, -1, by=7), vote(1, 1, by=7), vote(3, 1, by=7, is_rating=True)]
+    assert [each.judgement.int for each in latest_of_each(votes)] == [2, 3]
+
+
+def test_queues_of_another_kind_are_refused():
+    check_kinds(recipe("step_preferences"), ["steps", "pairwise"])
+    with pytest.raises(BadRecipe, match="1 of them cannot make such rows: they are made where people “label the steps"):
+        check_kinds(recipe("steps"), ["steps", "pairwise"])
