@@ -44,6 +44,7 @@ JOIN annotation_item i ON i.id = j.item_id
 JOIN trajectories_task t ON t.id = i.task_id
 JOIN trajectories_trajectory x ON x.id = i.a_id
 LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
+WHERE i.purpose = 'work'
 ORDER BY t.environment COLLATE "C", t.key COLLATE "C", x.id, j.id
 """
 CHOSEN = """
