@@ -13,6 +13,7 @@ from apps.annotation.models import Annotator, Assignment, Item, Preference, Queu
 from apps.datasets.models import Dataset, Version
 from apps.policies.models import Policy
 from apps.training.models import Run
+from apps.trajectories.actions import digest_of
 from apps.trajectories.copying import Origin, copy_in
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
 from apps.trajectories.preparing import prepare
@@ -124,7 +125,14 @@ def trajectory(
         }
     )
     Step.objects.bulk_create(
-        Step(trajectory=made, index=index, kind=StepKind.MESSAGE, context=context, message=message)
+        Step(
+            trajectory=made,
+            index=index,
+            kind=StepKind.MESSAGE,
+            action=digest_of(message),
+            context=context,
+            message=message,
+        )
         for index, (context, message) in enumerate(steps)
     )
     return made

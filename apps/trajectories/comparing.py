@@ -129,7 +129,7 @@ def _read(trajectory: Trajectory, with_context: bool) -> list[tuple[StepHead, di
     for step in steps.iterator(chunk_size=50):
         message = step.message if isinstance(step.message, dict) else {"content": step.message}
         action = diffing.action_of(message, step.context if with_context else [])
-        read.append((head_of(step), action))
+        read.append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
     return read
 
 

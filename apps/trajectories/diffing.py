@@ -5,13 +5,14 @@ Pure, and bounded: two runs of thousands of steps, or two outputs of megabytes, 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from hashlib import blake2b
 from typing import Any, NamedTuple
+
+from apps.trajectories import actions
 
 GAP_CELLS = 10_000
 """Largest product of lengths for which a gap between equal steps is aligned by similarity; longer ones pair up in order."""
@@ -72,16 +73,13 @@ class Span(NamedTuple):
     differs: bool
 
 
-def action_of(message: dict[str, Any], context: list[Any] | None = None) -> Action:
-    """The action in an assistant message, after `context`. Call ids are ignored and arguments compared as values."""
-    calls = [_call(call) for call in message.get("tool_calls") or [] if isinstance(call, dict)]
-    content = message.get("content")
-    said = content if isinstance(content, str) else _canonical(content) if content else ""
+def action_of(message: dict[str, Any], context: list[Any] | None = None, info: dict[str, Any] | None = None) -> Action:
+    """The action in an assistant message, after `context`; see `actions.digest_of`."""
+    calls = actions.calls_of(message)
     tool = ",".join(name for name, _ in calls)
-    text = "\n".join(f"{name} {arguments}" for name, arguments in calls) if calls else said
-    # With calls, the words around them are commentary: two runs that call alike acted alike.
-    key = (tool, _digest(text)) if calls else ("", _digest(" ".join(said.split())))
-    return Action(tool, text[:2000], key, _digest(_canonical(_without_ids(context or []))))
+    text = "\n".join(f"{name} {arguments}" for name, arguments in calls) if calls else actions.words_of(message)
+    seen = blake2b(actions.canonical(_without_ids(context or [])).encode("utf-8", "surrogatepass"), digest_size=16)
+    return Action(tool, text[:2000], actions.digest_of(message, info), seen.digest())
 
 
 def align(left: Sequence[Action], right: Sequence[Action]) -> Alignment:
@@ -238,27 +236,6 @@ def _pair(left: Sequence[Action], right: Sequence[Action], i: int, j: int) -> Pa
     return Pair(i, j, left[i].key == right[j].key, left[i].seen == right[j].seen)
 
 
-def _call(call: dict[str, Any]) -> tuple[str, str]:
-    function = call.get("function")
-    function = function if isinstance(function, dict) else {}
-    arguments = function.get("arguments")
-    for _ in range(2):  # a JSON string that may hold another
-        if not isinstance(arguments, str) or len(arguments) > 2_000_000:
-            break
-        try:
-            arguments = json.loads(arguments, strict=False)
-        except (ValueError, RecursionError):
-            break
-    return str(function.get("name", "")), arguments if isinstance(arguments, str) else _canonical(arguments)
-
-
-def _canonical(value: Any) -> str:
-    try:
-        return json.dumps(value, sort_keys=True, ensure_ascii=False)
-    except (RecursionError, TypeError):
-        return repr(type(value))
-
-
 def _without_ids(context: list[Any]) -> list[Any]:
     return [
         {key: message[key] for key in ("role", "name", "content") if message.get(key)}
@@ -266,10 +243,6 @@ def _without_ids(context: list[Any]) -> list[Any]:
         else message
         for message in context
     ]
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _words(text: str) -> list[str]:

@@ -295,6 +295,7 @@ class Step(models.Model):
         blank=True,
         help_text="Names of the tools called, joined by commas.",
     )
+    action = models.BinaryField(max_length=16, help_text="Digest of what it did: equal for steps that did the same.")
     headline = models.CharField(
         max_length=200,
         blank=True,

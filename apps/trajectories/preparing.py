@@ -13,7 +13,7 @@ from uuid import UUID
 import zstandard
 
 from apps.common.ids import new_id
-from apps.trajectories import jsontext
+from apps.trajectories import actions, jsontext
 from apps.trajectories.fields import number
 from apps.trajectories.outlines import Outline, clip, outline
 from apps.trajectories.records import TaskRecord, TrajectoryRecord
@@ -26,7 +26,7 @@ _compressor = zstandard.ZstdCompressor(level=COMPRESSION)
 STEP_COLUMNS = (
     *("trajectory_id", "index", "is_error", "done", "context_chars", "result_chars"),
     *("reward", "seconds", "prompt_tokens", "completion_tokens"),
-    *("kind", "tool", "headline", "result", "context", "message", "info"),
+    *("kind", "tool", "headline", "result", "action", "context", "message", "info"),
 )
 
 _NULL = struct.pack("!i", -1)
@@ -109,6 +109,7 @@ def _encode_steps(identifier: bytes, record: TrajectoryRecord, outlines: list[Ou
             encoded = text.encode()
             parts += (_length(len(encoded)), encoded)
         context, message = jsontext.dumps(step.context), jsontext.dumps(step.message)
+        parts += (_length(actions.DIGEST_BYTES), actions.digest_of(step.message, step.info))
         parts += (_length(len(context)), context, _length(len(message)), message)
         if info:
             encoded = jsontext.dumps(info)

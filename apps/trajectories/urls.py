@@ -4,23 +4,26 @@ from django.urls import path
 
 from apps.trajectories import api as trajectories_api
 from apps.trajectories import import_api, import_views
-from apps.trajectories.views import comparing, lists, replay
+from apps.trajectories.views import comparing, forking, lists, replay
 
 app_name = "trajectories"
 urlpatterns = [
     path("trajectories/", lists.trajectories, name="list"),
+    path("trajectories/forks/", forking.picked_forks, name="picked_forks"),
     path("trajectories/<uuid:trajectory_id>/", replay.replay, name="detail"),
     path("trajectories/<uuid:trajectory_id>/steps/<int:number>/", replay.replay, name="step"),
     path("trajectories/<uuid:trajectory_id>/outline/", replay.outline, name="outline"),
     path("trajectories/<uuid:trajectory_id>/steps/", replay.steps, name="steps"),
     path("trajectories/<uuid:trajectory_id>/map/", replay.map_of, name="map"),
     path("trajectories/<uuid:trajectory_id>/search/", replay.search, name="search"),
+    path("trajectories/<uuid:trajectory_id>/partings/", forking.partings_of, name="partings"),
     path("trajectories/<uuid:trajectory_id>/parts/<int:index>/", replay.part, name="part"),
     path("trajectories/<uuid:trajectory_id>/original/", replay.original, name="original"),
     path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/", comparing.compare, name="compare"),
     path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/rows/", comparing.compare_rows, name="compare_rows"),
     path("tasks/", lists.tasks, name="tasks"),
     path("tasks/<uuid:task_id>/", lists.task, name="task"),
+    path("tasks/<uuid:task_id>/forks/", forking.task_forks, name="task_forks"),
     path("imports/", import_views.imports, name="imports"),
     path("imports/<uuid:batch_id>/", import_views.show_import, name="import"),
     path("imports/<uuid:batch_id>/progress/", import_views.import_progress, name="import_progress"),

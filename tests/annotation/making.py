@@ -7,6 +7,7 @@ from apps.accounts.models import Workspace
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.pairing import Pair
 from apps.annotation.queueing import create_queue_of_pairs, create_queue_of_runs
+from apps.trajectories.actions import digest_of
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
 from tests import factories
 
@@ -47,6 +48,7 @@ def attempt(task: Task, steps: int = 2, *, succeeds: bool = False, **fields: Any
 
 def _steps(made: Trajectory, count: int, wanted: str) -> Sequence[Step]:
     """Calls of a tool `look`: the first one the same in every attempt, the later ones for `wanted`."""
+    messages = [_look(index, wanted if index else "all") for index in range(count)]
     return [
         Step(
             trajectory=made,
@@ -54,24 +56,21 @@ def _steps(made: Trajectory, count: int, wanted: str) -> Sequence[Step]:
             kind=StepKind.TOOL,
             tool="look",
             headline=f"shelf {index}",
+            action=digest_of(message),
             context=[_came(made, index)],
-            message={
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [
-                    {
-                        "id": f"call{index}",
-                        "type": "function",
-                        "function": {
-                            "name": "look",
-                            "arguments": {"at": f"shelf {index}", "for": wanted if index else "all"},
-                        },
-                    }
-                ],
-            },
+            message=message,
         )
-        for index in range(count)
+        for index, message in enumerate(messages)
     ]
+
+
+def _look(index: int, wanted: str) -> dict[str, Any]:
+    function = {"name": "look", "arguments": {"at": f"shelf {index}", "for": wanted}}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": f"call{index}", "type": "function", "function": function}],
+    }
 
 
 def _came(made: Trajectory, index: int) -> dict[str, str]:

@@ -1,0 +1,71 @@
+"""What a step did, reduced to what comparisons need: two steps that did the same have the same digest.
+
+Call ids are ignored and arguments compared as values, whatever the order of their keys and however often they were encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from apps.trajectories import jsontext
+
+DIGEST_BYTES = 16
+
+MAX_ARGUMENTS = 2_000_000
+"""Arguments longer than this are compared as the text they are."""
+
+Call = tuple[str, str]
+"""A tool's name and its arguments, spelled in one way."""
+
+
+def calls_of(message: Mapping[str, Any]) -> list[Call]:
+    """The calls of an assistant message, in order."""
+    return [_call(call) for call in message.get("tool_calls") or [] if isinstance(call, dict)]
+
+
+def digest_of(message: Any, info: Mapping[str, Any] | None = None) -> bytes:
+    """The digest of what a step did.
+
+    `info.action` is what an agent that writes its commands as text had run. With calls or such a command, the words around
+    them are commentary: two steps that act alike did the same.
+    """
+    message = message if isinstance(message, dict) else {"content": message}
+    parts = [part for call in calls_of(message) for part in call]
+    written = (info or {}).get("action")
+    if not parts and isinstance(written, str) and written.strip():
+        parts = ["", written.strip()]
+    if not parts:
+        parts = [" ".join(words_of(message).split())]
+    # Lengths first, so that no two lists of parts read alike.
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+
+
+def words_of(message: Mapping[str, Any]) -> str:
+    """What a message says."""
+    content = message.get("content")
+    return content if isinstance(content, str) else canonical(content) if content else ""
+
+
+def canonical(value: Any) -> str:
+    """A value's one spelling as JSON."""
+    try:
+        return jsontext.canonical(value).decode()
+    except (jsontext.UnreadableJSON, RecursionError, TypeError):
+        return repr(type(value))
+
+
+def _call(call: dict[str, Any]) -> Call:
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    arguments = function.get("arguments")
+    for _ in range(2):  # a JSON string that may hold another
+        if not isinstance(arguments, str) or len(arguments) > MAX_ARGUMENTS:
+            break
+        try:
+            arguments = jsontext.loads(arguments.encode("utf-8", "surrogatepass"))
+        except jsontext.UnreadableJSON:
+            break
+    return str(function.get("name", "")), arguments if isinstance(arguments, str) else canonical(arguments)
