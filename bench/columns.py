@@ -16,7 +16,7 @@ def give_defaults() -> None:
                 value = _default(field)
                 if value is not None:
                     statement = sql.SQL("ALTER TABLE {} ALTER COLUMN {} SET DEFAULT {}").format(
-                        sql.Identifier(model._meta.db_table), sql.Identifier(field.column), sql.Literal(value)
+                        sql.Identifier(model._meta.db_table), sql.Identifier(str(field.column)), sql.Literal(value)
                     )
                     cursor.execute(statement)
 
