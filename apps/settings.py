@@ -266,7 +266,15 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "ENUM_NAME_OVERRIDES": {"CountOrDropEnum": ["count", "drop"]},
+    "ENUM_NAME_OVERRIDES": {
+        "CountOrDropEnum": ["count", "drop"],
+        "ExperimentState": "apps.arena.models.Experiment.State",
+        "JobState": "apps.trajectories.models.JobState",
+        "PublicationState": "apps.policies.models.Publication.State",
+        "QueueState": "apps.annotation.models.Queue.State",
+        "RunState": "apps.training.models.Run.State",
+        "VersionState": "apps.datasets.models.Version.State",
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "apps.common.openapi.describe_errors",

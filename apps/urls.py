@@ -8,6 +8,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from apps.annotation import urls as annotation
+from apps.arena import urls as arena
 from apps.datasets import urls as datasets
 from apps.policies import urls as policies
 from apps.training import urls as training
@@ -23,7 +24,14 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 handler404 = "apps.accounts.views.errors.not_found"
-api: list[URLPattern | URLResolver] = [*trajectories.api, *annotation.api, *datasets.api, *training.api, *policies.api]
+api: list[URLPattern | URLResolver] = [
+    *trajectories.api,
+    *annotation.api,
+    *datasets.api,
+    *training.api,
+    *policies.api,
+    *arena.api,
+]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),

@@ -156,6 +156,12 @@ def stop_experiment(*, experiment: Experiment, by: User) -> None:
         raise NotRunning(f"{experiment} is not being labelled, so there is nothing to stop.")
 
 
+def evidence_of(experiment: Experiment) -> dict[str, Any]:
+    """What a promotion refers to: the experiment, and its verdict or, while it runs, its figures of this moment."""
+    figures = experiment.verdict or standing(experiment).as_evidence()
+    return {"experiment": str(experiment.pk), "name": experiment.name, **figures}
+
+
 @transaction.atomic
 def _end(experiment: Experiment, figures: Standing, *, by: User | None) -> bool:
     verdict = {**figures.as_evidence(), "stopped_by_rule": by is None, "stopped_by": by.name if by else ""}

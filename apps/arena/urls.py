@@ -1,7 +1,8 @@
-"""Pages of experiments."""
+"""Pages of experiments, and their part of the API."""
 
 from django.urls import path
 
+from apps.arena import api as experiment_api
 from apps.arena import views
 
 app_name = "arena"
@@ -13,4 +14,11 @@ urlpatterns = [
     path("experiments/<uuid:experiment_id>/stop/", views.stop, name="stop"),
     path("experiments/<uuid:experiment_id>/promote/", views.promote, name="promote"),
     path("champions/<str:environment>/roll-back/", views.roll_back, name="roll_back"),
+]
+
+api = [
+    path("experiments", experiment_api.ExperimentsView.as_view(), name="experiments"),
+    path("experiments/<uuid:experiment_id>", experiment_api.ExperimentView.as_view(), name="experiment"),
+    path("experiments/<uuid:experiment_id>/stop", experiment_api.StopView.as_view(), name="experiment_stop"),
+    path("experiments/<uuid:experiment_id>/promote", experiment_api.PromoteView.as_view(), name="experiment_promote"),
 ]

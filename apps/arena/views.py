@@ -132,14 +132,13 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
         return render(
             request, "arena/experiment.html", {**_experiment_context(found), "promotion_form": form}, status=422
         )
-    evidence = {"experiment": str(found.pk), "name": found.name, **(found.verdict or standing(found).as_evidence())}
     try:
         promoting.promote(
             policy=form.cleaned_data["policy"],
             environment=found.environment,
             by=request.user,
             reason=form.cleaned_data["reason"],
-            evidence=evidence,
+            evidence=experimenting.evidence_of(found),
         )
     except promoting.AlreadyChampion as refusal:
         messages.info(request, str(refusal))

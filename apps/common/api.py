@@ -57,7 +57,7 @@ def _of_fields(problems: Any) -> dict[str, Any]:
     if isinstance(problems, list):
         return {"detail": " ".join(map(str, problems))}
     if set(problems) == {"detail"}:
-        return dict(problems)
+        return {"detail": _first(problems["detail"])}
     words = [f"{name}: {_first(problem)}" for name, problem in problems.items()]
     return {"detail": " ".join(words), "fields": problems}
 

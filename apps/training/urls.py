@@ -3,7 +3,7 @@
 from django.urls import path
 
 from apps.training import api as run_api
-from apps.training import rollout_views, views
+from apps.training import rollout_api, rollout_views, views
 
 app_name = "training"
 urlpatterns = [
@@ -31,4 +31,8 @@ api = [
     path("runs/<uuid:run_id>/metrics", run_api.MetricsView.as_view(), name="run_metrics"),
     path("runs/<uuid:run_id>/cancel", run_api.CancelView.as_view(), name="run_cancel"),
     path("runs/<uuid:run_id>/resume", run_api.ResumeView.as_view(), name="run_resume"),
+    path("rollouts", rollout_api.RolloutsView.as_view(), name="rollouts"),
+    path("rollouts/<uuid:batch_id>", rollout_api.RolloutView.as_view(), name="rollout"),
+    path("rollouts/<uuid:batch_id>/cancel", rollout_api.CancelRolloutsView.as_view(), name="rollout_cancel"),
+    path("rollouts/<uuid:batch_id>/resume", rollout_api.ResumeRolloutsView.as_view(), name="rollout_resume"),
 ]

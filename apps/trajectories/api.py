@@ -39,7 +39,17 @@ class TrajectorySerializer(serializers.ModelSerializer[Trajectory]):
         model = Trajectory
         fields = (
             *("id", "external_id", "task", "policy", "source", "reward", "success", "termination", "step_count"),
-            *("error_count", "token_count", "seconds", "tags", "parent", "branch_step", "import_batch", "created_at"),
+            *(
+                "error_count",
+                "token_count",
+                "seconds",
+                "tags",
+                "parent",
+                "branch_step",
+                "import_batch",
+                "rollout_batch",
+            ),
+            "created_at",
         )
         read_only_fields = fields
 
@@ -58,6 +68,7 @@ FILTERS = [
     OpenApiParameter("tag", str),
     OpenApiParameter("source", str, description="The import format, or `rollout`."),
     OpenApiParameter("batch", UUID, description="The import's id."),
+    OpenApiParameter("rollouts", UUID, description="The id of a batch of rollouts."),
 ]
 
 

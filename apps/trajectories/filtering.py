@@ -44,6 +44,8 @@ class Filters:
     source: str = ""
     batch: str = ""
     """An import's id."""
+    rollouts: str = ""
+    """The id of a batch of rollouts."""
 
     @classmethod
     def read(cls, query: QueryDict | str) -> Self:
@@ -88,6 +90,8 @@ class Filters:
             found = found.filter(source=self.source)
         if self.batch:
             found = found.filter(import_batch=_uuid("batch", self.batch))
+        if self.rollouts:
+            found = found.filter(rollout_batch=_uuid("rollouts", self.rollouts))
         return found
 
 

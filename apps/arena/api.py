@@ -1,0 +1,190 @@
+"""Experiments over the API: start, read, stop, and promote one of the two."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from django.utils.crypto import get_random_string
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from apps.accounts.models import Role
+from apps.arena import experimenting
+from apps.arena.forms import ExperimentForm, PromotionForm
+from apps.arena.models import Experiment
+from apps.arena.queries import standing
+from apps.common.api import Conflict, MemberView
+from apps.common.pages import ApiCursorPagination
+from apps.policies import promoting
+
+
+class ExperimentSerializer(serializers.ModelSerializer[Experiment]):
+    """A blind comparison: its plan, which was fixed when it began, and its verdict once it has ended."""
+
+    url = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Experiment
+        fields = [
+            *("id", "url", "name", "environment", "policy_a", "policy_b", "rollouts_a", "rollouts_b", "queue"),
+            *("plan", "state", "verdict", "error", "created_at", "stopped_at"),
+        ]
+        read_only_fields = fields
+
+    def get_url(self, experiment: Experiment) -> str:
+        """Where to ask again."""
+        return reverse("experiment", kwargs={"experiment_id": experiment.pk}, request=self.context["request"])
+
+
+class StandingSerializer(ExperimentSerializer):
+    """An experiment with its figures at this moment. Rates come with 95 % intervals that one may watch while they move."""
+
+    standing = serializers.SerializerMethodField()
+
+    class Meta(ExperimentSerializer.Meta):
+        fields = [*ExperimentSerializer.Meta.fields, "standing"]
+        read_only_fields = fields
+
+    def get_standing(self, experiment: Experiment) -> dict[str, Any]:
+        """tally, win_rate of A, outcome, items and items_judged, success_a, success_b, success_difference."""
+        return standing(experiment).as_evidence()
+
+
+class StartSerializer(serializers.Serializer[Any]):
+    """An experiment to start."""
+
+    name = serializers.CharField(max_length=200)
+    policy_a = serializers.UUIDField(help_text="Usually the champion.")
+    policy_b = serializers.UUIDField(help_text="Usually the challenger.")
+    environment = serializers.CharField(max_length=100)
+    tasks = serializers.IntegerField(default=40, help_text="Held-out tasks that both attempt; 2 to 2000.")
+    samples = serializers.IntegerField(default=1, help_text="Runs of each task; 1 to 16.")
+    overlap = serializers.IntegerField(default=1, help_text="Different people for each pair; 1 to 20.")
+    min_tasks = serializers.IntegerField(default=10, help_text="Judged tasks before the rule may end it.")
+
+
+class PromoteSerializer(serializers.Serializer[Any]):
+    """Who becomes champion, and why."""
+
+    policy = serializers.UUIDField(help_text="One of the two.")
+    reason = serializers.CharField(max_length=2000)
+
+
+class PromotionSerializer(serializers.Serializer[Any]):
+    """Who is champion of which environment now."""
+
+    environment = serializers.CharField()
+    champion = serializers.UUIDField()
+
+
+class ExperimentsView(MemberView):
+    """The workspace's experiments."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="experiments_create",
+        summary="Start a blind comparison of two policies",
+        description="Both attempt the same held-out tasks, drawn by a fresh seed; people then judge the pairs blind.",
+        request=StartSerializer,
+        responses={201: ExperimentSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        given = StartSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        form = ExperimentForm(given.validated_data, member=self.member)
+        if not form.is_valid():
+            raise ValidationError(
+                {name: [str(problem) for problem in problems] for name, problems in form.errors.items()}
+            )
+        experiment = experimenting.start_experiment(
+            workspace=self.member.workspace,
+            **{name: value for name, value in form.cleaned_data.items() if name != "min_tasks"},
+            levels=[],
+            rule=form.rule,
+            seed=int(get_random_string(9, "123456789")),
+            by=self.member.user,
+        )
+        answer = ExperimentSerializer(experiment, context={"request": request}).data
+        return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
+
+    @extend_schema(
+        operation_id="experiments_list",
+        summary="List experiments, newest first",
+        responses=ExperimentSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        pages = ApiCursorPagination()
+        found = pages.paginate_queryset(Experiment.objects.visible_to(self.member), request, view=self)
+        return pages.get_paginated_response(ExperimentSerializer(found, many=True, context={"request": request}).data)
+
+
+class _OneExperiment(MemberView):
+    needs = Role.RESEARCHER
+
+    def find(self, pk: UUID) -> Experiment:
+        related = ("policy_a", "policy_b", "queue", "rollouts_a", "rollouts_b", "workspace")
+        return get_object_or_404(Experiment.objects.visible_to(self.member).select_related(*related), pk=pk)
+
+
+class ExperimentView(_OneExperiment):
+    """One experiment."""
+
+    @extend_schema(operation_id="experiments_read", summary="Where an experiment stands", responses=StandingSerializer)
+    def get(self, request: Request, experiment_id: UUID) -> Response:
+        return Response(StandingSerializer(self.find(experiment_id), context={"request": request}).data)
+
+
+class StopView(_OneExperiment):
+    """End an experiment before its rule does."""
+
+    @extend_schema(
+        operation_id="experiments_stop",
+        summary="End an experiment early; its verdict says so",
+        request=None,
+        responses={200: StandingSerializer, 409: OpenApiResponse(description="It is not being labelled.")},
+    )
+    def post(self, request: Request, experiment_id: UUID) -> Response:
+        try:
+            experimenting.stop_experiment(experiment=self.find(experiment_id), by=self.member.user)
+        except experimenting.NotRunning as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(StandingSerializer(self.find(experiment_id), context={"request": request}).data)
+
+
+class PromoteView(_OneExperiment):
+    """Make one of the two champion."""
+
+    @extend_schema(
+        operation_id="experiments_promote",
+        summary="Make one of the two champion, on the evidence of this moment",
+        request=PromoteSerializer,
+        responses={200: PromotionSerializer, 409: OpenApiResponse(description="It is the champion already.")},
+    )
+    def post(self, request: Request, experiment_id: UUID) -> Response:
+        experiment = self.find(experiment_id)
+        given = PromoteSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        form = PromotionForm(given.validated_data, experiment=experiment)
+        if not form.is_valid():
+            raise ValidationError(
+                {name: [str(problem) for problem in problems] for name, problems in form.errors.items()}
+            )
+        try:
+            promoting.promote(
+                policy=form.cleaned_data["policy"],
+                environment=experiment.environment,
+                by=self.member.user,
+                reason=form.cleaned_data["reason"],
+                evidence=experimenting.evidence_of(experiment),
+            )
+        except promoting.AlreadyChampion as refusal:
+            raise Conflict(str(refusal)) from None
+        champion = {"environment": experiment.environment, "champion": form.cleaned_data["policy"].pk}
+        return Response(PromotionSerializer(champion).data)
