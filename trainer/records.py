@@ -54,7 +54,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it ended. `termination` says why: done, max_steps, max_tokens, timeout, policy_error."""
+    """How it ended. `termination` says why: done, max_steps, max_tokens, timeout, policy_error,
+    environment_error."""
 
     reward: float | None = None
     success: bool | None = None

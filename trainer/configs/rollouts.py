@@ -37,6 +37,10 @@ class Sampling(Checked):
     """Longest turn."""
 
 
+ToolCalls = Literal["native", "react"]
+"""native: through the model's own chat template. react: as plain text (ReAct), for models and servers that know no tools."""
+
+
 @dataclass(frozen=True)
 class ScriptedPolicy(Checked):
     """A scripted worker that comes with the environment."""
@@ -65,6 +69,8 @@ class LocalPolicy(Checked):
     """How turns are sampled."""
     precision: Precision = "auto"
     """auto is bfloat16 where the accelerator has it, else float32."""
+    tool_calls: ToolCalls = "native"
+    """How tools are called: native is the model's own chat template, react is plain text (ReAct)."""
 
     def check(self) -> None:
         if self.model.scratch is not None:
@@ -90,6 +96,10 @@ class ServerPolicy(Checked):
     """Name of the environment variable that holds the key; the key itself is never stored in run.json."""
     timeout_seconds: Positive = 120.0
     """For one answer."""
+    tool_calls: ToolCalls = "native"
+    """How tools are called: native is the server's tool calling, react is plain text (ReAct), which needs nothing of it."""
+    token_ids: bool = False
+    """Ask for the ids of tokens; vLLM has them, other servers may refuse the question."""
 
     def check(self) -> None:
         if not self.url.startswith(("http://", "https://")):

@@ -2,12 +2,19 @@
 
 import asyncio
 import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from trainer.configs import Budget
-from trainer.environments.protocol import Environment, Transition
+from trainer.environments.protocol import Environment, Score, Transition
 from trainer.environments.replaying import Replayed
+from trainer.failures import RunFailure
 from trainer.records import Message, Outcome, Step, Task, Trajectory
 from trainer.rollouts.policy import Agent, PolicyError, Turn
+
+Answer = TypeVar("Answer")
 
 
 async def play(
@@ -16,41 +23,66 @@ async def play(
     """Play until the environment says done or a budget is spent. However it ends, what happened is returned.
 
     after: go on from the middle of an episode of this task; the budget of steps counts those before it too.
-    The outcome's termination is done, max_steps, max_tokens, timeout or policy_error.
+    The outcome's termination is done, max_steps, max_tokens, timeout, policy_error or environment_error.
     """
     deadline = time.monotonic() + budget.seconds
     tokens_left = budget.tokens
-    if after is not None:
-        environment = after.environment
+    world = environment if after is None else after.environment
     steps: list[Step] = [] if after is None else list(after.steps)
-    context = environment.reset(task) if after is None else after.context
-    chat: list[Message] = list(context) if after is None else after.chat
-    failure = ""
-    while not (termination := spent(steps, budget, tokens_left, seconds_left=deadline - time.monotonic())):
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(deadline - began):
-                turn = await agent.act(chat, environment.tools, max_tokens=tokens_left)
-        except TimeoutError:
-            termination = "timeout"
-            break
-        except PolicyError as error:
-            termination, failure = "policy_error", str(error)
-            break
-        transition = await react(environment, turn)
-        steps.append(step_of(context, turn, transition, seconds=time.monotonic() - began))
-        tokens_left -= turn.completion_tokens or 0
-        context = transition.observation
-        chat = [*chat, turn.message, *context]
-    score = environment.score()
+    context: list[Message] = []
+    termination = failure = ""
+    score: Score | None = None
+    try:
+        context = await asked(world, partial(world.reset, task)) if after is None else after.context
+        chat = list(context) if after is None else after.chat
+        while not (termination := spent(steps, budget, tokens_left, seconds_left=deadline - time.monotonic())):
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(deadline - began):
+                    turn = await agent.act(chat, world.tools, max_tokens=tokens_left)
+            except TimeoutError:
+                termination = "timeout"
+                break
+            except PolicyError as error:
+                termination, failure = "policy_error", str(error)
+                break
+            try:
+                transition = await react(world, turn)
+            except EnvironmentFailed as error:
+                broken = Transition([], 0.0, False, {"error": str(error)})
+                steps.append(step_of(context, turn, broken, seconds=time.monotonic() - began))
+                context = []
+                raise
+            steps.append(step_of(context, turn, transition, seconds=time.monotonic() - began))
+            tokens_left -= turn.completion_tokens or 0
+            context = transition.observation
+            chat = [*chat, turn.message, *context]
+        score = await asked(world, world.score)
+    except EnvironmentFailed as error:
+        termination, failure = "environment_error", str(error)
     return Trajectory(
         task=task,
         steps=steps,
-        tools=environment.tools,
+        tools=world.tools,
         closing=context,
-        outcome=Outcome(reward=score.reward, success=score.success, termination=termination),
-        info={"subgoals": score.subgoals} | ({"policy_error": failure} if failure else {}),
+        outcome=Outcome(score.reward, score.success, termination) if score else Outcome(termination=termination),
+        info=({"subgoals": score.subgoals} if score else {}) | ({termination: failure} if failure else {}),
     )
+
+
+class EnvironmentFailed(Exception):
+    """An environment raised what it should have told. The episode ends and is kept; others go on."""
+
+
+async def asked(environment: Environment, question: Callable[[], Answer]) -> Answer:
+    """What the environment returns, without holding up other episodes where it waits. Raises EnvironmentFailed, RunFailure."""
+    try:
+        return await asyncio.to_thread(question) if environment.waits else question()
+    except RunFailure:
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise EnvironmentFailed(f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})") from error
 
 
 def spent(steps: list[Step], budget: Budget, tokens_left: int, *, seconds_left: float) -> str:
@@ -66,13 +98,12 @@ def spent(steps: list[Step], budget: Budget, tokens_left: int, *, seconds_left: 
 
 async def react(environment: Environment, turn: Turn) -> Transition:
     """What the environment answers. A call that could not be read never reaches it: the policy is told and may try again."""
-    if turn.error is not None:
-        hint = {"role": "user", "content": f"Your tool call could not be read: {turn.error}. Please try again."}
-        info = {"error": turn.error, "unreadable": True, "subgoals": environment.score().subgoals}
-        return Transition(observation=[hint], reward=0.0, done=False, info=info)
-    if environment.waits:
-        return await asyncio.to_thread(environment.step, turn.message)
-    return environment.step(turn.message)
+    if turn.error is None:
+        return await asked(environment, partial(environment.step, turn.message))
+    hint = {"role": "user", "content": f"Your tool call could not be read: {turn.error}. Please try again."}
+    now = await asked(environment, environment.score)
+    info = {"error": turn.error, "unreadable": True, "subgoals": now.subgoals}
+    return Transition(observation=[hint], reward=0.0, done=False, info=info)
 
 
 def step_of(context: list[Message], turn: Turn, transition: Transition, *, seconds: float) -> Step:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainer.configs import LocalPolicy, RolloutConfig, ScriptedPolicy, ServerPolicy, TasksConfig
+from trainer.configs import LocalPolicy, PolicyConfig, RolloutConfig, ScriptedPolicy, ServerPolicy, TasksConfig
 from trainer.environments import environment_named
 from trainer.events import EventLog, Progress, RolloutFinished, Started, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure
@@ -20,6 +20,7 @@ from trainer.records import Task, Trajectory, read_tasks
 from trainer.rollouts.episode import play
 from trainer.rollouts.output import TrajectoryFile
 from trainer.rollouts.policy import Policy
+from trainer.rollouts.react import ReactPolicy
 from trainer.rollouts.scripted import ScriptedEngine
 from trainer.rollouts.summary import summarise
 from trainer.stopping import StopRequest
@@ -45,7 +46,7 @@ class Runner:
         self.events = events
         self.stop = stop
         self.tasks = load_tasks(config.tasks, folder)
-        self.policy = make_policy(config, folder, stop)
+        self.policy = speaking(config.policy, make_policy(config, folder, stop))
         self.output = TrajectoryFile(folder / config.output)
         self.total = len(self.tasks) * config.samples
         self.done = 0
@@ -149,6 +150,13 @@ def make_policy(config: RolloutConfig, folder: Path, stop: StopRequest) -> Polic
             from trainer.rollouts.server import ServerEngine
 
             return ServerEngine(config.policy, parallel=config.parallel)
+
+
+def speaking(config: PolicyConfig, policy: Policy) -> Policy:
+    """The policy as it calls tools: natively, or in plain text."""
+    if isinstance(config, ScriptedPolicy) or config.tool_calls == "native":
+        return policy
+    return ReactPolicy(policy)
 
 
 def episode_seed(seed: int, episode: Episode) -> int:

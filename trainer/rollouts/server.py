@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ from trainer.configs import ServerPolicy
 from trainer.failures import ConfigFailure
 from trainer.records import Message, Task, ToolSchema
 from trainer.rollouts.policy import PolicyError, Turn
+from trainer.rollouts.react import STOP
 
 TRIES = 6
 FIRST_WAIT_SECONDS = 0.5
@@ -96,15 +98,18 @@ class ServerAgent:
             "max_tokens": min(max_tokens, sampling.max_new_tokens),
             "seed": self._seed + self._turns,
             "logprobs": True,
+            **({"stop": [STOP]} if self._engine.config.tool_calls == "react" else {}),
+            **({"return_token_ids": True} if self._engine.config.token_ids else {}),
         }
         self._turns += 1
+        began = time.monotonic()
         answer = await self._engine.complete(body | ({"tools": tools} if tools else {}))
         choice, usage = answer["choices"][0], answer.get("usage") or {}
         return Turn(
             message=message_from(choice["message"]),
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=usage.get("completion_tokens"),
-            info=details_of(choice),
+            info={**details_of(choice), "generation_seconds": round(time.monotonic() - began, 4)},
         )
 
 

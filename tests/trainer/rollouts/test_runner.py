@@ -1,6 +1,8 @@
 """Rollouts: every episode once, whatever happens in between."""
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,11 @@ import pytest
 from tests.trainer.runs import events_of, kinds_of, run_here
 from trainer.configs import Budget
 from trainer.environments.office import Office
+from trainer.environments.protocol import Transition
 from trainer.environments.scripting import Call
 from trainer.events import Failed, Finished, Progress, RolloutFinished, RunCancelled, Started
 from trainer.failures import ExitCode
-from trainer.records import Message, Task, ToolSchema, read_trajectories
+from trainer.records import Message, Outcome, Task, ToolSchema, read_trajectories
 from trainer.rollouts.episode import play
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.scripted import call_message
@@ -155,3 +158,34 @@ async def test_a_call_that_cannot_be_read_is_told_to_the_policy():
     assert [step.error for step in trajectory.steps] == ["it is no JSON", "it is no JSON"]
     assert trajectory.steps[1].context[0]["role"] == "user"
     assert "could not be read: it is no JSON" in trajectory.steps[1].context[0]["content"]
+
+
+class Broken(Office):
+    """An office with a bug: a tool raises what no tool should."""
+
+    def step(self, action: Message) -> Transition:
+        raise KeyError("desk")
+
+
+async def test_an_environment_that_breaks_ends_its_episode_and_is_kept():
+    trajectory = await play(Broken(), a_task(), Repeating(Turn(LOOKUP)), Budget())
+    assert trajectory.outcome == Outcome(reward=None, success=None, termination="environment_error")
+    assert trajectory.info["environment_error"].startswith("KeyError: 'desk' (step, line ")
+    assert [step.message for step in trajectory.steps] == [LOOKUP]
+    assert trajectory.steps[0].error == trajectory.info["environment_error"]
+
+
+class Slow(Office):
+    """Waits for another process at each step."""
+
+    waits = True
+
+    def step(self, action: Message) -> Transition:
+        time.sleep(0.2)
+        return super().step(action)
+
+
+async def test_environments_that_wait_do_not_hold_up_each_other():
+    began = time.monotonic()
+    await asyncio.gather(*(play(Slow(), a_task(), Repeating(Turn(LOOKUP)), Budget(steps=2)) for _ in range(4)))
+    assert time.monotonic() - began < 1.2  # one after the other would take 1.6 s

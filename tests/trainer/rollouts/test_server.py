@@ -161,3 +161,20 @@ def test_arguments_that_are_no_json_go_to_the_environment_as_they_are(tmp_path: 
     server.reply = lambda body: (200, told if len(body["messages"]) < 3 else looks_up_then_stops(body))
     assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
     assert trajectories(tmp_path)[0].steps[0].error == "the arguments are no JSON: {name: Ana}"
+
+
+def test_a_server_without_tool_calling_is_spoken_to_in_plain_text(tmp_path: Path, server: Server):
+    first = {"role": "assistant", "content": 'Thought: Who?\nAction: find_contact\nAction Input: {"name": "Nobody"}'}
+    last = {"role": "assistant", "content": "Final Answer: There is nobody."}
+    server.reply = lambda body: (200, completion(first if len(body["messages"]) < 3 else last))
+    assert run_here(tmp_path, server_run(server, tool_calls="react", token_ids=True)) == ExitCode.FINISHED
+    found = trajectories(tmp_path)[0]
+    assert found.steps[0].error == "nobody here is called 'Nobody'"
+    assert found.steps[0].info["logprobs"] == [-0.25, -1.0]
+    assert found.steps[1].message == {"role": "assistant", "content": "There is nobody."}
+    assert found.outcome.termination == "done"
+    second = next(request for request in server.requests if len(request["messages"]) > 2)
+    assert (second["stop"], second["return_token_ids"], "tools" in second) == (["\nObservation:"], True, False)
+    assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "user"]
+    assert "- find_contact(name: string): List the colleagues" in second["messages"][0]["content"]
+    assert second["messages"][3]["content"].startswith("Observation: {")

@@ -1,0 +1,99 @@
+"""Plain text stands for the same messages, and comes back as them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from trainer.records import Message
+from trainer.rollouts.react import as_text, in_text, read_turn
+
+SEND = {
+    "type": "function",
+    "function": {
+        "name": "send",
+        "description": "Send a file.",
+        "parameters": {
+            "type": "object",
+            "properties": {"file": {"type": "string", "description": "its id"}, "how": {"enum": ["now", "later"]}},
+            "required": ["file"],
+        },
+    },
+}
+
+
+def calling(arguments: Any, content: str = "") -> Message:
+    function = {"name": "send", "arguments": arguments}
+    return {
+        "role": "assistant",
+        "content": content,
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+    }
+
+
+def read(text: str) -> tuple[Message, str | None]:
+    return read_turn(text, call_id="c1")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        calling({"file": "f1"}, "It is the final one."),
+        calling({"file": "a: {b}\nAction: c"}),
+        {"role": "assistant", "content": "Done."},
+    ],
+)
+def test_what_is_written_is_read_back(message: Message):
+    assert read(as_text(message)) == (message, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('Action: send\nAction Input: {"file": "f1"}\nObservation: sent\nFinal Answer: Done.', calling({"file": "f1"})),
+        ('Action: send  \nAction Input:\n```json\n{"file": "f1"}\n```', calling({"file": "f1"})),
+        ('Action: send\nAction Input: {"file": "f1"} and so on', calling({"file": "f1"})),
+        ("Action: send\nAction Input: f1", calling("f1")),
+        ("Action: send\nAction Input:", calling("")),
+        ("Thought: Hm.\nFinal Answer: Done.", {"role": "assistant", "content": "Done.", "reasoning_content": "Hm."}),
+        ("It is done.", {"role": "assistant", "content": "It is done."}),
+        ("", {"role": "assistant", "content": ""}),
+    ],
+)
+def test_sloppy_text_is_read_as_it_is_meant(text: str, message: Message):
+    assert read(text) == (message, None)
+
+
+@pytest.mark.parametrize("text", ["Thought: I send it.\nAction: send", "Thought: Hm."])
+def test_half_a_call_is_no_call_and_stays_as_it_was_written(text: str):
+    message, error = read(text)
+    assert error == "after Thought comes Action and Action Input, or Final Answer"
+    assert message["content"] == as_text(message) == text
+
+
+def test_deeply_nested_arguments_do_no_harm():
+    message, error = read("Action: send\nAction Input: " + '{"a":' * 100_000)
+    assert error is None
+    assert isinstance(message["tool_calls"][0]["function"]["arguments"], str)
+
+
+def test_a_chat_becomes_text_with_turns_that_alternate():
+    chat: list[Message] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Send it."},
+        calling({"file": "f1"}, "I send it."),
+        {"role": "tool", "tool_call_id": "c1", "content": '{"sent": "f1"}'},
+        {"role": "user", "content": "Thanks."},
+    ]
+    system, *rest = in_text(chat, [SEND])
+    assert system["content"].startswith(
+        'Be brief.\n\nYou can use these tools:\n- send(file: string, how?: "now" | "later"): Send a file.'
+    )
+    assert rest == [
+        {"role": "user", "content": "Send it."},
+        {
+            "role": "assistant",
+            "content": f"Thought: I send it.\nAction: send\nAction Input: {json.dumps({'file': 'f1'})}",
+        },
+        {"role": "user", "content": 'Observation: {"sent": "f1"}\nThanks.'},
+    ]

@@ -1,0 +1,149 @@
+"""Tool calls as plain text, for models and servers that know no other (ReAct; Yao et al., 2022).
+
+The chat that a model sees is rewritten: tools are described in the system message, calls and results become text. What it writes is read back,
+so that environments, records and replays hold the same messages as everywhere. The text itself stays in the step's info.
+"""
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from trainer.environments.tools import comma
+from trainer.records import Message, Task, ToolSchema
+from trainer.rollouts.policy import Agent, Policy, Turn
+
+STOP = "\nObservation:"
+"""A model that goes on would invent the result."""
+HOW = """You can use these tools:
+{tools}
+
+To use one, write exactly:
+Thought: why
+Action: the tool's name
+Action Input: its arguments as one JSON object
+
+Then wait for the line that begins with Observation. When nothing is left to do, write:
+Thought: why
+Final Answer: what you have to say"""
+ACTION = re.compile(
+    r"^Action:[ \t]*(?P<tool>.*?)[ \t]*$\n?^Action Input:[ \t]*(?P<arguments>.*)\Z", re.MULTILINE | re.DOTALL
+)
+FINAL = re.compile(r"^Final Answer:\s*(?P<answer>.*)\Z", re.MULTILINE | re.DOTALL)
+MARKED = re.compile(r"^(Thought|Action):", re.MULTILINE)
+
+
+class ReactPolicy:
+    """Another policy, spoken to in plain text."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.name = policy.name
+
+    def begin(self, task: Task, seed: int) -> "ReactAgent":
+        return ReactAgent(self._policy.begin(task, seed))
+
+    async def close(self) -> None:
+        await self._policy.close()
+
+
+class ReactAgent:
+    """One episode in plain text."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._turns = 0
+
+    async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
+        self._turns += 1
+        turn = await self._agent.act(in_text(chat, tools), [], max_tokens=max_tokens)
+        text = str(turn.message.get("content") or "")
+        message, error = read_turn(text, call_id=f"call_{self._turns}", reasoning=turn.message.get("reasoning_content"))
+        return replace(turn, message=message, error=turn.error or error, info={**turn.info, "text": text})
+
+
+def in_text(chat: list[Message], tools: list[ToolSchema]) -> list[Message]:
+    """The chat without tool messages: tools in the system message, calls and results as text."""
+    how = HOW.format(tools="\n".join(map(described, tools))) if tools else ""
+    system = "\n\n".join([*(str(message["content"]) for message in chat if message["role"] == "system"), how]).strip()
+    told: list[Message] = [{"role": "system", "content": system}] if system else []
+    for message in chat:
+        if message["role"] == "assistant":
+            told.append({"role": "assistant", "content": as_text(message)})
+        elif message["role"] != "system":
+            words = f"Observation: {message['content']}" if message["role"] == "tool" else str(message["content"])
+            if told and told[-1]["role"] == "user":
+                told[-1] = {"role": "user", "content": f"{told[-1]['content']}\n{words}"}
+            else:
+                told.append({"role": "user", "content": words})
+    return told
+
+
+def described(tool: ToolSchema) -> str:
+    """send(file: string, address: string): Send a file. file: the file's id; …"""
+    function = tool["function"]
+    properties: dict[str, Any] = function.get("parameters", {}).get("properties", {})
+    required = function.get("parameters", {}).get("required", [])
+    signature = comma(
+        f"{name}{'' if name in required else '?'}: {kind_of(schema)}" for name, schema in properties.items()
+    )
+    notes = "; ".join(
+        f"{name}: {schema['description']}" for name, schema in properties.items() if "description" in schema
+    )
+    return f"- {function['name']}({signature}): {function.get('description', '')}" + (f" {notes}" if notes else "")
+
+
+def kind_of(schema: dict[str, Any]) -> str:
+    return " | ".join(map(json.dumps, schema["enum"])) if "enum" in schema else str(schema.get("type", "any"))
+
+
+def as_text(message: Message) -> str:
+    """An assistant message as the model would have written it."""
+    content = str(message.get("content") or "")
+    if not message.get("tool_calls") and MARKED.search(content):  # what could not be read stays as it was written
+        return content
+    thought = (content if message.get("tool_calls") else "") or message.get("reasoning_content")
+    lines = [f"Thought: {thought}"] if thought else []
+    for call in message.get("tool_calls") or []:
+        arguments = call["function"]["arguments"]
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        lines += [f"Action: {call['function']['name']}", f"Action Input: {written}"]
+    if not message.get("tool_calls"):
+        lines.append(f"Final Answer: {content}")
+    return "\n".join(lines)
+
+
+def read_turn(text: str, *, call_id: str, reasoning: str | None = None) -> tuple[Message, str | None]:
+    """The message that the text stands for, and what is wrong where it can be neither a call nor an answer.
+
+    A thought before a call is said aloud, so it becomes the content. Arguments that are no JSON object stay as they were
+    written, for the environment to refuse. An answer without its mark is one too.
+    """
+    written = text.split(STOP)[0].strip()
+    call, final = ACTION.search(written), FINAL.search(written)
+    first = min((found for found in (call, final) if found), key=lambda found: found.start(), default=None)
+    thought = (written[: first.start()] if first else "").strip().removeprefix("Thought:").strip()
+    message: Message = {"role": "assistant", "content": thought} | (
+        {"reasoning_content": reasoning} if reasoning else {}
+    )
+    if first is None:
+        if MARKED.search(written):
+            return {**message, "content": text}, "after Thought comes Action and Action Input, or Final Answer"
+        return {**message, "content": written}, None
+    if first is final:
+        kept = "\n".join(part for part in (reasoning, thought) if part)
+        return {**message, "content": first["answer"].strip()} | ({"reasoning_content": kept} if kept else {}), None
+    function = {"name": first["tool"], "arguments": object_in(first["arguments"])}
+    return {**message, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}, None
+
+
+def object_in(text: str) -> Any:
+    """The JSON object that the text begins with, whatever follows it; else the text."""
+    begin = text.find("{")
+    if begin < 0:
+        return text.strip()
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text[begin:])
+    except (ValueError, RecursionError):
+        return text.strip()
+    return value
