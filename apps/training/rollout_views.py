@@ -41,11 +41,22 @@ class RolloutForm(forms.Form):
         initial="held_out",
     )
     levels = forms.MultipleChoiceField(
-        choices=(), required=False, widget=forms.CheckboxSelectMultiple, help_text="None means the usual ones: all, but of the office L1 to L3."
+        choices=(),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None means the usual ones: all, but of the office L1 to L3.",
     )
     count = forms.IntegerField(min_value=1, max_value=5000, initial=30, label="How many tasks")
     samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
     temperature = forms.FloatField(min_value=0, max_value=5, initial=1.0, help_text="Of language models; 0 is greedy.")
+    tool_calls = forms.ChoiceField(
+        choices=[("native", "The model’s own"), ("react", "Plain text (ReAct)")],
+        label="Tool calls",
+        widget=forms.RadioSelect,
+        initial="native",
+        required=False,
+        help_text="Of language models. Plain text works with servers that know no tools.",
+    )
     seed = forms.IntegerField(
         min_value=0, max_value=2**31 - 1, initial=0, help_text="The same seed draws the same tasks."
     )
@@ -77,6 +88,7 @@ def new(request: HtmxRequest) -> HttpResponse:
                 samples=given["samples"],
                 seed=given["seed"],
                 sampling={"temperature": given["temperature"]},
+                tool_calls=given["tool_calls"] or "native",
                 by=request.user,
             )
             return redirect("training:rollouts", batch.pk)

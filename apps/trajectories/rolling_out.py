@@ -55,11 +55,13 @@ def start_rollouts(
     seed: int = 0,
     sampling: Mapping[str, Any] | None = None,
     budget: Mapping[str, Any] | None = None,
+    tool_calls: str = "native",
 ) -> RolloutBatch:
     """Have a worker let `policy` attempt tasks of `environment`, `samples` times each.
 
     tasks: split ("held_out" or "train"), count, seed, and levels (none means all of them). The same words draw the same tasks
-    every time, so two policies can be compared on them. sampling and budget are as in the trainer's `Sampling` and `Budget`.
+    every time, so two policies can be compared on them. sampling and budget are as in the trainer's `Sampling` and `Budget`. tool_calls:
+    "native", or "react" for a language model that knows no tools.
     Raises RolloutRefused.
     """
     levels: Sequence[str] = tasks.get("levels") or ()
@@ -95,6 +97,7 @@ def start_rollouts(
             "seed": seed,
             **({"sampling": dict(sampling)} if sampling else {}),
             **({"budget": dict(budget)} if budget else {}),
+            **({"tool_calls": tool_calls} if tool_calls != "native" else {}),
         },
         total=count * samples,
         created_by=by,

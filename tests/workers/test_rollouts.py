@@ -5,13 +5,14 @@ import json
 import pytest
 
 from apps.common.environments import ENVIRONMENTS
-from apps.policies.models import Policy
+from apps.policies.models import Endpoint, Policy
 from apps.trajectories import harvesting
 from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
 from apps.trajectories.rolling_out import cancel_rollouts, resume_rollouts, start_rollouts
 from tests import factories
+from trainer.configs import RolloutConfig, ServerPolicy
 from trainer.environments import ENVIRONMENTS as BUILT_IN
-from workers.bridge.rollouts import OUTPUT, RolloutJob
+from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config
 from workers.bridge.supervising import supervise
 
 pytestmark = pytest.mark.django_db
@@ -117,3 +118,22 @@ def test_the_run_folder_says_what_was_done():
     assert config["tasks"] | {"levels": []} == {
         "environment": "office", "file": None, "levels": [], "split": "held_out", "count": 1, "seed": 4,
     }  # fmt: skip
+
+
+def test_a_served_model_may_be_spoken_to_in_plain_text():
+    home = factories.workspace()
+    endpoint = Endpoint.objects.create(workspace=home, base_url="http://127.0.0.1:8000/v1")
+    policy = factories.policy(of=home, kind=Policy.Kind.ENDPOINT, location="m", endpoint=endpoint)
+    for tool_calls in ("native", "react"):
+        batch = start_rollouts(
+            workspace=policy.workspace,
+            policy=policy,
+            environment="qa",
+            tasks={"count": 1},
+            by=None,
+            tool_calls=tool_calls,
+        )
+        config = rollout_config(batch, RolloutJob(batch).folder.path)
+        assert isinstance(config, RolloutConfig)
+        assert isinstance(config.policy, ServerPolicy)
+        assert config.policy.tool_calls == tool_calls

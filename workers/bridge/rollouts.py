@@ -106,7 +106,10 @@ def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
     """What run.json says for `batch`. Raises InvalidField."""
     config = dict(batch.config)
     tasks = {**config.pop("tasks"), "environment": batch.environment}
+    tool_calls = config.pop("tool_calls", "native")
     policy = acting_policy(batch.policy, config.pop("sampling", {}), folder)
+    if policy["engine"] != "scripted":
+        policy["tool_calls"] = tool_calls
     return run_config_from_json({"kind": "rollout", "policy": policy, "tasks": tasks, "output": OUTPUT, **config})
 
 

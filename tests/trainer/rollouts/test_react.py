@@ -1,11 +1,15 @@
 """Plain text stands for the same messages, and comes back as them."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainer.records import Message
+from tests.trainer.policies import save_policy
+from tests.trainer.runs import run_here
+from trainer.failures import ExitCode
+from trainer.records import Message, read_trajectories
 from trainer.rollouts.react import as_text, in_text, read_turn
 
 SEND = {
@@ -97,3 +101,17 @@ def test_a_chat_becomes_text_with_turns_that_alternate():
         },
         {"role": "user", "content": 'Observation: {"sent": "f1"}\nThanks.'},
     ]
+
+
+def test_a_local_model_is_spoken_to_in_plain_text(tmp_path: Path):
+    save_policy(tmp_path / "policy")
+    policy = {"engine": "local", "model": {"path": "policy"}, "sampling": {"max_new_tokens": 8}, "tool_calls": "react"}
+    assert (
+        run_here(tmp_path, {"kind": "rollout", "policy": policy, "tasks": {"count": 2}, "budget": {"steps": 2}})
+        == ExitCode.FINISHED
+    )
+    for trajectory in read_trajectories(tmp_path / "trajectories.jsonl"):
+        assert trajectory.tools
+        for step in trajectory.steps:
+            assert step.completion_tokens == len(step.info["token_ids"]) == len(step.info["logprobs"])
+            assert "text" in step.info
