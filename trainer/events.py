@@ -101,6 +101,17 @@ class Warned(Event):
 
 
 @dataclass(frozen=True)
+class AlarmRaised(Event):
+    """A known way to go wrong has begun; see `trainer.alarms`."""
+
+    kind = "alarm"
+    step: int
+    name: str
+    message: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
 class Heartbeat(Event):
     """The process lives. Sent every ten seconds by a thread of its own, so a long step does not look dead."""
 
@@ -122,6 +133,8 @@ class RunCancelled(Event):
 
     kind = "cancelled"
     checkpoint: str = ""
+    reason: str = ""
+    """Why, where the run paused itself."""
 
 
 @dataclass(frozen=True)
@@ -230,6 +243,8 @@ def in_words(event: Event) -> str:
             return message
         case Warned(message=message, advice=advice):
             return f"Warning: {message} {advice}".rstrip()
+        case AlarmRaised(step=step, message=message, advice=advice):
+            return f"Alarm at step {step}: {message} {advice}".rstrip()
         case Metrics(step=step, values=values):
             return f"step {step}: " + ", ".join(
                 f"{name} {value:.4g}" for name, value in values.items() if value is not None

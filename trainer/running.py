@@ -43,7 +43,7 @@ def run(path: Path, *, stop: StopRequest) -> ExitCode:
             events.emit(Finished(report))
             return ExitCode.FINISHED
         except Cancelled as cancelled:
-            events.emit(RunCancelled(cancelled.checkpoint))
+            events.emit(RunCancelled(cancelled.checkpoint, stop.reason))
             return ExitCode.CANCELLED
         except Exception as error:
             failure = as_failure(error)

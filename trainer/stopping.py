@@ -16,6 +16,13 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.requested = False
+        self.reason = ""
+        """Why, where the run itself asked."""
+
+    def ask(self, reason: str) -> None:
+        """Stop as if SIGTERM had come, and say why. The first reason holds."""
+        self.reason = self.reason or reason
+        self.requested = True
 
     def listen(self) -> None:
         """Take over SIGTERM and SIGINT of this process."""

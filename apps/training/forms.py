@@ -33,6 +33,7 @@ ADVANCED = (
     "checkpoint_every",
     "seed",
     "gradient_checkpointing",
+    "pause_on_alarms",
 )
 HELP = {
     "learning_rate": "At the top of the schedule.",
@@ -107,6 +108,11 @@ class RunForm(forms.Form):
     )
     gradient_checkpointing = forms.NullBooleanField(
         required=False, help_text="A third slower, much less memory.", label="Recompute activations"
+    )
+    pause_on_alarms = forms.NullBooleanField(
+        required=False,
+        help_text="Stop at a checkpoint when a curve shows a known way to go wrong; the run can be resumed.",
+        label="Pause on alarms",
     )
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:

@@ -15,6 +15,7 @@ from apps.training.sampling import sampled
 from apps.trajectories.models import RolloutBatch, Trajectory
 
 SHOWN = 50
+ALARMS = 6
 
 
 def run_group(run_id: UUID) -> str:
@@ -32,6 +33,7 @@ def run_context(run: Run) -> dict[str, Any]:
         "run": run,
         "headway": headway(run),
         "failure_log": "\n".join(run.failure.get("log", [])),
+        "alarms": list(run.events.filter(kind="alarm").order_by("-id")[:ALARMS]),
         "timeline": list(run.events.exclude(kind="log").order_by("-id")[:TIMELINE]),
         "log_size": log.stat().st_size if log.exists() else 0,
     }

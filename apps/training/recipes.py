@@ -94,6 +94,7 @@ class RunSettings:
     error_weight: float = 1.0
     lora_rank: int = 16
     gradient_checkpointing: bool = False
+    pause_on_alarms: bool = False
     checkpoint_every: int = 100
     seed: int = 0
 
@@ -124,6 +125,7 @@ class RunSettings:
             },
             "checkpoints": {"every": self.checkpoint_every, "keep": 2},
             "seed": self.seed,
+            "pause_on_alarms": self.pause_on_alarms,
         }
         if self.method != "full":
             config["lora"] = {"rank": self.lora_rank, "alpha": 2.0 * self.lora_rank}

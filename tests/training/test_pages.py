@@ -302,3 +302,16 @@ def test_rollouts_start_from_their_form(client, researcher):
     assert (batch.total, batch.config["tasks"]["split"], batch.config["tasks"]["seed"]) == (8, "train", 9)
     assert batch.config["tool_calls"] == "react"
     assert client.post(reverse("training:new_rollouts"), {**given, "count": 0}).status_code == 422
+
+
+def test_alarms_stand_at_the_top_of_the_page(client, researcher):
+    run = factories.run(of=researcher.workspace, state=Run.State.RUNNING)
+    run.events.create(kind="alarm", text="At step 40. Dead groups: in 90% of the groups <b>nothing</b> is learnt.")
+    page = client.get(reverse("training:live", args=[run.pk])).content.decode()
+    assert 'class="notice attention"' in page
+    assert "At step 40. Dead groups: in 90% of the groups &lt;b&gt;nothing" in page
+
+
+def test_a_run_may_be_asked_to_pause_on_alarms(client, researcher):
+    client.post(reverse("training:new"), form_for(researcher, pause_on_alarms="true"))
+    assert Run.objects.get().config["pause_on_alarms"] is True

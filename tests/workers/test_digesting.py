@@ -3,7 +3,18 @@
 from datetime import UTC, datetime
 
 from apps.training.progress import Beginning, Happening, News
-from trainer.events import CheckpointSaved, Event, Heartbeat, Log, Metrics, Progress, StampedEvent, Started, Warned
+from trainer.events import (
+    AlarmRaised,
+    CheckpointSaved,
+    Event,
+    Heartbeat,
+    Log,
+    Metrics,
+    Progress,
+    StampedEvent,
+    Started,
+    Warned,
+)
 from workers.bridge.digesting import digest
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -24,10 +35,11 @@ def test_many_events_become_one_piece_of_news():
         Progress(2, 40),
         CheckpointSaved(2, "checkpoints/2"),
         Heartbeat(412.0),
+        AlarmRaised(2, "dead_groups", "Dead groups.", "Look."),
         Warned("2 rows are longer than max_length.", "Raise max_length."),
     )
     assert digest(events, after=0, offset=1234) == News(
-        seq=10,
+        seq=11,
         offset=1234,
         began=Beginning(at=NOON, step=0, total_steps=40, device="cpu", parameters=1000),
         step=2,
@@ -39,6 +51,7 @@ def test_many_events_become_one_piece_of_news():
             Happening(NOON, "log", "Loading the model"),
             Happening(NOON, "started", "Training begins on cpu: 0.50% of 1,000 parameters learn."),
             Happening(NOON, "checkpoint", "Saved a checkpoint at step 2."),
+            Happening(NOON, "alarm", "At step 2. Dead groups. Look."),
             Happening(NOON, "warning", "2 rows are longer than max_length. Raise max_length."),
         ],
     )

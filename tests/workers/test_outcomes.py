@@ -14,6 +14,11 @@ def test_a_child_that_stopped_when_asked_is_cancelled():
     assert outcome_of(ChildEnd(5, RunCancelled("checkpoints/4"))).kind == "cancelled"
 
 
+def test_a_run_that_paused_itself_says_why():
+    end = ChildEnd(status=5, last_event=RunCancelled("checkpoints/checkpoint-4", "Paused by an alarm at step 3."))
+    assert outcome_of(end) == Outcome("cancelled", message="Paused by an alarm at step 3.")
+
+
 def test_a_child_that_had_to_be_killed_after_being_asked_is_cancelled_too():
     assert outcome_of(ChildEnd(-9, None, ended_by="impatience")).kind == "cancelled"
 

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallba
 
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.probing import Probing, can_probe
+from trainer.algorithms.watching import WatchCallback
 from trainer.canary import write_canary
 from trainer.checkpoints import made_by, newest_complete, step_of
 from trainer.configs import FileTrainingConfig, TrainingConfig, config_hash
@@ -66,6 +67,7 @@ class TrainingRun:
     def train(self, trainer: Trainer) -> None:
         """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
         trainer.remove_callback(PrinterCallback)  # events say the same, in words
+        trainer.add_callback(WatchCallback(self.config, self.events, self.stop))
         self._probing = Probing(trainer) if can_probe(trainer) else None
         checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
         if checkpoint is not None:

@@ -124,6 +124,6 @@ def write_run_config(config: RunConfig, path: Path) -> None:
 
 
 def config_hash(config: Checked) -> str:
-    """SHA-256 over everything that changes the result (not `resume`)."""
-    relevant = {key: value for key, value in config.to_json().items() if key != "resume"}
+    """SHA-256 over everything that changes the result (not `resume` and `pause_on_alarms`)."""
+    relevant = {key: value for key, value in config.to_json().items() if key not in ("resume", "pause_on_alarms")}
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()

@@ -95,6 +95,8 @@ class TrainingConfig(Checked):
     """Fixes initial weights, the order of rows and dropout."""
     resume: bool = True
     """Go on from the newest complete checkpoint in the run's folder, if there is one."""
+    pause_on_alarms: bool = False
+    """Stop at a checkpoint when an alarm rises (see trainer.alarms), to be looked at and resumed."""
 
 
 @dataclass(frozen=True)

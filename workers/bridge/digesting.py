@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from apps.training.progress import Beginning, Happening, News
 from trainer.events import (
+    AlarmRaised,
     CheckpointSaved,
     Heartbeat,
     Log,
@@ -49,6 +50,8 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
                 memory_mb = used
             case Log(message=message):
                 happenings.append(Happening(at, "log", message))
+            case AlarmRaised(step=raised_at, message=message, advice=advice):
+                happenings.append(Happening(at, "alarm", f"At step {raised_at}. {message} {advice}".strip()))
             case Warned(message=message, advice=advice):
                 happenings.append(Happening(at, "warning", f"{message} {advice}".strip()))
     return News(

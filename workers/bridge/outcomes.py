@@ -58,8 +58,8 @@ def outcome_of(end: ChildEnd) -> Outcome:
     match end.last_event:
         case Finished(report=report):
             return Outcome("finished", report=report)
-        case RunCancelled():
-            return Outcome("cancelled", message="It stopped when asked to.")
+        case RunCancelled(reason=reason):
+            return Outcome("cancelled", message=reason or "It stopped when asked to.")
         case Failed() as failed:
             return _told(failed)
     match end.ended_by:

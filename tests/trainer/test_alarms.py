@@ -1,0 +1,179 @@
+"""Alarms on curves made for the purpose: those that must raise one, and those that look alike and must not."""
+
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.algorithms.test_sft import sft_run
+from tests.trainer.runs import events_of, run_here
+from trainer.alarms import RULES, Finding, Watch
+from trainer.events import AlarmRaised, RunCancelled
+from trainer.failures import ExitCode
+
+STEPS = 60
+Curve = Callable[[float], float]
+"""From how far the run is, 0 to 1, to a value."""
+
+
+def alarms(*, noise: float = 0.1, seed: int = 0, **curves: Curve | float) -> dict[str, int]:
+    """Which alarms rise, and at which step, over 60 steps of these curves with some noise. Success is evaluated every 6 steps."""
+    rng = random.Random(seed)
+    watch = Watch()
+    found: dict[str, int] = {}
+    for step in range(1, STEPS + 1):
+        values = {}
+        for name, curve in curves.items():
+            value = curve(step / STEPS) if callable(curve) else curve
+            values[NAMES.get(name, name)] = value * (1 + noise * rng.uniform(-1, 1))
+        if "eval/success" in values and step % 6:
+            del values["eval/success"]
+        found |= {alarm.name: alarm.step for alarm in watch.look(step, values)}
+    return found
+
+
+NAMES = {
+    "held_out": "eval/success",
+    "length": "completions/mean_length",
+    "dead": "frac_reward_zero_std",
+    "judge": "rewards/judge/mean",
+}
+HEALTHY = {
+    "reward": lambda t: 0.4 + 0.4 * t,
+    "reward_std": lambda t: 0.4 - 0.15 * t,
+    "entropy": lambda t: 1.0 - 0.6 * t,
+    "held_out": lambda t: 0.4 + 0.35 * t,
+    "length": lambda t: 100 - 20 * t,
+    "dead": lambda t: 0.3 + 0.2 * t,
+    "kl": lambda t: 0.05 * t,
+    "loss": 0.1,
+}
+
+
+def falls(start: float, end: float, *, after: float = 0.3) -> Curve:
+    return lambda t: start if t < after else start + (end - start) * min(1.0, (t - after) / 0.3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_healthy_run_raises_nothing(seed: int):
+    assert alarms(**HEALTHY, seed=seed) == {}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_echo_trap_is_seen_before_the_reward_falls(seed: int):
+    trapped = {
+        **HEALTHY,
+        "reward_std": falls(0.4, 0.05),
+        "entropy": falls(1.0, 0.1),
+        "reward": falls(0.4, 0.1, after=0.85),
+        "held_out": 0.4,
+    }
+    assert set(found := alarms(**trapped, seed=seed)) == {"echo_trap"}
+    assert found["echo_trap"] < 0.85 * STEPS
+
+
+def test_collapse_of_spread_and_entropy_is_health_where_the_tasks_are_solved():
+    solved = {"reward_std": falls(0.4, 0.05), "entropy": falls(1.0, 0.1), "reward": falls(0.4, 0.95)}
+    assert alarms(**{**HEALTHY, **solved, "held_out": falls(0.4, 0.95)}) == {}
+    assert alarms(**{**HEALTHY, **solved, "held_out": falls(0.4, 0.95), "dead": falls(0.3, 0.95)}) == {}
+
+
+@pytest.mark.parametrize("only", ["reward_std", "entropy"])
+def test_a_fall_of_spread_or_entropy_alone_is_no_echo_trap(only: str):
+    still = {"reward": 0.4, "held_out": 0.4, "reward_std": 0.4, "entropy": 1.0}
+    assert alarms(**{**HEALTHY, **still, only: falls(1.0, 0.2)}) == {}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_judge_that_is_pleased_while_success_falls_is_being_gamed(seed: int):
+    gamed = {**HEALTHY, "judge": lambda t: 0.3 + 0.6 * t, "held_out": falls(0.6, 0.25)}
+    found = alarms(**gamed, seed=seed)
+    assert set(found) == {"reward_hacking"}
+    assert found["reward_hacking"] <= 0.8 * STEPS
+
+
+def test_success_that_falls_with_the_reward_is_bad_but_no_hacking():
+    assert alarms(**{**HEALTHY, "reward": falls(0.6, 0.2), "held_out": falls(0.6, 0.25)}) == {}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_noise_of_sixty_tasks_is_no_fall_of_success(seed: int):
+    rng = random.Random(seed)
+    noisy = {**HEALTHY, "held_out": lambda t: sum(rng.random() < 0.6 for _ in range(60)) / 60}
+    assert "reward_hacking" not in alarms(**noisy, noise=0.0)
+
+
+def test_a_jump_of_the_divergence_is_seen_within_steps():
+    found = alarms(**{**HEALTHY, "kl": lambda t: 0.02 if t < 0.5 else 0.8})
+    assert set(found) == {"kl_blow_up"}
+    assert 30 <= found["kl_blow_up"] <= 34
+
+
+def test_a_divergence_that_creeps_far_is_an_alarm_too():
+    assert set(alarms(**{**HEALTHY, "kl": lambda t: 2.0 * t})) == {"kl_blow_up"}
+
+
+@pytest.mark.parametrize("kl", [lambda t: 0.3 * t, lambda t: 0.01 if t < 0.5 else 0.08])
+def test_a_divergence_that_grows_slowly_or_stays_small_is_none(kl: Curve):
+    assert alarms(**{**HEALTHY, "kl": kl}) == {}
+
+
+def test_rollouts_that_grow_without_succeeding_more_game_the_length():
+    longer = {**HEALTHY, "length": lambda t: 100 + 200 * t, "held_out": 0.4}
+    assert set(alarms(**longer, noise=0.02)) == {"length_gaming"}
+
+
+def test_rollouts_may_grow_where_success_does():
+    assert alarms(**{**HEALTHY, "length": lambda t: 100 + 200 * t}) == {}
+
+
+def test_groups_that_are_all_alike_are_dead():
+    found = alarms(**{**HEALTHY, "dead": falls(0.4, 0.9), "reward": 0.4, "held_out": 0.4})
+    assert set(found) == {"dead_groups"}
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_no_number_is_seen_at_once(bad: float):
+    found = alarms(**{**HEALTHY, "loss": lambda t: bad if t > 0.5 else 0.1})
+    assert found["not_a_number"] == 31
+    assert Watch().look(3, {"loss": None})[0].name == "not_a_number"  # as events write it
+
+
+def test_runs_that_measure_little_raise_nothing():
+    assert alarms(loss=lambda t: 1 - t) == {}
+
+
+def test_an_alarm_rises_once_also_after_a_resume():
+    watch = Watch()
+    past = [{"frac_reward_zero_std": 0.95}] * 20
+    watch.recall(past)
+    assert watch.look(21, {"frac_reward_zero_std": 0.95}) == []
+    assert [alarm.name for alarm in Watch().look(1, {"reward": math.nan})] == ["not_a_number"]
+
+
+def test_an_alarm_pauses_a_run_that_asked_for_it_and_a_resume_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    rule = lambda curves: Finding("Too long already.", "Look.") if curves.known("loss", 3) else None  # noqa: E731
+    monkeypatch.setitem(RULES, "dead_groups", rule)
+    config = sft_run(tmp_path / "run", log_every=1, pause_on_alarms=True)
+    config["optimizer"]["max_steps"] = 6
+    assert run_here(tmp_path / "run", config) == ExitCode.CANCELLED
+    events = [line.event for line in events_of(tmp_path / "run")]
+    assert AlarmRaised(3, "dead_groups", "Too long already.", "Look.") in events
+    paused = events[-1]
+    assert isinstance(paused, RunCancelled)
+    assert (paused.checkpoint, paused.reason) == (
+        "checkpoints/checkpoint-3",
+        "Paused by an alarm at step 3. Too long already.",
+    )
+    assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
+    assert sum(isinstance(line.event, AlarmRaised) for line in events_of(tmp_path / "run")) == 1
+
+
+def test_an_alarm_lets_a_run_go_on_that_did_not_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(RULES, "dead_groups", lambda curves: Finding("Too long already.", "Look."))
+    config = sft_run(tmp_path / "run", log_every=1)
+    config["optimizer"]["max_steps"] = 2
+    assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
+    assert sum(isinstance(line.event, AlarmRaised) for line in events_of(tmp_path / "run")) == 1

@@ -1,0 +1,45 @@
+"""Looks for alarms in what TRL's trainers log, tells them, and pauses the run where it was asked to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from trainer.alarms import Watch
+from trainer.algorithms.callback import metric_name
+from trainer.configs import TrainingConfig
+from trainer.events import AlarmRaised, EventLog
+from trainer.stopping import StopRequest
+
+
+class WatchCallback(TrainerCallback):
+    """A pause is a stop like any other: the run saves a checkpoint, from which it can be resumed."""
+
+    def __init__(self, config: TrainingConfig, events: EventLog, stop: StopRequest) -> None:
+        self.config = config
+        self.events = events
+        self.stop = stop
+        self.watch = Watch()
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.watch.recall(named(entry) for entry in state.log_history)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        for alarm in self.watch.look(state.global_step, named(logs or {})):
+            self.events.emit(AlarmRaised(alarm.step, alarm.name, alarm.message, alarm.advice))
+            if self.config.pause_on_alarms:
+                self.stop.ask(f"Paused by an alarm at step {alarm.step}. {alarm.message}")
+
+
+def named(logs: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers among them, as events name them."""
+    return {metric_name(name): float(value) for name, value in logs.items() if isinstance(value, int | float)}
