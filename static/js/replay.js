@@ -2,9 +2,11 @@
 import { attach } from "./attach.js";
 import { bind } from "./keys.js";
 import { Bodies } from "./replay_bodies.js";
+import { jumps } from "./replay_jumps.js";
 import "./replay_map.js";
 import { Outline } from "./replay_outline.js";
 import "./replay_parts.js";
+import { remarks } from "./replay_remarks.js";
 import { search } from "./replay_search.js";
 import { StepWindow } from "./replay_window.js";
 
@@ -44,9 +46,16 @@ attach("[data-replay]", async (replay, signal) => {
   }
 
   const move = (by) => go(view.order[(view.places.get(view.current) ?? -1) + by]);
-  const isError = (index) => steps[index].isError;
   const current = () => view.current ?? 0;
   const filter = replay.querySelector("[data-filter]");
+  const judged = remarks(replay, { changed: (indices) => outline.setJudged(indices), go, signal });
+  // What the filter may ask for besides a kind.
+  const telling = {
+    error: (step) => step.isError,
+    reward: (step) => Boolean(step.reward),
+    tool: (step) => step.tool !== "",
+    judged: (step) => judged().has(step.index),
+  };
 
   function showAll() {
     if (filter) filter.value = "";
@@ -55,7 +64,8 @@ attach("[data-replay]", async (replay, signal) => {
 
   function apply() {
     const wanted = filter?.value;
-    const order = steps.filter((step) => !wanted || (wanted === "error" ? step.isError : step.kind.slug === wanted)).map((step) => step.index);
+    const shows = !wanted ? () => true : (telling[wanted] ?? ((step) => step.kind.slug === wanted));
+    const order = steps.filter(shows).map((step) => step.index);
     view.setOrder(order);
     outline.setOrder(order);
     return order;
@@ -72,8 +82,6 @@ attach("[data-replay]", async (replay, signal) => {
   key("k", "Previous step", () => move(-1), { repeat: true });
   key("g g", "First step", () => go(view.order[0]));
   key("G", "Last step", () => go(view.order.at(-1)));
-  key("e", "Next error", () => go(view.order.find((index) => index > current() && isError(index))), { repeat: true });
-  key("E", "Previous error", () => go(view.order.findLast((index) => index < current() && isError(index))), { repeat: true });
   key("Enter", "Open or close the step", () => view.toggle(current()));
   key("o", "Open or close all steps", () => (view.toggleAll(), go(current())));
 
@@ -92,6 +100,7 @@ attach("[data-replay]", async (replay, signal) => {
     },
     { signal },
   );
+  jumps(replay, { steps, telling, current, go, signal });
   search(replay, { outline, window: view, steps, go, signal });
   go(startAt(replay), { focus: false });
   replay.dataset.ready = "";

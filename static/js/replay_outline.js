@@ -10,6 +10,7 @@ export class Outline {
     this.rowHeight = this.rows.firstElementChild?.offsetHeight || 28;
     this.order = steps.map((step) => step.index);
     this.words = new Map();
+    this.judged = new Set();
     this.current = -1;
     this.draw();
     scroller.addEventListener("scroll", () => this.draw(), { passive: true, signal });
@@ -35,6 +36,12 @@ export class Outline {
     this.draw(true);
   }
 
+  /** Mark these steps as judged by themselves. */
+  setJudged(indices) {
+    this.judged = indices;
+    this.draw(true);
+  }
+
   go(index) {
     this.current = index;
     const place = this.order.indexOf(index);
@@ -56,7 +63,7 @@ export class Outline {
     Object.assign(this, { first, last });
     const rows = this.order.slice(first, last).map((index) => {
       const item = document.createElement("li");
-      const row = outlineRow(this.steps[index], this.urlOf(index), this.words.get(index));
+      const row = outlineRow(this.steps[index], this.urlOf(index), this.words.get(index), this.judged.has(index));
       if (index === this.current) {
         row.classList.add("current");
         row.setAttribute("aria-current", "step");

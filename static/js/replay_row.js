@@ -47,8 +47,8 @@ export function shell(step, url) {
   return article;
 }
 
-/** A row of the outline; `words` replaces its headline by what a search found there. */
-export function outlineRow(step, url, words) {
+/** A row of the outline; `words` replaces its headline by what a search found there, `isJudged` marks it. */
+export function outlineRow(step, url, words, isJudged = false) {
   const link = element("a", "outline-row");
   link.href = url;
   link.dataset.kind = step.kind.slug;
@@ -60,10 +60,15 @@ export function outlineRow(step, url, words) {
     line.append(step.headline);
   }
   link.append(element("span", "number", step.index + 1), kindOf(step), line);
-  if (step.isError) {
-    const mark = element("span", "mark", "!");
-    mark.title = "Error";
-    link.append(mark);
-  }
+  const marks = element("span", "marks");
+  if (isJudged) marks.append(marked("mark judged", "✓", "Judged by itself"));
+  if (step.isError) marks.append(marked("mark", "!", "Error"));
+  link.append(marks);
   return link;
+}
+
+function marked(name, letter, title) {
+  const made = element("span", name, letter);
+  made.title = title;
+  return made;
 }

@@ -7,6 +7,7 @@ export function search(replay, { outline, window: view, steps, go, signal }) {
   const field = replay.querySelector("[data-search]");
   const say = replay.querySelector("[data-outline-words]");
   let found = [];
+  let count = "";
   let timer = 0;
   let asked = null;
 
@@ -19,8 +20,9 @@ export function search(replay, { outline, window: view, steps, go, signal }) {
       const response = await fetch(`${replay.dataset.searchUrl}?q=${encodeURIComponent(words)}`, { signal: asked.signal });
       if (!response.ok) throw new Error();
       const answer = await response.json();
-      const count = answer.found.length;
-      show(answer.found, count ? `${count}${answer.is_all ? "" : "+"} step${count === 1 ? " says" : "s say"} “${words}”` : `No step says “${words}”.`);
+      const number = answer.found.length;
+      count = `${number.toLocaleString()}${answer.is_all ? "" : "+"}`;
+      show(answer.found, number ? `${count} step${number === 1 ? " says" : "s say"} “${words}”` : `No step says “${words}”.`);
       mark(words);
     } catch (error) {
       if (error.name !== "AbortError") show(null, "The search failed. Try again.");
@@ -58,7 +60,9 @@ export function search(replay, { outline, window: view, steps, go, signal }) {
     if (!found.length) return;
     const current = view.current ?? -1;
     const next = by > 0 ? found.find((index) => index > current) : found.findLast((index) => index < current);
-    go(next ?? (by > 0 ? found[0] : found.at(-1)));
+    const to = next ?? (by > 0 ? found[0] : found.at(-1));
+    go(to);
+    say.textContent = `${(found.indexOf(to) + 1).toLocaleString()} of ${count} steps that say “${field.value.trim()}”`;
     requestAnimationFrame(() => mark(field.value.trim()));
   }
 

@@ -16,6 +16,7 @@ from apps.annotation import queries, queueing
 from apps.annotation.forms import GuidelinesForm, QueueForm
 from apps.annotation.models import Item, Queue
 from apps.annotation.refusals import Refusal
+from apps.annotation.remarks import remarks_in
 from apps.annotation.selecting import Selection, preview_of
 from apps.annotation.setting_forms import KnownForm
 from apps.common.http import HtmxRequest
@@ -175,7 +176,8 @@ def _known(item: Item) -> dict[str, Any]:
 def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """What was said about one run, for its page."""
     said = queries.judgements_of_run(request.member, trajectory_id)
-    return render(request, "annotation/_judgements.html", {"judgements": said, "run": trajectory_id})
+    context = {"judgements": said, "remarks": remarks_in(said), "run": trajectory_id}
+    return render(request, "annotation/_judgements.html", context)
 
 
 @at_least(Role.RESEARCHER)

@@ -45,6 +45,8 @@ def replay(request: HtmxRequest, trajectory_id: UUID, number: int = 1) -> HttpRe
         "map": minimap(heads, request.GET.get("height", "")),
         "kinds": _kinds(heads),
         "errors": sum(head.is_error for head in heads),
+        "rewards": sum(bool(head.reward) for head in heads),
+        "tools": sum(bool(head.tool) for head in heads),
         "others": queries.other_runs(trajectory),
         "branches": trajectory.branches.for_list().order_by("-pk")[:20],
         "has_original": queries.has_original(trajectory),
