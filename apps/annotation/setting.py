@@ -28,6 +28,7 @@ class Settings:
     lease_seconds: int
     skipped_come_back: bool
     gold_percent: int
+    blind_review: bool
     ends_at: datetime | None
     ends_after: int | None
     labellers: Collection[int] | None
@@ -43,6 +44,7 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
         "lease_seconds": settings.lease_seconds,
         "skipped_come_back": settings.skipped_come_back,
         "gold_percent": settings.gold_percent,
+        "blind_review": settings.blind_review,
         "ends_at": settings.ends_at,
         "ends_after": settings.ends_after,
         "is_restricted": settings.labellers is not None,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
+from uuid import UUID
 
 from django import forms
 
 from apps.accounts.models import User
 from apps.annotation.checking import NO_ERROR
+from apps.annotation.desk_forms import ANSWERS
 from apps.annotation.models import Item, Queue
 from apps.annotation.setting import Settings
+from apps.annotation.wording import said
 
 
 class SettingsForm(forms.Form):
@@ -50,6 +54,10 @@ class SettingsForm(forms.Form):
         label="Skipped items come back to who skipped them, at the end", required=False
     )
 
+    blind_review = forms.BooleanField(
+        label="Blind review", required=False, help_text="Reviewers of a pair decide before they see what others said."
+    )
+
     def __init__(self, data: Any = None, *, queue: Queue) -> None:
         named = [user.pk for user in queue.labellers.all()]
         initial = {
@@ -57,6 +65,7 @@ class SettingsForm(forms.Form):
             "who": "named" if queue.is_restricted else "all",
             "labellers": named,
             "gold_percent": queue.gold_percent,
+            "blind_review": queue.blind_review,
             "ends_at": queue.ends_at,
             "ends_after": queue.ends_after,
             "lease_minutes": max(1, queue.lease_seconds // 60),
@@ -79,6 +88,7 @@ class SettingsForm(forms.Form):
             lease_seconds=data["lease_minutes"] * 60,
             skipped_come_back=data["skipped_come_back"],
             gold_percent=data["gold_percent"],
+            blind_review=data["blind_review"],
             ends_at=data["ends_at"],
             ends_after=data["ends_after"],
             labellers=[user.pk for user in data["labellers"]] if data["who"] == "named" else None,
@@ -142,3 +152,35 @@ class KnownForm(forms.Form):
         if self.kind != Queue.Kind.STEPS:
             return int(given)
         return NO_ERROR if given == NO_ERROR else int(given) - 1
+
+
+class DecisionForm(forms.Form):
+    """What a reviewer decides: of a pair a grade, by the side they saw; otherwise whose judgement stands."""
+
+    answer = forms.ChoiceField(error_messages={"required": "Choose first."}, widget=forms.RadioSelect)
+    reason = forms.CharField(
+        label="Why?",
+        max_length=5000,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="Who judged it reads it, without your name.",
+        error_messages={"required": "Say why: the people who judged it read your reason and learn from it."},
+    )
+
+    def __init__(self, data: Any = None, *, item: Item, judgements: Sequence[Any]) -> None:
+        super().__init__(data)
+        self.item = item
+        choices = ANSWERS if item.b_id else [(str(judgement.pk), said(judgement)) for judgement in judgements]
+        cast("forms.ChoiceField", self.fields["answer"]).choices = choices
+
+    def decision(self) -> dict[str, Any]:
+        """The keywords of `adjudicate`."""
+        given, reason = self.cleaned_data["answer"], self.cleaned_data["reason"]
+        if not self.item.b_id:
+            return {"upheld": UUID(given), "reason": reason}
+        lean = 0 if given == "both_bad" else int(given)
+        a_is_left = bool(self.item.pk % 2)
+        return {"strength": lean if a_is_left else -lean, "both_bad": given == "both_bad", "reason": reason}
+
+
+class RemarkForm(forms.Form):
+    text = forms.CharField(max_length=5000)

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from apps.annotation import api as rest
-from apps.annotation.views import desk, quality, queues, settings
+from apps.annotation.views import desk, quality, queues, reviews, settings
 
 app_name = "annotation"
 
@@ -19,9 +19,14 @@ urlpatterns = [
     path("queues/<uuid:queue_id>/quality/", quality.quality, name="quality"),
     path("queues/<uuid:queue_id>/quality/mine/", quality.mine, name="mine"),
     path("queues/<uuid:queue_id>/people/<uuid:annotator_id>/", quality.person, name="person"),
+    path("queues/<uuid:queue_id>/review/", reviews.next_review, name="review"),
+    path("queues/<uuid:queue_id>/review/<int:item_id>/", reviews.review, name="review_item"),
+    path("queues/<uuid:queue_id>/review/<int:item_id>/rows/<int:start>/", reviews.rows, name="review_rows"),
+    path("queues/<uuid:queue_id>/review/<int:item_id>/<str:side>/<int:index>/", reviews.part, name="review_part"),
+    path("queues/<uuid:queue_id>/items/<int:item_id>/remarks/<uuid:annotator_id>/", reviews.remark, name="remark"),
     path("queues/<uuid:queue_id>/settings/", settings.settings, name="settings"),
     path("queues/<uuid:queue_id>/settings/gold/", settings.draw_gold, name="draw_gold"),
-    path("queues/<uuid:queue_id>/items/<int:item_id>/", queues.item, name="item"),
+    path("queues/<uuid:queue_id>/items/<int:item_id>/", queues.item, name="queue_item"),
     path("queues/<uuid:queue_id>/items/<int:item_id>/known/", settings.known, name="known"),
     *(
         path(

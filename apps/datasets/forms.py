@@ -62,6 +62,11 @@ class RecipeForm(forms.Form):
         initial="votes",
         help_text="Gives each row its soft label: how likely the chosen run is the better one. The last two also choose it.",
     )
+    adjudicated = forms.ChoiceField(
+        label="What reviewers decided",
+        choices=[("win", "Holds, whatever the votes"), ("ignore", "Take only the votes")],
+        initial="win",
+    )
     minimum_confidence = forms.IntegerField(
         label="Smallest certainty",
         min_value=50,

@@ -15,7 +15,7 @@ LAYOUTS: dict[str, Layout] = {
         ("prompt", "chosen", "rejected"),
         (
             *columns("text", "id", "task", "environment", "chosen_run", "rejected_run"),
-            *columns("text", "chosen_policy", "rejected_policy"),
+            *columns("text", "chosen_policy", "rejected_policy", "adjudication"),
             *columns("number", "strength", "weight", "soft_label", "label_weight", "shown_left"),
             *columns("count", "votes_for", "votes_against", "votes_tied"),
             *LISTS,

@@ -107,6 +107,7 @@ class PairRows:
 def _about_pair(verdict: Verdict) -> dict[str, Any]:
     votes_for, votes_against, votes_tied = votes_of(verdict)
     return {
+        "adjudication": str(verdict.ruling or ""),
         "strength": verdict.strength,
         "weight": verdict.weight,
         "soft_label": round(verdict.soft_label, DECIMALS),

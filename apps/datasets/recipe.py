@@ -16,6 +16,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "row_type": tuple(LAYOUTS),
     "judgements": ("majority", "each"),
     "aggregation": ("votes", "dawid_skene", "glad"),
+    "adjudicated": ("win", "ignore"),
     "ties": ("count", "drop"),
     "both_bad": ("count", "drop"),
     "surrogates": ("replace", "keep"),
@@ -50,6 +51,8 @@ class Recipe:
     """How likely it is that the chosen run is the better one, the row's `soft_label`. votes: its share of the votes that prefer a run.
     dawid_skene: from everybody's habits (which way, and how often, each errs). glad: from everybody's skill and each pair's
     difficulty. With the last two they also decide which run a majority row chooses."""
+    adjudicated: str = "win"
+    """What a reviewer decided about a pair. win: it is the pair's only row, whatever the votes. ignore: as if it were not there."""
     minimum_confidence: int = 50
     """In per cent: a majority row needs at least this soft label."""
     minimum_strength: int = 1

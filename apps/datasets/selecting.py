@@ -15,7 +15,7 @@ from apps.datasets.believing import Beliefs, beliefs
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
 from apps.datasets.splitting import SplitTask
-from apps.datasets.verdicts import Decision, Drop, Vote, counted, decide
+from apps.datasets.verdicts import Decision, Drop, Ruling, Vote, counted, decide, decide_by
 
 # A pair is unordered here: run `first` has the smaller id, and strengths are turned to favour it. Two queues may hold the
 # same two runs the other way round.
@@ -24,13 +24,17 @@ SELECT t.id, t.environment, t.key, t.held_out, ts.split,
        x.id, y.id, x.step_count, y.step_count, x.policy_id, y.policy_id,
        i.id, p.id, p.annotator_id,
        CASE WHEN i.a_id = x.id THEN p.strength ELSE -p.strength END,
-       p.both_bad, (i.a_id = x.id) = p.a_was_left
+       p.both_bad, (i.a_id = x.id) = p.a_was_left,
+       r.id, CASE WHEN i.a_id = x.id THEN r.strength ELSE -r.strength END, r.both_bad
 FROM annotation_preference p
 JOIN annotation_item i ON i.id = p.item_id
 JOIN trajectories_task t ON t.id = i.task_id
 JOIN trajectories_trajectory x ON x.id = LEAST(i.a_id, i.b_id)
 JOIN trajectories_trajectory y ON y.id = GREATEST(i.a_id, i.b_id)
 LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
+LEFT JOIN annotation_adjudication r ON r.item_id = i.id
+  AND (%(until)s::timestamptz IS NULL AND r.retracted_at IS NULL
+       OR r.created_at <= %(until)s AND (r.retracted_at IS NULL OR r.retracted_at > %(until)s))
 WHERE i.purpose = 'work' AND p.workspace_id = %(workspace)s AND p.queue_id = ANY(%(queues)s) AND p.annotator_id = ANY(%(annotators)s)
   AND (%(until)s::timestamptz IS NULL
        OR p.created_at <= %(until)s AND (p.retracted_at IS NULL OR p.retracted_at > %(until)s))
@@ -51,6 +55,8 @@ class Pair(NamedTuple):
     second_policy: UUID | None
     items: tuple[int, ...]
     votes: tuple[Vote, ...]
+    ruling: Ruling | None
+    """The newest decision of a reviewer, where there is one."""
 
 
 class JudgedPair(NamedTuple):
@@ -72,7 +78,10 @@ def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
     believed = _beliefs(recipe, workspace)
     for pair in _pairs(recipe, workspace):
         votes = counted(pair.votes, recipe)
-        decision = decide(votes, recipe, believed.get((pair.first, pair.second)))
+        if pair.ruling and recipe.adjudicated == "win":
+            decision = decide_by(pair.ruling, votes, recipe)
+        else:
+            decision = decide(votes, recipe, believed.get((pair.first, pair.second)))
         if decision.verdicts and (unfit := _unfit(pair)):
             decision = Decision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
         yield JudgedPair(pair, votes, decision)
@@ -122,5 +131,6 @@ def _pair(rows: list[tuple[Any, ...]]) -> Pair:
         first_policy=first_policy,
         second_policy=second_policy,
         items=tuple(sorted({row[11] for row in rows})) if len(rows) > 1 else (rows[0][11],),
-        votes=tuple(Vote(*row[12:]) for row in rows),
+        votes=tuple(Vote(*row[12:17]) for row in rows),
+        ruling=max((Ruling(*row[17:]) for row in rows if row[17]), default=None),
     )

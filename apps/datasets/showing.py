@@ -191,6 +191,7 @@ RULE_NAMES = {
     "row_type": "Rows",
     "judgements": "Several judgements",
     "aggregation": "Whom to believe",
+    "adjudicated": "What reviewers decided",
     "minimum_confidence": "Smallest certainty, %",
     "minimum_margin": "Smallest lead",
     "minimum_strength": "Smallest strength",

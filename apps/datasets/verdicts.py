@@ -89,6 +89,15 @@ def shares(votes: Sequence[Vote]) -> Belief:
     return Belief(first, 1.0 - first - second, second)
 
 
+class Ruling(NamedTuple):
+    """A reviewer's decision about a pair (first, second)."""
+
+    id: UUID
+    strength: int
+    """In favour of the first run: +3 … −3."""
+    both_bad: bool
+
+
 class Verdict(NamedTuple):
     """A row: which run won, by how much, and on whose word."""
 
@@ -103,6 +112,8 @@ class Verdict(NamedTuple):
     """How much that says: the chance that either is better; with each, shared among the pair's rows."""
     votes: tuple[Vote, ...]
     """The votes that were counted, those against the winner too."""
+    ruling: UUID | None = None
+    """The reviewer's decision that made it so."""
 
     @property
     def shown_left(self) -> float:
@@ -142,6 +153,18 @@ def decide(votes: Sequence[Vote], recipe: Recipe, belief: Belief | None = None) 
     if recipe.judgements == "each":
         return _each(votes, recipe, believed)
     return _majority(votes, recipe, believed) if belief is None else _believed(votes, recipe, believed)
+
+
+def decide_by(ruling: Ruling, votes: Sequence[Vote], recipe: Recipe) -> Decision:
+    """What a reviewer decided holds, with certainty; the votes are named beside it, as they were."""
+    if not votes:
+        return Decision([], [])
+    if ruling.strength == 0:
+        return Decision([], [Drop.BOTH_BAD if ruling.both_bad else Drop.TIE])
+    if abs(ruling.strength) < recipe.minimum_strength:
+        return Decision([], [Drop.WEAK])
+    verdict = Verdict(ruling.strength > 0, float(abs(ruling.strength)), 1.0, 1.0, 1.0, tuple(votes), ruling.id)
+    return Decision([verdict], [])
 
 
 def _majority(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 
 from apps.accounts.models import AuditEntry, Membership
 from apps.annotation.models import Annotator, Queue
+from apps.annotation.reviewing import adjudicate
 from apps.datasets import freezing
 from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe
@@ -103,6 +104,24 @@ def test_skill_decides_where_the_recipe_believes_in_it(dataset: Dataset, member:
         freeze(dataset, member, queue, train=100, validation=0, test=0, aggregation="dawid_skene").content_hash
         == skilled.content_hash
     )
+
+
+def test_a_reviewers_decision_is_the_row_whatever_the_votes(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    pair = factories.item(of=queue)
+    votes = {factories.preference(strength, on=pair).pk for strength in (2, 1, -1)}
+    ruling = adjudicate(item=pair, by=member.user, strength=-3, reason="It deleted the file.")
+
+    version = freeze(dataset, member, queue, train=100, validation=0, test=0)
+    [row] = rows_of(version)
+    assert row["chosen_run"] == str(pair.b_id)
+    assert (row["strength"], row["soft_label"], row["adjudication"]) == (3.0, 1.0, str(ruling.pk))
+    assert (row["votes_for"], row["votes_against"]) == (1, 2)
+    assert set(version.sources.values_list("preference", flat=True)) == votes
+    plain = freeze(dataset, member, queue, train=100, validation=0, test=0, adjudicated="ignore")
+    assert rows_of(plain)[0]["chosen_run"] == str(pair.a_id)
+    adjudicate(item=pair, by=member.user, strength=0, reason="Both did.")
+    with pytest.raises(freezing.NothingToFreeze):
+        freeze(dataset, member, queue)
 
 
 def test_the_same_judgements_and_recipe_give_the_same_bytes(dataset: Dataset, member: Membership, queue: Queue) -> None:

@@ -95,6 +95,7 @@ def rules(queue: Queue, **changes: object) -> dict[str, object]:
         "queues": [str(queue.pk)],
         "judgements": "majority",
         "aggregation": "votes",
+        "adjudicated": "win",
         "minimum_confidence": 50,
         "minimum_margin": 1,
         "minimum_strength": 1,

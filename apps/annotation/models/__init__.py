@@ -7,6 +7,7 @@ from apps.annotation.models.preferences import Preference
 from apps.annotation.models.queues import Annotator, Guideline, Queue
 from apps.annotation.models.ratings import Mark, Rating
 from apps.annotation.models.reports import QualityReport
+from apps.annotation.models.reviews import Adjudication, Remark
 
 JUDGEMENTS: dict[Queue.Kind, type[Preference] | type[Inspection] | type[Rating]] = {
     Queue.Kind.PAIRWISE: Preference,
@@ -17,6 +18,7 @@ JUDGEMENTS: dict[Queue.Kind, type[Preference] | type[Inspection] | type[Rating]]
 
 __all__ = [
     "JUDGEMENTS",
+    "Adjudication",
     "Annotator",
     "Assignment",
     "Correction",
@@ -30,5 +32,6 @@ __all__ = [
     "QualityReport",
     "Queue",
     "Rating",
+    "Remark",
     "StepLabel",
 ]

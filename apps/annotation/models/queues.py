@@ -103,6 +103,7 @@ class Queue(WorkspaceModel):
     )
     gold_count = models.PositiveIntegerField(default=0)
     training_count = models.PositiveIntegerField(default=0)
+    blind_review = models.BooleanField(default=True, help_text="Reviewers decide before they see what others said.")
     ends_at = models.DateTimeField(null=True)
     ends_after = models.PositiveIntegerField(null=True, help_text="Judgements.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")

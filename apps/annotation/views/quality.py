@@ -13,6 +13,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation import showing
 from apps.annotation.annotators import annotator_of
+from apps.annotation.feedback import feedback_for
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.queries import golds_of, latest_judgements_of
 from apps.annotation.reporting import report_of
@@ -59,7 +60,13 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     annotator = annotator_of(request.member)
     report = report_of(queue)
     row = showing.person_row(report.figures, annotator, golds_of(queue))
-    context = {"queue": queue, "report": report, "row": row}
+    context = {
+        "queue": queue,
+        "report": report,
+        "row": row,
+        "annotator": annotator,
+        "feedback": feedback_for(queue, annotator),
+    }
     return render(request, "annotation/mine.html", context)
 
 

@@ -67,7 +67,7 @@ def known(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
     else:
         _act(request, lambda: _made_known(item, form, request.user))
-    return redirect("annotation:item", queue_id=queue.pk, item_id=item.pk)
+    return redirect("annotation:queue_item", queue_id=queue.pk, item_id=item.pk)
 
 
 def _made_known(item: Item, form: KnownForm, by: User) -> str:

@@ -1,0 +1,100 @@
+"""Deciding what holds where people contradict each other, and talking with them about it."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.timezone import now
+
+from apps.accounts.models import AuditEntry, User, subject_id
+from apps.annotation.models import JUDGEMENTS, Adjudication, Annotator, Item, Queue, Remark
+from apps.annotation.refusals import Refusal
+
+
+class NoReason(Refusal):
+    code = "no_reason"
+    message = "Say why: the people who judged it read your reason and learn from it."
+
+
+class NotJudged(Refusal):
+    code = "not_judged"
+    message = "Nobody judged this item yet, so there is nothing to decide."
+
+
+class NotAmongThem(Refusal):
+    code = "not_among_them"
+    message = "That judgement does not stand on this item any more. Reload the page and choose again."
+
+
+class NotYours(Refusal):
+    code = "not_yours"
+    message = "There is nothing of yours on this item."
+
+
+def awaiting_review(queue: Queue) -> QuerySet[Item]:
+    """Disputed items that nobody decided, in the queue's order."""
+    decided = Adjudication.objects.standing().filter(item=OuterRef("pk"))
+    return Item.objects.filter(~Exists(decided), queue=queue, disputed=True).order_by("position")
+
+
+@transaction.atomic
+def adjudicate(
+    *,
+    item: Item,
+    by: User,
+    reason: str,
+    strength: int | None = None,
+    both_bad: bool = False,
+    upheld: UUID | None = None,
+    blind: bool = True,
+) -> Adjudication:
+    """Decide an item: a pair by `strength` in favour of run a, another by the judgement that is `upheld`.
+
+    A decision before it is taken back. The same decision again is answered as the first time. Raises Refusal.
+    """
+    if not reason.strip():
+        raise NoReason
+    held = Item.objects.select_for_update().select_related("queue").get(pk=item.pk)
+    standing: Any = JUDGEMENTS[Queue.Kind(held.kind)].objects
+    standing = standing.standing().filter(item=held)
+    if not standing.exists():
+        raise NotJudged
+    if held.kind != Queue.Kind.PAIRWISE and not standing.filter(pk=upheld).exists():
+        raise NotAmongThem
+    answer = {"strength": strength, "both_bad": both_bad, "upheld": upheld, "reason": reason.strip()}
+    before = Adjudication.objects.standing().filter(item=held)
+    same = before.filter(by=by, **answer).first()
+    if same:
+        return same
+    before.update(retracted_at=now())
+    made = Adjudication.objects.create(
+        workspace_id=held.queue.workspace_id, queue=held.queue, item=held, by=by, was_blind=blind, **answer
+    )
+    AuditEntry.objects.create(
+        workspace_id=held.queue.workspace_id,
+        actor=by,
+        action="queue.adjudicate",
+        subject=held.queue.name[:200],
+        subject_id=subject_id(held.queue),
+        detail={"item": held.pk, "strength": strength, "both_bad": both_bad, "upheld": str(upheld or "")},
+    )
+    return made
+
+
+@transaction.atomic
+def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
+    """Say something about `annotator`'s judgement of `item`: a reviewer to them, or they in answer. Raises NotYours."""
+    model: Any = JUDGEMENTS[Queue.Kind(item.kind)].objects
+    if not model.filter(item=item, annotator=annotator).exists():
+        raise NotYours
+    if not text.strip():
+        raise NoReason("Write something first.")
+    return Remark.objects.create(
+        workspace_id=annotator.workspace_id,
+        queue_id=item.queue_id,
+        item=item,
+        annotator=annotator,
+        by=by,
+        text=text.strip(),
+    )

@@ -1,0 +1,118 @@
+"""Review: one disputed item after the other, and feedback to those who judged it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.annotation import blinding, queries, reviewing
+from apps.annotation.annotators import annotator_of
+from apps.annotation.models import Adjudication, Annotator, Assignment, Item, Queue
+from apps.annotation.refusals import Refusal
+from apps.annotation.setting_forms import DecisionForm, RemarkForm
+from apps.common.http import HtmxRequest
+from apps.trajectories.answering import answer_part
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """The next disputed item that nobody decided; `after` skips one."""
+    queue = _visible(request, queue_id)
+    waiting = reviewing.awaiting_review(queue)
+    after = request.GET.get("after", "")
+    found = (waiting.filter(position__gt=int(after)).first() if after.isdecimal() else None) or waiting.first()
+    if found is None:
+        return render(request, "annotation/review_done.html", {"queue": queue})
+    return redirect("annotation:review_item", queue_id=queue.pk, item_id=found.pk)
+
+
+@at_least(Role.REVIEWER)
+@require_http_methods(["GET", "POST"])
+def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
+    """One item to decide. In a blind review what others said shows once it is decided."""
+    queue = _visible(request, queue_id)
+    item = get_object_or_404(queries.items_of(queue), pk=item_id)
+    judgements = queries.judgements_of_items(queue, [item]).get(item.pk, [])
+    form = DecisionForm(request.POST or None, item=item, judgements=judgements)
+    if request.method == "POST" and form.is_valid():
+        try:
+            reviewing.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
+        except Refusal as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            messages.success(request, "Decided. The people who judged it see your reason.")
+            return redirect(f"{reverse('annotation:review', args=[queue.pk])}?after={item.position}")
+    decision = Adjudication.objects.standing().filter(item=item).select_related("by").first()
+    context = {
+        "queue": queue,
+        "item": item,
+        "form": form,
+        "decision": decision,
+        "judgements": judgements,
+        "hidden": queue.blind_review and queue.kind == Queue.Kind.PAIRWISE and decision is None,
+        "waiting": reviewing.awaiting_review(queue)[:100].count(),
+        "pair": blinding.pair_of(_shown(item), _part_url(item)) if item.b_id else None,
+    }
+    return render(request, "annotation/review.html", context, status=422 if form.is_bound else 200)
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> HttpResponse:
+    """A few rows of the pair, opened."""
+    item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id, b__isnull=False)
+    return render(request, "annotation/_rows.html", {"rows": blinding.rows_of(_shown(item), _part_url(item), start)})
+
+
+@at_least(Role.REVIEWER)
+@require_safe
+def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: int) -> HttpResponse:
+    """Long content of a step, on demand."""
+    item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id, b__isnull=False)
+    run = dict(zip(("left", "right"), blinding.sides_of(_shown(item)), strict=True)).get(side)
+    if run is None or not (request.htmx or request.GET.get("raw") or request.GET.get("as") == "image"):
+        raise Http404
+    return answer_part(request, run, index, url=request.path)
+
+
+@require_POST
+def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUID) -> HttpResponse:
+    """A reviewer says something to an annotator about an item; or the annotator answers, about their own only."""
+    queue = _visible(request, queue_id)
+    item = get_object_or_404(Item, queue=queue, pk=item_id)
+    annotator = get_object_or_404(Annotator, workspace=request.member.workspace_id, pk=annotator_id)
+    is_own = annotator.user_id == request.member.user_id
+    if not (is_own or request.member.is_reviewer):
+        raise Http404
+    form = RemarkForm(request.POST)
+    try:
+        text = form.cleaned_data["text"] if form.is_valid() else ""
+        reviewing.remark(item=item, annotator=annotator, by=request.user, text=text)
+        messages.success(request, "Sent." if is_own else f"{annotator} reads it on their own page of this queue.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    if is_own and annotator == annotator_of(request.member):
+        return redirect("annotation:mine", queue_id=queue.pk)
+    return redirect("annotation:queue_item", queue_id=queue.pk, item_id=item.pk)
+
+
+def _shown(item: Item) -> Assignment:
+    """The pair as a reviewer sees it: the same sides for everybody, drawn once by the item's number. It is stored nowhere."""
+    return Assignment(item=item, a_is_left=bool(item.pk % 2))
+
+
+def _part_url(item: Item) -> Any:
+    return lambda side, index: reverse("annotation:review_part", args=[item.queue_id, item.pk, side, index])
+
+
+def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
+    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)

@@ -1,0 +1,173 @@
+"""Review: decisions on disputed items, and feedback to those who judged them."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Membership, Role, Workspace
+from apps.annotation.annotators import annotator_of
+from apps.annotation.assigning import next_assignment
+from apps.annotation.feedback import feedback_for
+from apps.annotation.labelling import record_preference
+from apps.annotation.models import Adjudication, Item, Queue, Remark
+from apps.annotation.reviewing import NoReason, NotAmongThem, NotJudged, NotYours, adjudicate, awaiting_review, remark
+from tests import factories
+from tests.annotation import making
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def workspace() -> Workspace:
+    return factories.workspace()
+
+
+@pytest.fixture
+def reviewer(workspace: Workspace) -> Membership:
+    return factories.member(Role.REVIEWER, of=workspace)
+
+
+@pytest.fixture
+def annotator(workspace: Workspace) -> Membership:
+    return factories.member(Role.ANNOTATOR, of=workspace)
+
+
+@pytest.fixture
+def disputed(workspace: Workspace, annotator: Membership) -> Queue:
+    """A queue of two pairs: the annotator prefers a in both, a rule prefers b in the first and a in the second."""
+    queue = making.queue(of=workspace, overlap=2, items=2)
+    rule = making.rule(of=workspace)
+    for who, strengths in ((annotator_of(annotator), (2, 2)), (rule, (-1, 1))):
+        for strength in strengths:
+            record_preference(assignment=next_assignment(queue=queue, annotator=who), strength=strength)
+    return queue
+
+
+def test_a_decision_ends_a_dispute_and_a_new_one_replaces_it(disputed, reviewer):
+    (item,) = awaiting_review(disputed)
+    first = adjudicate(item=item, by=reviewer.user, strength=-2, reason="It paid twice.")
+    assert not awaiting_review(disputed).exists()
+    assert adjudicate(item=item, by=reviewer.user, strength=-2, reason="It paid twice.") == first
+    second = adjudicate(item=item, by=reviewer.user, strength=1, reason="The second payment was refunded.")
+    assert list(Adjudication.objects.standing()) == [second]
+    assert Adjudication.objects.count() == 2
+
+
+def test_a_decision_needs_a_reason_and_a_judgement(disputed, reviewer, workspace):
+    with pytest.raises(NoReason):
+        adjudicate(item=awaiting_review(disputed).get(), by=reviewer.user, strength=1, reason="  ")
+    unjudged = making.queue(of=workspace, steps=0).items.get()
+    with pytest.raises(NotJudged):
+        adjudicate(item=unjudged, by=reviewer.user, strength=1, reason="Because")
+
+
+def test_of_a_single_run_one_of_its_judgements_stands(workspace, reviewer):
+    from apps.annotation.answers import Scores
+    from apps.annotation.queueing import create_queue_of_runs
+    from apps.annotation.rating import record_rating
+
+    run = making.attempt(factories.task(of=workspace), steps=1)
+    queue = create_queue_of_runs(
+        kind=Queue.Kind.RATING, runs=[run], workspace=workspace, created_by=None, name="Rate", overlap=2
+    )
+    ratings = [
+        record_rating(
+            assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), scores=Scores(thumb=thumb)
+        )
+        for thumb in (1, -1)
+    ]
+    (item,) = awaiting_review(queue)
+    with pytest.raises(NotAmongThem):
+        adjudicate(item=item, by=reviewer.user, upheld=factories.workspace().pk, reason="Because")
+    made = adjudicate(item=item, by=reviewer.user, upheld=ratings[1].pk, reason="It deleted the file.")
+    assert (made.upheld, made.strength) == (ratings[1].pk, None)
+
+
+def test_the_annotator_reads_decisions_by_the_sides_they_saw_and_answers(disputed, reviewer, annotator, client):
+    item = awaiting_review(disputed).get()
+    adjudicate(item=item, by=reviewer.user, strength=-2, reason="It paid twice.")
+    who = annotator_of(annotator)
+    (feedback,) = feedback_for(disputed, who)
+    left = feedback.judgement.a_was_left
+    assert (feedback.said, feedback.decided) == (
+        f"{'left' if left else 'right'} clearly better",
+        f"{'right' if left else 'left'} clearly better",
+    )
+    assert feedback.agrees is False
+    client.force_login(annotator.user)
+    page = client.get(reverse("annotation:mine", args=[disputed.pk])).content.decode()
+    assert "It paid twice." in page
+    assert "decided otherwise" in page
+    assert str(reviewer.user) not in page
+    client.post(reverse("annotation:remark", args=[disputed.pk, item.pk, who.pk]), {"text": "It was refunded."})
+    assert Remark.objects.get().by == annotator.user
+    client.force_login(reviewer.user)
+    assert (
+        "It was refunded." in client.get(reverse("annotation:queue_item", args=[disputed.pk, item.pk])).content.decode()
+    )
+
+
+def test_nobody_speaks_about_what_they_have_no_part_in(disputed, annotator, workspace, client):
+    item = disputed.items.first()
+    with pytest.raises(NotYours):
+        remark(item=item, annotator=making.rule(of=workspace), by=annotator.user, text="Hello")
+    other = factories.member(Role.ANNOTATOR, of=workspace)
+    client.force_login(other.user)
+    address = reverse("annotation:remark", args=[disputed.pk, item.pk, annotator_of(annotator).pk])
+    assert client.post(address, {"text": "Hello"}).status_code == 404
+
+
+# Pages ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_blind_review_hides_what_others_said_until_it_is_decided(disputed, reviewer, client: Client):
+    client.force_login(reviewer.user)
+    review = client.get(reverse("annotation:review", args=[disputed.pk]))
+    item = Item.objects.get(disputed=True)
+    assert review.url == reverse("annotation:review_item", args=[disputed.pk, item.pk])
+    page = client.get(review.url).content.decode()
+    assert "clearly better (" not in page
+    assert "contradict each other" in page
+    assert item.a.policy is None or item.a.policy.name not in page
+    assert "Left" in page
+    wrong = client.post(review.url, {"answer": "2"})
+    assert wrong.status_code == 422
+    assert "Say why" in wrong.content.decode()
+    done = client.post(review.url, {"answer": "2", "reason": "It paid."})
+    assert done.status_code == 302
+    made = Adjudication.objects.get()
+    assert made.strength == (2 if item.pk % 2 else -2)  # the left side is run a for odd items
+    assert made.was_blind
+    after = client.get(done.url)
+    assert "Nothing to decide" in after.content.decode()
+    assert "a clearly better" in client.get(review.url).content.decode()
+
+
+def test_an_open_review_shows_who_said_what(disputed, reviewer, client):
+    Queue.objects.update(blind_review=False)
+    client.force_login(reviewer.user)
+    item = Item.objects.get(disputed=True)
+    page = client.get(reverse("annotation:review_item", args=[disputed.pk, item.pk])).content.decode()
+    assert "a clearly better" in page
+    assert "b slightly better" in page
+
+
+def test_the_runs_of_a_review_come_in_pieces_that_name_no_run(disputed, reviewer, client):
+    client.force_login(reviewer.user)
+    item = Item.objects.get(disputed=True)
+    rows = client.get(reverse("annotation:review_rows", args=[disputed.pk, item.pk, 0]), headers={"HX-Request": "true"})
+    assert rows.status_code == 200
+    assert str(item.a_id) not in rows.content.decode()
+
+
+def test_who_labels_and_outsiders_do_not_review(disputed, annotator, client):
+    item = Item.objects.get(disputed=True)
+    addresses = [
+        reverse("annotation:review", args=[disputed.pk]),
+        reverse("annotation:review_item", args=[disputed.pk, item.pk]),
+        reverse("annotation:review_rows", args=[disputed.pk, item.pk, 0]),
+        reverse("annotation:review_part", args=[disputed.pk, item.pk, "left", 0]),
+    ]
+    for member in (annotator, factories.member(Role.OWNER)):
+        client.force_login(member.user)
+        assert {client.get(address).status_code for address in addresses} == {404}
