@@ -10,10 +10,9 @@ from django import forms
 
 from apps.accounts.models import User
 from apps.annotation.checking import NO_ERROR
-from apps.annotation.desk_forms import ANSWERS
 from apps.annotation.models import Item, Queue
 from apps.annotation.setting import Settings
-from apps.annotation.wording import said
+from apps.annotation.wording import by_side, said
 
 
 class SettingsForm(forms.Form):
@@ -154,6 +153,12 @@ class KnownForm(forms.Form):
         return NO_ERROR if given == NO_ERROR else int(given) - 1
 
 
+GRADES = [
+    *((str(grade), by_side(grade, False, a_was_left=True).capitalize()) for grade in (3, 2, 1, 0, -1, -2, -3)),
+    ("both_bad", "Both bad"),
+]
+
+
 class DecisionForm(forms.Form):
     """What a reviewer decides: of a pair a grade, by the side they saw; otherwise whose judgement stands."""
 
@@ -169,7 +174,7 @@ class DecisionForm(forms.Form):
     def __init__(self, data: Any = None, *, item: Item, judgements: Sequence[Any]) -> None:
         super().__init__(data)
         self.item = item
-        choices = ANSWERS if item.b_id else [(str(judgement.pk), said(judgement)) for judgement in judgements]
+        choices = GRADES if item.b_id else [(str(judgement.pk), said(judgement)) for judgement in judgements]
         cast("forms.ChoiceField", self.fields["answer"]).choices = choices
 
     def decision(self) -> dict[str, Any]:
