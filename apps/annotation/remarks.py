@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from apps.annotation.models import Correction, Inspection, Judgement, Mark, Rating, StepLabel
 
@@ -12,7 +12,8 @@ WORDS = {1: "good", 0: "neutral", -1: "bad"}
 TONES = {1: "good", 0: "plain", -1: "bad"}
 
 
-class Remark(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Remark:
     """One thing said of one step."""
 
     index: int

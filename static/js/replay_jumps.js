@@ -31,8 +31,10 @@ export function jumps(replay, { steps, telling, current, go, signal }) {
     try {
       const { at, others } = await partings();
       if (!others) return toast("This task has no other run.");
-      const to = jump(by, (step) => at.has(step.index), `is where another run of this task leaves this one`);
-      if (to !== undefined) toast(`Here ${at.get(to)} of ${others} other run${others === 1 ? "" : "s"}, alike until now, act${at.get(to) === 1 ? "s" : ""} otherwise.`);
+      const here = (index) => `${at.get(index)} of ${others} other run${others === 1 ? "" : "s"}, alike until then, act${at.get(index) === 1 ? "s" : ""} otherwise`;
+      const none = `No ${by > 0 ? "later" : "earlier"} step where other runs leave this one${at.has(current()) ? `; here ${here(current())}` : ""}.`;
+      const to = jump(by, (step) => at.has(step.index), none);
+      if (to !== undefined) toast(`Here ${here(to)}.`);
     } catch {
       asked = null;
       if (!signal.aborted) toast("The server did not answer. Try again.", { tone: "bad" });
