@@ -45,6 +45,15 @@ def runs_for_list(member: Membership) -> QuerySet[Run]:
     )
 
 
+def runs_for_comparing(member: Membership) -> QuerySet[Run]:
+    """Runs with their settings, without what came of them."""
+    return (
+        Run.objects.visible_to(member)
+        .select_related("version__dataset", "base")
+        .defer("failure", "command", "report", "version__card", "version__recipe", "version__files", "base__report")
+    )
+
+
 def run_for_page(member: Membership) -> QuerySet[Run]:
     """A run with everything that its page names."""
     return Run.objects.visible_to(member).select_related(

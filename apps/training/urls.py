@@ -8,6 +8,7 @@ from apps.training import rollout_api, rollout_views, views
 app_name = "training"
 urlpatterns = [
     path("runs/", views.runs, name="list"),
+    path("runs/compare/", views.compare, name="compare"),
     path("runs/new/", views.new, name="new"),
     path("runs/new/check/", views.check, name="check"),
     path("runs/<uuid:run_id>/", views.show, name="run"),

@@ -21,16 +21,18 @@ from apps.common.pages import page_of
 from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
 from apps.training.charts import drawn
 from apps.training.checking import check_with_worker, refuse_if_known
+from apps.training.comparing import MOST_RUNS, overlays, settings_of
 from apps.training.folders import RunFolder, folder_of, read_log
 from apps.training.forms import RunForm
 from apps.training.launching import LaunchRefused, launch_run
 from apps.training.live import charts_context, run_context
 from apps.training.models import Run
-from apps.training.queries import headway, lineage_of, metric_points, run_for_page, runs_for_list
+from apps.training.queries import headway, lineage_of, metric_points, run_for_page, runs_for_comparing, runs_for_list
 from apps.training.recipes import PRESETS, as_json
 from apps.training.sampling import NotSampled, open_sampled, sampled
 
 CHECK_PATIENCE_SECONDS = 5.0
+CANDIDATES = 40
 
 
 @require_GET
@@ -41,6 +43,37 @@ def runs(request: HtmxRequest) -> HttpResponse:
     rows = [(run, headway(run)) for run in page]
     is_moving = any(run.is_active for run in page)
     return render(request, "training/runs.html", {"page": page, "rows": rows, "is_moving": is_moving})
+
+
+@require_GET
+@at_least(Role.RESEARCHER)
+def compare(request: HtmxRequest) -> HttpResponse:
+    """Two to six runs side by side; with fewer, the choice of them."""
+    wanted = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
+    found = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MOST_RUNS + 1])}
+    chosen = [found[pk] for pk in dict.fromkeys(wanted) if pk in found]
+    problem = f"Choose {MOST_RUNS} runs at most." if len(chosen) > MOST_RUNS else ""
+    several = len(chosen) > 1 and not problem
+    settings = settings_of(chosen) if several else []
+    newest = list(runs_for_comparing(request.member).order_by("-id")[:CANDIDATES])
+    context = {
+        "runs": chosen if not problem else [],
+        "problem": problem,
+        "most": MOST_RUNS,
+        "candidates": [*chosen, *(run for run in newest if run not in chosen)],
+        "charts": overlays(chosen) if several else [],
+        "differing": [setting for setting in settings if setting.differs],
+        "same": [setting for setting in settings if not setting.differs],
+    }
+    return render(request, "training/compare.html", context)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 @require_http_methods(["GET", "POST"])
