@@ -16,7 +16,9 @@ export function drawLine(canvas, { x, xs, series }, options) {
   const xDomain = domain(xs, { room: 0 });
   const yDomain = log ? [Math.min(...values), Math.max(...values)] : domain(values, options);
   const toX = scale(xDomain, [EDGE.left, width - EDGE.right]);
-  const toY = scale(yDomain, [height - EDGE.bottom, EDGE.top], { log });
+  // The unit stands above the curves, in a line of its own.
+  const top = EDGE.top + (unitOf(series) ? 10 : 0);
+  const toY = scale(yDomain, [height - EDGE.bottom, top], { log });
   drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, series });
   if (options.reference) drawLevel(root, toY(Number(options.reference)), width);
   if (options.diagonal !== undefined) {
@@ -49,8 +51,12 @@ function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, option
     root.append(text(written(value), { x: at, y: bottom + 18, class: "chart-tick", "text-anchor": at < EDGE.left + 8 ? "start" : "middle" }));
   }
   root.append(text(name, { x: width - EDGE.right, y: bottom + 18, class: "chart-unit", "text-anchor": "end" }));
-  const unit = series.find((one) => one.unit)?.unit;
-  if (unit) root.append(text(unit, { x: EDGE.left + 4, y: EDGE.top + 6, class: "chart-unit" }));
+  const unit = unitOf(series);
+  if (unit) root.append(text(unit, { x: EDGE.left, y: EDGE.top, class: "chart-unit" }));
+}
+
+function unitOf(series) {
+  return series.find((one) => one.unit)?.unit;
 }
 
 function drawLevel(root, y, width) {
