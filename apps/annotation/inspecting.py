@@ -5,8 +5,10 @@ from django.db import transaction
 from apps.annotation.answers import Walk
 from apps.annotation.asking import StepsAsks
 from apps.annotation.concluding import columns_of, conclude, expect_kind, hold, locked
+from apps.annotation.correcting import check_action, tools_of
 from apps.annotation.models import Assignment, Correction, Inspection, Queue, StepLabel
 from apps.annotation.refusals import AlreadyJudged, Incomplete
+from apps.trajectories.models import Step, Trajectory
 
 
 @transaction.atomic
@@ -26,6 +28,7 @@ def record_inspection(
         return held.inspection
     hold(held)
     check_walk(walk, StepsAsks.from_json(assignment.queue.asks), steps=held.item.a.step_count)
+    _check_actions(walk, held.item.a)
     inspection = Inspection.objects.create(
         **columns_of(held, seconds=seconds, guideline_version=guideline_version),
         ending=walk.ending,
@@ -63,6 +66,14 @@ def check_walk(walk: Walk, asks: StepsAsks, *, steps: int) -> None:
     needed = steps if walk.first_error is None else walk.first_error + 1
     if missing := [index + 1 for index in range(needed) if index not in values]:
         raise Incomplete(f"Label step {_in_words(missing)} first.")
+
+
+def _check_actions(walk: Walk, run: Trajectory) -> None:
+    """Raises BadAction for a written action that the run's tools refuse. What was sampled is kept as the policy said it."""
+    written = {action.index: action.message for action in walk.corrections if action.policy is None}
+    before = Step.objects.filter(trajectory=run, index__in=written).values_list("index", "message")
+    for index, message in before if written else ():
+        check_action(written[index], tools_of(run.tools, message))
 
 
 def _in_words(numbers: list[int]) -> str:

@@ -66,3 +66,8 @@ class WrongKind(Refusal):
 class Incomplete(Refusal):
     code = "incomplete"
     message = "Something that this queue asks for is not answered."
+
+
+class BadAction(Refusal):
+    code = "bad_action"
+    message = "The policy could not have done this."

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from apps.annotation import api as rest
-from apps.annotation.views import desk, quality, queues, reviews, settings
+from apps.annotation.views import better, desk, quality, queues, reviews, settings
 
 app_name = "annotation"
 
@@ -53,6 +53,8 @@ urlpatterns = [
     path("desk/items/<uuid:assignment_id>/draft/", desk.draft, name="draft"),
     path("desk/items/<uuid:assignment_id>/skip/", desk.skip, name="skip"),
     path("desk/items/<uuid:assignment_id>/flag/", desk.flag, name="flag"),
+    path("desk/items/<uuid:assignment_id>/steps/<int:index>/better/", better.form, name="better"),
+    path("desk/items/<uuid:assignment_id>/steps/<int:index>/better/check/", better.check, name="check_better"),
     path("desk/items/<uuid:assignment_id>/keep/", desk.keep, name="keep"),
 ]
 

@@ -233,6 +233,7 @@ class Labels {
     const on = (type, handle, options = {}) => article.addEventListener(type, handle, { signal, ...options });
     on("draft:restored", () => (this.read(), this.goOn()));
     on("desk:check", ({ detail }) => (detail.problem = this.problem()));
+    on("better:kept", ({ detail }) => (this.labels.get(detail.index)?.value ?? null) === null && this.label(detail.index, -1));
     on("walk:opened", ({ detail }) => this.paint(detail.index));
     on("change", ({ target }) => this.changedByHand(target));
     // A press must not take the selection away, nor the focus: Enter is for submitting.

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Assignment, Inspection, Queue
+from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import making
 from tests.live import LiveStack
@@ -22,7 +23,10 @@ def annotator(live_stack: LiveStack) -> Membership:
 
 @pytest.fixture
 def queue(annotator: Membership) -> Queue:
-    return making.queue_of_runs(of=annotator.workspace, items=5, steps=20)
+    queue = making.queue_of_runs(of=annotator.workspace, items=5, steps=20)
+    parameters = {"properties": {"at": {"type": "string"}, "for": {"anyOf": [{"type": "integer"}]}}, "required": ["at"]}
+    Trajectory.objects.update(tools=[{"type": "function", "function": {"name": "look", "parameters": parameters}}])
+    return queue
 
 
 @pytest.fixture
@@ -53,6 +57,10 @@ def submit(page: Page) -> None:
         "old => ![null, undefined, old].includes(document.querySelector('[data-walk]')?.dataset.item)", arg=item
     )
     ready(page)
+
+
+def all_sent(page: Page) -> None:
+    page.wait_for_function("() => !Object.keys(localStorage).some(key => key.includes('outbox:'))")
 
 
 def inspections() -> list[Inspection]:
@@ -105,6 +113,34 @@ def test_twenty_steps_take_twenty_keys_and_an_error_fills_the_rest(page: Page):
     )
     assert [bad.ending, gave_up.ending] == ["bad_problem", "give_up"]
     assert Inspection.objects.exclude(retracted_at=None).get().first_error == 2
+
+
+def test_a_better_action_is_written_into_a_form_from_the_tool(page: Page, console):
+    console.expect("409")
+    press(page, "j e")
+    expect(page.locator("[name='arg.at']")).to_have_value("shelf 1")
+    page.locator("[name='arg.at']").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("the door, 3 times")
+    press(page, "Tab Control+A")
+    page.keyboard.type("cup")
+    press(page, "Control+Enter")
+    expect(page.locator("[data-better-problem]")).to_contain_text("for: 'cup' is no JSON")
+    press(page, "Control+A")
+    page.keyboard.type("7")
+    press(page, "Control+Enter")
+    expect(page.locator("#row-1 [data-better] pre")).to_contain_text("the door, 3 times")
+    expect(page.locator("#row-1 [value='-1']")).to_be_checked()  # what should have been done otherwise was not good
+    press(page, "x")
+    submit(page)
+    press(page, "u")
+    expect(page.locator("#row-1 [data-better] pre")).to_contain_text("the door, 3 times")
+    submit(page)
+    all_sent(page)
+    correction = Inspection.objects.standing().get().corrections.get()
+    assert (correction.index, correction.origin) == (1, "written")
+    [call] = correction.message["tool_calls"]
+    assert call["function"] == {"name": "look", "arguments": {"at": "the door, 3 times", "for": 7}}
 
 
 def test_labels_survive_a_closed_tab_and_a_phone_can_set_them(page: Page, open_as: Open, annotator, queue):

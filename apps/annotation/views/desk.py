@@ -5,9 +5,7 @@ Its script talks to it in JSON; without a script the same forms are posted and a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import update_wrapper
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -15,7 +13,7 @@ from django.forms import Form
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from apps.annotation import assigning, labelling
 from apps.annotation.annotators import annotator_of
@@ -23,35 +21,13 @@ from apps.annotation.desk_forms import ReasonForm
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
+from apps.annotation.views.desk_requests import acting, own, own_with_runs, wants_json
 from apps.annotation.views.kinds import asks_of, kind_of, run_at
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
 from apps.trajectories.rendering import markdown
 
-P = ParamSpec("P")
 BESIDES = 30
-
-
-def _acting(
-    view: Callable[Concatenate[HtmxRequest, P], HttpResponse],
-) -> Callable[Concatenate[HtmxRequest, P], HttpResponse]:
-    """A refusal is an answer, not an error: 409 with its name and what to do."""
-
-    def acting(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        try:
-            return view(request, *args, **kwargs)
-        except Refusal as refusal:
-            if _wants_json(request):
-                return JsonResponse({"code": refusal.code, "detail": str(refusal)}, status=409)
-            messages.error(request, str(refusal))
-            return redirect(request.headers.get("Referer") or "annotation:queues")
-
-    update_wrapper(acting, view)
-    return require_POST(acting)
-
-
-def _wants_json(request: HtmxRequest) -> bool:
-    return request.get_preferred_type(["text/html", "application/json"]) == "application/json"
 
 
 @require_safe
@@ -68,11 +44,11 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         assignment = labelling.keep(assignment=assignment)
     context = {"queue": queue, "progress": desk_progress(queue, annotator), "stopped": stopped, **_guidelines(queue)}
     if assignment:
-        context |= _item(_own_with_runs(request, assignment.pk))
+        context |= _item(own_with_runs(request, assignment.pk))
     return render(request, "annotation/desk.html", context)
 
 
-@_acting
+@acting
 def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Where the next item is; the browser asks for it while its person judges another. `besides`: what it has already."""
     queue = _queue(request, queue_id)
@@ -86,7 +62,7 @@ def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     """What is judged and the answer bar, ready to be put in place of another item."""
-    assignment = _own_with_runs(request, assignment_id)
+    assignment = own_with_runs(request, assignment_id)
     context = {"queue": assignment.queue, **_item(assignment), **_guidelines(assignment.queue)}
     return render(request, context["item_template"], context)
 
@@ -94,14 +70,14 @@ def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 @require_safe
 def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
     """A few rows of an item, opened."""
-    assignment = _own_with_runs(request, assignment_id)
+    assignment = own_with_runs(request, assignment_id)
     return kind_of(assignment.queue).rows(request, assignment, start)
 
 
 @require_safe
 def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand: its address says which side it is on and nothing about the run."""
-    run = run_at(_own_with_runs(request, assignment_id), side)
+    run = run_at(own_with_runs(request, assignment_id), side)
     whole = request.GET.get("raw") or request.GET.get("as") == "image"
     if run is None or not (request.htmx or whole):
         raise Http404
@@ -111,9 +87,9 @@ def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> Ht
     return response
 
 
-@_acting
+@acting
 def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    assignment = _own(request, assignment_id)
+    assignment = own(request, assignment_id)
     kind = kind_of(assignment.queue)
     form = kind.form(request.POST, asks=asks_of(assignment.queue))
     if not form.is_valid():
@@ -122,9 +98,9 @@ def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     return _done(request, assignment)
 
 
-@_acting
+@acting
 def draft(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    assignment = _own(request, assignment_id)
+    assignment = own(request, assignment_id)
     form = kind_of(assignment.queue).draft(request.POST, asks=asks_of(assignment.queue))
     if not form.is_valid():
         return _invalid(request, assignment, form)
@@ -132,9 +108,9 @@ def draft(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     return JsonResponse({})
 
 
-@_acting
+@acting
 def skip(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    assignment = _own(request, assignment_id)
+    assignment = own(request, assignment_id)
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _invalid(request, assignment, form)
@@ -142,9 +118,9 @@ def skip(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     return _done(request, assignment)
 
 
-@_acting
+@acting
 def flag(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
-    assignment = _own(request, assignment_id)
+    assignment = own(request, assignment_id)
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _invalid(request, assignment, form)
@@ -152,30 +128,30 @@ def flag(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     return _done(request, assignment)
 
 
-@_acting
+@acting
 def keep(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     """The browser says that this item is on the screen and its person at work.
 
     That it no longer holds the item is news, not an error: an answer sent a moment later may well have come first.
     """
     try:
-        assignment = labelling.keep(assignment=_own(request, assignment_id))
+        assignment = labelling.keep(assignment=own(request, assignment_id))
     except Refusal as refusal:
         return JsonResponse({"code": refusal.code, "detail": str(refusal)})
     return JsonResponse({"leased_until": assignment.leased_until})
 
 
-@_acting
+@acting
 def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
     again = labelling.undo_last(queue=queue, annotator=annotator)
-    if not _wants_json(request):
+    if not wants_json(request):
         return redirect("annotation:desk", queue_id=queue.pk)
     return JsonResponse({"item": _item_url(again), "progress": desk_progress(queue, annotator).to_json()})
 
 
-@_acting
+@acting
 def leave(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The browser leaves the desk: what it had loaded ahead is for others."""
     assigning.release_ahead(queue=_queue(request, queue_id), annotator=annotator_of(request.member))
@@ -184,17 +160,6 @@ def leave(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 def _queue(request: HtmxRequest, queue_id: UUID) -> Queue:
     return get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
-
-
-def _own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
-    """An assignment of this very person. A researcher, too, sees only their own here: others' are blind."""
-    return get_object_or_404(
-        Assignment.objects.of(request.member).select_related("queue", "annotator"), pk=assignment_id
-    )
-
-
-def _own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
-    return get_object_or_404(Assignment.objects.of(request.member).with_runs(), pk=assignment_id)
 
 
 def _item(assignment: Assignment) -> dict[str, Any]:
@@ -213,12 +178,12 @@ def _item_url(assignment: Assignment) -> str:
 
 
 def _done(request: HtmxRequest, assignment: Assignment) -> HttpResponse:
-    return JsonResponse({}) if _wants_json(request) else redirect("annotation:desk", queue_id=assignment.queue_id)
+    return JsonResponse({}) if wants_json(request) else redirect("annotation:desk", queue_id=assignment.queue_id)
 
 
 def _invalid(request: HtmxRequest, assignment: Assignment, form: Form) -> HttpResponse:
     detail = " ".join(str(error) for errors in form.errors.values() for error in errors)
-    if _wants_json(request):
+    if wants_json(request):
         return JsonResponse({"code": "invalid", "detail": detail}, status=422)
     messages.error(request, detail)
     return redirect("annotation:desk", queue_id=assignment.queue_id)

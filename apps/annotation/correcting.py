@@ -1,0 +1,187 @@
+"""Better actions: what an annotator may fill in for a tool, and whether what they wrote fits it. Pure.
+
+Schemas come from trajectories, so they are hostile: nothing they refer to is fetched, and their patterns, which can take for ever to
+match, are not tried.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from apps.annotation.refusals import BadAction
+
+LONG_TEXT = 60
+"""A text that was longer than this is edited in a box of several lines."""
+PROBLEMS = 5
+Json = Any
+
+
+def _untried(*_: Any) -> None:
+    return None
+
+
+_Validator = validators.extend(Draft202012Validator, {"pattern": _untried, "patternProperties": _untried})
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something that the policy could call. Without parameters, nothing is known of its arguments."""
+
+    name: str
+    description: str = ""
+    parameters: Json = None
+
+    @property
+    def properties(self) -> dict[str, Json]:
+        found = self.parameters.get("properties") if isinstance(self.parameters, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def required(self) -> list[str]:
+        found = self.parameters.get("required") if isinstance(self.parameters, dict) else None
+        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+@dataclass(frozen=True)
+class ArgumentField:
+    """How one argument is filled in: kind is text, long, number, boolean, choice or json."""
+
+    name: str
+    kind: str
+    required: bool
+    description: str
+    value: str
+    choices: tuple[tuple[str, str], ...] = ()
+    """Of a choice: (JSON, words)."""
+
+
+def tools_of(recorded: Sequence[Json], message: Json = None) -> list[Tool]:
+    """The tools that a run was given and, without a schema, any others that `message` calls."""
+    tools: dict[str, Tool] = {}
+    for entry in recorded:
+        function = entry.get("function", entry) if isinstance(entry, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            name = function["name"]
+            tools[name] = Tool(name, str(function.get("description") or ""), function.get("parameters"))
+    for name, _ in calls_of(message):
+        tools.setdefault(name, Tool(name))
+    return list(tools.values())
+
+
+def calls_of(message: Json) -> list[tuple[str, Json]]:
+    """The tool calls of a message: names with arguments, decoded where they are JSON."""
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    found = []
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            found.append((function["name"], _decoded(function.get("arguments"))))
+    return found
+
+
+def fields_of(tool: Tool, arguments: Json) -> list[ArgumentField]:
+    """A field for each argument of the tool, filled from `arguments`; one for all of them where the schema names none."""
+    given = arguments if isinstance(arguments, dict) else {}
+    if not tool.properties:
+        whole = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments is not None else "{}"
+        return [ArgumentField("arguments", "json", True, "All arguments, as JSON.", whole)]
+    return [_field(tool, name, schema, given.get(name)) for name, schema in tool.properties.items()]
+
+
+def _field(tool: Tool, name: str, schema: Json, value: Json) -> ArgumentField:
+    schema = schema if isinstance(schema, dict) else {}
+    kind = _kind(schema, value)
+    choices: tuple[tuple[str, str], ...] = ()
+    if kind == "choice":
+        choices = tuple(
+            (json.dumps(each), each if isinstance(each, str) else json.dumps(each)) for each in schema["enum"]
+        )
+    shown = "" if value is None else value if kind in ("text", "long") else json.dumps(value, ensure_ascii=False)
+    return ArgumentField(name, kind, name in tool.required, str(schema.get("description") or ""), shown, choices)
+
+
+def _kind(schema: dict[str, Json], value: Json) -> str:
+    if isinstance(schema.get("enum"), list):
+        return "choice"
+    of_type = schema.get("type")
+    if isinstance(of_type, list):
+        of_type = next((each for each in of_type if each != "null"), None)
+    if of_type == "string" and (value is None or isinstance(value, str)):
+        return "long" if value and (len(value) > LONG_TEXT or "\n" in value) else "text"
+    return {"integer": "number", "number": "number", "boolean": "boolean"}.get(str(of_type), "json")
+
+
+def read_call(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
+    """The arguments that a filled-in form means: what is left empty and not required is left out. Raises BadAction."""
+    if not tool.properties:
+        arguments = _json(given.get("arguments", "") or "{}", "The arguments")
+        if not isinstance(arguments, dict):
+            raise BadAction('The arguments must be a JSON object, such as {"city": "Oslo"}.')
+    else:
+        arguments = {}
+        for field in fields_of(tool, None):
+            text = given.get(field.name, "")
+            if text or (field.required and field.kind == "text"):
+                arguments[field.name] = text if field.kind == "text" else _json(text, field.name)
+    check_arguments(tool, arguments)
+    return arguments
+
+
+def check_action(message: Json, tools: Sequence[Tool]) -> None:
+    """Raises BadAction, saying what was given and what is expected, for a message that the policy could not have sent."""
+    if not isinstance(message, dict) or message.get("role") != "assistant":
+        raise BadAction("A better action is a message of the assistant.")
+    calls = message.get("tool_calls") or []
+    if not calls and not (isinstance(message.get("content"), str) and message["content"].strip()):
+        raise BadAction("Say something, or call a tool.")
+    read = calls_of(message)
+    if len(read) != len(calls):
+        raise BadAction("A tool call needs a name and arguments.")
+    known = {tool.name: tool for tool in tools}
+    for name, arguments in read:
+        if name not in known:
+            raise BadAction(f"There is no tool {name!r} in this run; there are {', '.join(known) or 'none'}.")
+        check_arguments(known[name], arguments)
+
+
+def check_arguments(tool: Tool, arguments: Json) -> None:
+    """Raises BadAction for arguments that the tool's schema refuses. A schema that is none itself refuses nothing."""
+    if not isinstance(tool.parameters, dict):
+        return
+    try:
+        Draft202012Validator.check_schema(tool.parameters)
+        found = sorted(
+            _Validator(tool.parameters, registry=Registry()).iter_errors(arguments),
+            key=lambda each: [str(part) for part in each.absolute_path],
+        )
+    except (SchemaError, Unresolvable, RecursionError, TypeError):
+        return
+    if found:
+        raise BadAction(" ".join(map(_in_words, found[:PROBLEMS])))
+
+
+def _in_words(error: ValidationError) -> str:
+    where = ".".join(map(str, error.absolute_path))
+    return f"{where}: {error.message[:300]}." if where else f"{error.message[:300]}."
+
+
+def _json(text: str, what: str) -> Json:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise BadAction(f"{what}: {text[:100]!r} is no JSON.") from None
+
+
+def _decoded(arguments: Json) -> Json:
+    if not isinstance(arguments, str):
+        return {} if arguments is None else arguments
+    try:
+        return json.loads(arguments or "{}")
+    except ValueError:
+        return arguments
