@@ -7,9 +7,29 @@ that reinforcement can sharpen. One of near-perfect demonstrations has almost no
 from typing import Any
 
 DEMONSTRATOR = "demonstrator"
-DEMONSTRATION_TASKS = 800
+DEMONSTRATION_TASKS = 1500
 DEMONSTRATIONS_A_TASK = 2
 
+MODEL: dict[str, Any] = {}
+"""The trainer's own defaults for a model from scratch."""
 SFT: dict[str, Any] = {"learning_rate": 2e-3, "batch_size": 16, "max_steps": 400, "warmup_steps": 30}
-SAMPLING: dict[str, Any] = {"temperature": 1.0, "max_new_tokens": 64}
-BUDGET: dict[str, Any] = {"steps": 12}
+SAMPLING: dict[str, Any] = {"temperature": 1.0, "max_new_tokens": 48}
+BUDGET: dict[str, Any] = {"steps": 10}
+
+GRPO: dict[str, Any] = {
+    "optimizer": {
+        "learning_rate": 3e-4,
+        "batch_size": 16,
+        "gradient_accumulation": 2,
+        "max_steps": 60,
+        "schedule": "constant",
+    },
+    "samples": 8,
+    "sampling": SAMPLING,
+    "budget": BUDGET,
+    "held_out": 60,
+    "evaluate_every": 10,
+}
+DPO: dict[str, Any] = {"learning_rate": 1e-4, "batch_size": 8, "epochs": 1.0, "warmup_steps": 5}
+REWARD_MODEL: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 2.0, "warmup_steps": 10}
+PRM: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 16, "epochs": 1.0, "warmup_steps": 10}

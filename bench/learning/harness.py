@@ -1,4 +1,4 @@
-"""What the stages share: runs of the trainer in a child of low priority, and success on held-out tasks."""
+"""What the stages share: runs of the trainer in a child of low priority, and what they come to."""
 
 import json
 import os
@@ -9,37 +9,42 @@ from pathlib import Path
 from typing import Any
 
 from apps.demo import recipe
+from trainer.records import Trajectory, read_trajectories
 from trainer.statistics import Proportion
 
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT_TASKS = 300
 THREADS = "1"
+NICENESS = 10
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one stage did with one seed."""
+    """What one stage did with one seed. `before` and `after` are shares, with the 95 % interval of `after`."""
 
     stage: str
     seed: int
-    before: float
+    before: float | None
+    """None where there is nothing to compare with."""
     after: float
     n: int
     low: float
     high: float
     seconds: float
+    """Of training alone."""
     peak_mb: float
     more: dict[str, Any] = field(default_factory=dict)
     """What only this stage measures."""
 
     def as_json(self) -> str:
         facts = asdict(self)
-        return json.dumps({**facts, **facts.pop("more"), "more": None} | {"more": None}, ensure_ascii=False)
+        more = facts.pop("more")
+        return json.dumps({**facts, **more})
 
 
 @dataclass(frozen=True)
 class Bench:
-    """One seed's folder of runs. A run that is finished there is not done again."""
+    """One seed's folder of runs. A run that is finished there is not done again, so that stages share what they begin from."""
 
     folder: Path
     seed: int
@@ -59,25 +64,60 @@ class Bench:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     check=True,
-                    preexec_fn=lambda: os.nice(10),
+                    preexec_fn=lambda: os.nice(max(0, NICENESS - os.nice(0))),
                 )
         found: dict[str, Any] = json.loads(report.read_text())
         return found
 
-    def success(self, model: str, *, count: int = HELD_OUT_TASKS) -> Proportion:
-        """How often the policy in `model` succeeds on held-out tasks of every level, sampled at temperature 1."""
-        report = self.rollouts(f"{model}-held-out", model, split="held_out", count=count, samples=1, seed=0)
+    def success(self, model: str) -> Proportion:
+        """How often the policy that the run `model` made succeeds on held-out tasks of every level, sampled at temperature 1."""
+        tasks = {"split": "held_out", "count": HELD_OUT_TASKS}
+        report = self.play(f"{model}-held-out", model, tasks=tasks)
         return Proportion(**report["success"])
 
-    def rollouts(self, name: str, model: str, *, split: str, count: int, samples: int, seed: int) -> dict[str, Any]:
-        """Let a model play; the trajectories lie in `<name>/trajectories.jsonl`."""
+    def play(self, name: str, model: str, *, tasks: dict[str, Any], samples: int = 1) -> dict[str, Any]:
+        """Let a model play. The trajectories lie in `name`."""
         config = {
             "kind": "rollout",
             "policy": {"engine": "local", "model": {"path": f"../{model}/model"}, "sampling": recipe.SAMPLING},
-            "tasks": {"split": split, "count": count, "seed": seed},
+            "tasks": tasks,
             "samples": samples,
-            "parallel": 100,
+            "parallel": 64,
             "budget": recipe.BUDGET,
-            "seed": seed,
+            "seed": self.seed,
         }
         return self.run(name, config)
+
+    def trajectories(self, name: str) -> list[Trajectory]:
+        return list(read_trajectories(self.folder / name / "trajectories.jsonl"))
+
+    def write(self, name: str, rows: list[dict[str, Any]]) -> str:
+        """A data file, and its path as runs name it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return f"../{name}"
+
+    def curve(self, name: str, metric: str) -> list[tuple[int, float]]:
+        """(step, value) of each time that a run measured `metric`."""
+        lines = (self.folder / name / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        events = [json.loads(line) for line in lines]
+        measured = [event for event in events if event["kind"] == "metrics" and metric in event["values"]]
+        return [(event["step"], event["values"][metric]) for event in measured]
+
+
+def outcome(
+    bench: Bench, stage: str, report: dict[str, Any], *, before: float | None, after: Proportion, **more: Any
+) -> Outcome:
+    """From a run's report and a share measured after it."""
+    return Outcome(
+        stage=stage,
+        seed=bench.seed,
+        before=before,
+        after=after.value,
+        n=after.n,
+        low=after.low,
+        high=after.high,
+        seconds=report["seconds"],
+        peak_mb=report["peak_memory_mb"],
+        more=more,
+    )

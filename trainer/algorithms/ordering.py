@@ -1,29 +1,21 @@
-"""The order in which rows are learnt: shuffled, with rows of like length in the same batch, so that little is padding."""
+"""The order in which rows are learnt."""
 
 import random
 from collections.abc import Sequence
 
-BATCHES_SORTED_TOGETHER = 50
 
+def order_of_rows(lengths: Sequence[int], *, together: int, count: int, seed: int) -> list[int]:
+    """`count` places in `lengths`, pass after pass over all of them, each pass shuffled anew; the same for the same seed.
 
-def order_by_length(lengths: Sequence[int], *, batch: int, count: int, seed: int) -> list[int]:
-    """`count` places in `lengths`, pass after pass over all of them, each pass in another order; the same for the same seed.
-
-    A pass is shuffled, and cut into pieces; each piece is sorted by length, cut into batches, and these are shuffled.
+    The `together` rows of one optimizer step stand sorted by length, so that each of its forward passes has rows of like length and little
+    padding. Rows of different steps are never sorted: a step of nothing but short rows would learn one kind of task and forget another.
     """
     order: list[int] = []
     number = 0
     while len(order) < count:
-        rng = random.Random(f"{seed} {number}")
         places = list(range(len(lengths)))
-        rng.shuffle(places)
-        size = batch * BATCHES_SORTED_TOGETHER
-        for start in range(0, len(places), size):
-            piece = sorted(places[start : start + size], key=lambda place: lengths[place])
-            batches = [piece[first : first + batch] for first in range(0, len(piece), batch)]
-            whole = batches if len(batches[-1]) == batch else batches[:-1]
-            rng.shuffle(whole)
-            order += [place for each in whole for place in each]
-            order += batches[-1] if whole is not batches else []
+        random.Random(f"{seed} {number}").shuffle(places)
+        order += places
         number += 1
-    return order[:count]
+    steps = (order[start : start + together] for start in range(0, count, together))
+    return [place for step in steps for place in sorted(step, key=lambda place: lengths[place])][:count]

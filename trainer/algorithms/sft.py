@@ -16,7 +16,7 @@ from trl.trainer.sft_config import SFTConfig as TrlSftConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from trainer.algorithms.arguments import arguments_for, lora_for
-from trainer.algorithms.ordering import order_by_length
+from trainer.algorithms.ordering import order_of_rows
 from trainer.algorithms.training import TrainingRun
 from trainer.configs import ModelConfig, SftConfig
 from trainer.events import EventLog, Warned
@@ -68,9 +68,8 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
 def order_for(config: SftConfig, rows: list[Rendered], *, steps: int) -> list[int]:
     """The rows of all steps of the run, one after the other."""
     optimizer = config.optimizer
-    batch = optimizer.batch_size * int(os.environ.get("WORLD_SIZE", "1"))
-    count = steps * batch * optimizer.gradient_accumulation
-    return order_by_length([len(row.ids) for row in rows], batch=batch, count=count, seed=config.seed)
+    together = optimizer.batch_size * optimizer.gradient_accumulation * int(os.environ.get("WORLD_SIZE", "1"))
+    return order_of_rows([len(row.ids) for row in rows], together=together, count=steps * together, seed=config.seed)
 
 
 def prepare_model(

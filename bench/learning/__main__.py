@@ -1,0 +1,60 @@
+"""`python -m bench.learning`: every stage with every seed, a line of JSON each, then a table.
+
+SEEDS="0 1 2" and STAGES="sft grpo" choose; KEEP=folder keeps the runs there and goes on from those that are finished.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.learning.harness import Bench, Outcome
+from bench.learning.stages import STAGES
+
+
+def main() -> int:
+    """Returns 1 where a stage could not be run."""
+    stages = os.environ.get("STAGES", "").split() or list(STAGES)
+    seeds = [int(seed) for seed in os.environ.get("SEEDS", "").split() or ("0", "1", "2")]
+    if unknown := set(stages) - STAGES.keys():
+        sys.exit(f"No stage named {', '.join(sorted(unknown))}. There are: {', '.join(STAGES)}.")
+    if keep := os.environ.get("KEEP"):
+        return run(stages, seeds, Path(keep).resolve())
+    with tempfile.TemporaryDirectory(prefix="retrace-learning-") as folder:
+        return run(stages, seeds, Path(folder))
+
+
+def run(stages: list[str], seeds: list[int], folder: Path) -> int:
+    outcomes: list[Outcome] = []
+    failed: list[str] = []
+    for seed in seeds:
+        for stage in stages:
+            try:
+                found = STAGES[stage](Bench(folder / str(seed), seed))
+            except subprocess.CalledProcessError as error:
+                failed.append(f"{stage} with seed {seed}: {error}")
+                continue
+            outcomes.append(found)
+            print(found.as_json(), flush=True)
+    print(table(outcomes))
+    print("".join(f"Could not be run: {each}\n" for each in failed), end="")
+    return 1 if failed else 0
+
+
+def table(outcomes: Iterable[Outcome]) -> str:
+    """For a person."""
+    lines = [f"{'stage':<18}{'seed':>5}{'before':>9}{'after':>8}  {'95 % interval':<16}{'n':>5}{'seconds':>9}{'MB':>7}"]
+    for each in outcomes:
+        before = "" if each.before is None else f"{each.before:.1%}"
+        interval = f"{each.low:.1%} to {each.high:.1%}"
+        lines.append(
+            f"{each.stage:<18}{each.seed:>5}{before:>9}{each.after:>8.1%}  {interval:<16}{each.n:>5}"
+            f"{each.seconds:>9.0f}{each.peak_mb:>7.0f}"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

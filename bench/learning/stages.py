@@ -1,0 +1,165 @@
+"""One function a stage. Each begins from the model that `sft` makes with the same seed."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from apps.demo import recipe
+from bench.learning.harness import Bench, Outcome, outcome
+from bench.learning.pairs import pairs_by_outcome
+from trainer.statistics import Proportion
+
+Stage = Callable[[Bench], Outcome]
+OWN_ROLLOUTS = {"split": "train", "count": 240, "seed": 3}
+ROLLOUTS_A_TASK = 8
+PAIRS_A_TASK = 3
+
+
+def sft(bench: Bench) -> Outcome:
+    """From imperfect demonstrations. Before it the weights are random; `demonstrator` is what it imitates."""
+    shown = demonstrate(bench)
+    report = first_model(bench)
+    return outcome(
+        bench, "sft", report, before=None, after=bench.success("sft"), demonstrator=shown["success"]["value"]
+    )
+
+
+def grpo(bench: Bench) -> Outcome:
+    return online(bench, "grpo", "grpo", kind="grpo")
+
+
+def rloo(bench: Bench) -> Outcome:
+    return online(bench, "rloo", "rloo", kind="rloo")
+
+
+def grpo_turn_credit(bench: Bench) -> Outcome:
+    """The same run as `grpo` but for its credit; `rollouts_to_level` says how many each needed to get half of the way that the better one got."""
+    grpo(bench)
+    result = online(bench, "grpo-turn-credit", "grpo-turn-credit", kind="grpo", credit="turn")
+    curves = {name: bench.curve(name, "eval/success") for name in ("grpo", "grpo-turn-credit")}
+    start = curves["grpo"][0][1]
+    level = start + 0.5 * (max(value for curve in curves.values() for _, value in curve) - start)
+    each = recipe.GRPO["optimizer"]["batch_size"] * recipe.GRPO["optimizer"]["gradient_accumulation"]
+    needed = {
+        name: next((step * each for step, value in curve if value >= level), None) for name, curve in curves.items()
+    }
+    result.more.update(level=round(level, 4), rollouts_to_level=needed, curves=curves)
+    return result
+
+
+def dpo(bench: Bench) -> Outcome:
+    """On pairs of its own rollouts, success against failure."""
+    return from_own_pairs(bench, "dpo", scope="trajectory")
+
+
+def step_dpo(bench: Bench) -> Outcome:
+    """On the same pairs, each side cut after the first turn in which they differ."""
+    return from_own_pairs(bench, "step-dpo", scope="step")
+
+
+def reward_model(bench: Bench) -> Outcome:
+    """The share of held-out pairs ranked rightly where one side succeeded and the other did not; chance is a half."""
+    rows, held_out = own_pairs(bench)
+    report = bench.run("reward-model", {"kind": "reward_model", **settings(bench, recipe.REWARD_MODEL, rows, held_out)})
+    ranked = report["held_out_accuracy"]
+    after = Proportion(ranked["value"], ranked["low"], ranked["high"], ranked["n"])
+    return outcome(bench, "reward_model", report, before=0.5, after=after)
+
+
+def prm(bench: Bench) -> Outcome:
+    """`f1` of finding the first error on held-out runs, with the share of rightly judged turns and its interval."""
+    play_own(bench)
+    runs = [each.to_json() for each in bench.trajectories("own") if each.steps]
+    cut = len(runs) * 4 // 5 // ROLLOUTS_A_TASK * ROLLOUTS_A_TASK  # no task on both sides
+    files = bench.write("judged.jsonl", runs[:cut]), bench.write("judged-held-out.jsonl", runs[cut:])
+    config = {"kind": "process_reward_model", **settings(bench, recipe.PRM, *files)}
+    report = bench.run("prm", config)
+    judged = report["step_accuracy"]
+    after = Proportion(judged["value"], judged["low"], judged["high"], judged["n"])
+    return outcome(bench, "prm", report, before=None, after=after, first_error=report["first_error"])
+
+
+STAGES: dict[str, Stage] = {
+    "sft": sft,
+    "grpo": grpo,
+    "rloo": rloo,
+    "dpo": dpo,
+    "step-dpo": step_dpo,
+    "reward_model": reward_model,
+    "prm": prm,
+    "grpo-turn-credit": grpo_turn_credit,
+}
+
+
+def demonstrate(bench: Bench) -> dict[str, Any]:
+    config = {
+        "kind": "rollout",
+        "policy": {"engine": "scripted", "script": recipe.DEMONSTRATOR},
+        "tasks": {"split": "train", "count": recipe.DEMONSTRATION_TASKS, "seed": 100 + bench.seed},
+        "samples": recipe.DEMONSTRATIONS_A_TASK,
+        "seed": bench.seed,
+    }
+    return bench.run("demonstrations", config)
+
+
+def first_model(bench: Bench) -> dict[str, Any]:
+    demonstrate(bench)
+    config = {
+        "kind": "sft",
+        "model": {"scratch": recipe.MODEL},
+        "data": {"train": "../demonstrations/trajectories.jsonl"},
+        "optimizer": recipe.SFT,
+        "checkpoints": {"every": 1000},
+        "log_every": 10,
+        "seed": bench.seed,
+    }
+    return bench.run("sft", config)
+
+
+def online(bench: Bench, stage: str, name: str, **changes: Any) -> Outcome:
+    first_model(bench)
+    before = bench.success("sft")
+    config = {
+        **recipe.GRPO,
+        "model": {"path": "../sft/model"},
+        "tasks": {"count": 1000, "seed": 200 + bench.seed},
+        "checkpoints": {"every": 1000},
+        "seed": bench.seed,
+        **changes,
+    }
+    report = bench.run(name, config)
+    return outcome(bench, stage, report, before=before.value, after=bench.success(name), rollouts=report["rollouts"])
+
+
+def play_own(bench: Bench) -> None:
+    first_model(bench)
+    bench.play("own", "sft", tasks=OWN_ROLLOUTS, samples=ROLLOUTS_A_TASK)
+
+
+def own_pairs(bench: Bench) -> tuple[str, str]:
+    """Files of pairs to learn from, and of pairs of other tasks to measure on."""
+    play_own(bench)
+    rollouts = bench.trajectories("own")
+    tasks = list(dict.fromkeys(each.task.key for each in rollouts))
+    learnt = set(islice(tasks, len(tasks) * 4 // 5))
+    train = pairs_by_outcome([each for each in rollouts if each.task.key in learnt], per_task=PAIRS_A_TASK)
+    held_out = pairs_by_outcome([each for each in rollouts if each.task.key not in learnt], per_task=ROLLOUTS_A_TASK)
+    return bench.write("pairs.jsonl", train), bench.write("pairs-held-out.jsonl", held_out)
+
+
+def from_own_pairs(bench: Bench, stage: str, **changes: Any) -> Outcome:
+    rows, held_out = own_pairs(bench)
+    before = bench.success("sft")
+    report = bench.run(stage, {"kind": "dpo", **settings(bench, recipe.DPO, rows, held_out), **changes})
+    return outcome(bench, stage, report, before=before.value, after=bench.success(stage), pairs=report["rows"]["train"])
+
+
+def settings(bench: Bench, optimizer: dict[str, Any], rows: str, held_out: str) -> dict[str, Any]:
+    return {
+        "model": {"path": "../sft/model"},
+        "data": {"train": rows, "validation": held_out},
+        "optimizer": optimizer,
+        "evaluate_every": 1000,
+        "checkpoints": {"every": 1000},
+        "seed": bench.seed,
+    }
