@@ -63,7 +63,9 @@ class LaunchSerializer(serializers.Serializer[Any]):
     """A run to launch. `settings` changes single settings of the preset: learning_rate, batch_size, max_steps, beta, …"""
 
     algorithm = serializers.ChoiceField(choices=Run.Algorithm.choices)
-    version = serializers.UUIDField(help_text="A frozen dataset version.")
+    version = serializers.UUIDField(
+        required=False, allow_null=True, help_text="A frozen dataset version; none for grpo and rloo."
+    )
     base = serializers.UUIDField(
         required=False, allow_null=True, help_text="A language model; none makes a new small one (sft only)."
     )
@@ -113,8 +115,12 @@ class RunsView(MemberView):
         return pages.get_paginated_response(RunSerializer(runs, many=True, context={"request": request}).data)
 
     def _plan(self, given: dict[str, Any]) -> Plan:
-        version = Version.objects.visible_to(self.member).select_related("dataset").filter(pk=given["version"]).first()
-        if version is None:
+        version = None
+        if given.get("version"):
+            version = (
+                Version.objects.visible_to(self.member).select_related("dataset").filter(pk=given["version"]).first()
+            )
+        if version is None and given.get("version"):
             raise ValidationError({"version": ["There is no such version in this workspace."]})
         base = None
         if given.get("base"):
@@ -130,7 +136,7 @@ class RunsView(MemberView):
         )
         return Plan(
             workspace=self.member.workspace,
-            name=given["name"] or default_name(given["algorithm"], version),
+            name=given["name"] or default_name(given["algorithm"], version, settings),
             algorithm=given["algorithm"],
             version=version,
             base=base,

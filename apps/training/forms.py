@@ -7,12 +7,25 @@ from typing import Any, cast
 from django import forms
 
 from apps.accounts.models import Membership
+from apps.common.environments import ENVIRONMENTS
 from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.training.launching import LaunchRefused, Plan, check_plan
 from apps.training.models import Run
-from apps.training.recipes import LOSSES, METHODS, ONLY_FOR, PRESETS, RANGES, SCOPES, InvalidSetting, settings_from
+from apps.training.recipes import (
+    CREDITS,
+    LOSSES,
+    METHODS,
+    ONLY_FOR,
+    PRESETS,
+    RANGES,
+    SCOPES,
+    InvalidSetting,
+    RunSettings,
+    settings_from,
+)
 
+PRACTICE = ("environment", "levels")
 ADVANCED = (
     "learning_rate",
     "epochs",
@@ -29,6 +42,11 @@ ADVANCED = (
     "undesirable_weight",
     "tie_margin",
     "error_weight",
+    "tasks",
+    "samples",
+    "turns",
+    "turn_tokens",
+    "credit",
     "lora_rank",
     "checkpoint_every",
     "seed",
@@ -49,6 +67,10 @@ HELP = {
     "undesirable_weight": "How much an undesirable row counts.",
     "tie_margin": "Rewards that differ by less are likely a tie; 0 is half a win each.",
     "error_weight": "How much more a bad turn counts than another.",
+    "tasks": "Different ones to practise on.",
+    "samples": "Rollouts of each task in a step, compared with each other. Must divide batch size × accumulation.",
+    "turns": "Longest rollout.",
+    "turn_tokens": "Longest turn.",
     "lora_rank": "Width of each adapter.",
     "checkpoint_every": "Steps between two checkpoints.",
     "seed": "Fixes the order of rows and the initial weights.",
@@ -59,6 +81,10 @@ WHOLE = (
     "gradient_accumulation",
     "max_length",
     "warmup_steps",
+    "tasks",
+    "samples",
+    "turns",
+    "turn_tokens",
     "lora_rank",
     "checkpoint_every",
     "seed",
@@ -77,7 +103,17 @@ class RunForm(forms.Form):
     """What to train, on what, from what. Empty advanced fields mean what the preset says."""
 
     algorithm = forms.ChoiceField(choices=Run.Algorithm.choices, initial=Run.Algorithm.DPO, widget=forms.RadioSelect)
-    version = VersionChoice(Version.objects.none(), label="Dataset version", empty_label="Choose a version")
+    version = VersionChoice(
+        Version.objects.none(), required=False, label="Dataset version", empty_label="Choose a version"
+    )
+    environment = forms.ChoiceField(
+        choices=[(name, name.capitalize()) for name in ENVIRONMENTS],
+        required=False,
+        help_text="Where the policy practises; its held-out tasks measure progress.",
+    )
+    levels = forms.CharField(
+        max_length=100, required=False, help_text="Such as L1 L2; empty is all of the environment’s."
+    )
     base = forms.ModelChoiceField(
         Policy.objects.none(),
         required=False,
@@ -105,6 +141,12 @@ class RunForm(forms.Form):
         required=False,
         label="Learns from",
         help_text="Of each side.",
+    )
+    credit = forms.ChoiceField(
+        choices=[("", "From the preset"), *CREDITS.items()],
+        required=False,
+        label="Credits",
+        help_text="What an advantage is given to.",
     )
     gradient_checkpointing = forms.NullBooleanField(
         required=False, help_text="A third slower, much less memory.", label="Recompute activations"
@@ -136,10 +178,11 @@ class RunForm(forms.Form):
         cleaned = super().clean() or {}
         if self.errors:
             return cleaned
-        version, base, algorithm = cleaned["version"], cleaned["base"], cleaned["algorithm"]
+        base, algorithm = cleaned["base"], cleaned["algorithm"]
+        version = None if algorithm in Run.ONLINE else cleaned["version"]  # hidden then, and whatever it holds
         changes = {
             name: cleaned[name]
-            for name in ADVANCED
+            for name in (*PRACTICE, *ADVANCED)
             if cleaned.get(name) not in (None, "") and algorithm in ONLY_FOR.get(name, (algorithm,))
         }
         try:
@@ -152,7 +195,7 @@ class RunForm(forms.Form):
             )
             plan = Plan(
                 workspace=self.member.workspace,
-                name=cleaned["name"] or default_name(algorithm, version),
+                name=cleaned["name"] or default_name(algorithm, version, settings),
                 algorithm=algorithm,
                 version=version,
                 base=base,
@@ -177,9 +220,10 @@ def parameters_of(base: Policy | None, algorithm: str) -> int | None:
     return known
 
 
-def default_name(algorithm: str, version: Version) -> str:
+def default_name(algorithm: str, version: Version | None, settings: RunSettings) -> str:
     """What a run is called when nobody says."""
-    return f"{Run.Algorithm(algorithm).label} on {version}"[:180]
+    where = f"on {version}" if version else f"in {settings.environment}"
+    return f"{Run.Algorithm(algorithm).label} {where}"[:180]
 
 
 def _number(name: str) -> forms.Field:

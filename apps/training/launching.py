@@ -34,6 +34,24 @@ class LaunchRefused(Exception):
         self.field = field or self.field
 
 
+class VersionMissing(LaunchRefused):
+    """The algorithm learns from a dataset version."""
+
+    field = "version"
+
+
+class VersionUnused(LaunchRefused):
+    """The algorithm learns from its own rollouts, and a version would say otherwise."""
+
+    field = "version"
+
+
+class RolloutsUneven(LaunchRefused):
+    """The rollouts of a step do not make whole groups."""
+
+    field = "samples"
+
+
 class NotFrozen(LaunchRefused):
     """Only a frozen version can be trained on."""
 
@@ -83,7 +101,8 @@ class Plan:
     workspace: Workspace
     name: str
     algorithm: str
-    version: Version
+    version: Version | None
+    """None for what learns from its own rollouts."""
     base: Policy | None
     preset: str
     settings: RunSettings
@@ -92,11 +111,17 @@ class Plan:
     def config(self) -> dict[str, Any]:
         return self.settings.as_config(self.algorithm)
 
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of the whole run."""
+        rows = self.settings.tasks * self.settings.samples
+        return self.settings.steps(self.version.row_counts[Split.TRAIN.value] if self.version else rows)
+
     def as_json(self) -> dict[str, Any]:
         """What a worker needs to check it; equal plans give equal JSON."""
         return {
             "algorithm": self.algorithm,
-            "version": str(self.version.pk),
+            "version": subject_id(self.version) or None,
             "base": subject_id(self.base) or None,
             "config": self.config,
         }
@@ -104,7 +129,28 @@ class Plan:
 
 def check_plan(plan: Plan) -> None:
     """Everything that the database and the disk can tell. Raises LaunchRefused."""
-    version, algorithm = plan.version, Run.Algorithm(plan.algorithm)
+    algorithm = Run.Algorithm(plan.algorithm)
+    if algorithm in Run.ONLINE:
+        _check_practice(plan, algorithm)
+    elif plan.version is None:
+        raise VersionMissing(f"{algorithm.label} learns from a dataset version. Choose one.")
+    else:
+        _check_version(plan.version, algorithm, plan.settings)
+    _check_base(plan.base, algorithm)
+
+
+def _check_practice(plan: Plan, algorithm: Run.Algorithm) -> None:
+    if plan.version is not None:
+        raise VersionUnused(f"{algorithm.label} learns from its own rollouts. Leave the dataset version out.")
+    settings = plan.settings
+    if settings.rows_a_step % settings.samples:
+        raise RolloutsUneven(
+            f"A step has {settings.rows_a_step} rollouts (batch size × accumulation), which {settings.samples} rollouts of "
+            "each task do not divide. Change one of them."
+        )
+
+
+def _check_version(version: Version, algorithm: Run.Algorithm, settings: RunSettings) -> None:
     if version.state != Version.State.FROZEN:
         raise NotFrozen(f"{version} is {version.get_state_display().lower()}; wait until it is frozen.")
     if version.row_type not in ROWS_FOR[algorithm]:
@@ -116,12 +162,11 @@ def check_plan(plan: Plan) -> None:
         raise SplitEmpty(
             f"{version} has no training rows. Freeze a version from more judgements, or with a larger training share."
         )
-    if rows < plan.settings.rows_a_step:
+    if rows < settings.rows_a_step:
         raise DataTooSmall(
-            f"{version} has {rows} training rows; one step takes {plan.settings.rows_a_step} "
+            f"{version} has {rows} training rows; one step takes {settings.rows_a_step} "
             f"(batch size × accumulation). Lower the batch size to {rows} or less, or freeze more judgements."
         )
-    _check_base(plan.base, algorithm)
 
 
 def _check_base(base: Policy | None, algorithm: Run.Algorithm) -> None:
@@ -155,7 +200,7 @@ def launch_run(*, plan: Plan, by: User) -> Run:
         base=plan.base,
         preset=plan.preset,
         config=plan.config,
-        total_steps=plan.settings.steps(plan.version.row_counts[Split.TRAIN.value]),
+        total_steps=plan.steps,
         created_by=by,
     )
     RunEvent.objects.create(run=run, kind="launched", text=f"Launched by {by}.")
@@ -165,7 +210,11 @@ def launch_run(*, plan: Plan, by: User) -> Run:
         action="launched a run",
         subject=run.name,
         subject_id=subject_id(run),
-        detail={"algorithm": plan.algorithm, "version": str(plan.version), "settings": as_json(plan.settings)},
+        detail={
+            "algorithm": plan.algorithm,
+            "version": str(plan.version or ""),
+            "settings": as_json(plan.settings),
+        },
     )
     queue(run)
     return run

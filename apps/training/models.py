@@ -40,6 +40,8 @@ class Run(WorkspaceModel):
         DPO = "dpo", "DPO"
         KTO = "kto", "KTO"
         PROCESS_REWARD_MODEL = "process_reward_model", "Process reward model"
+        GRPO = "grpo", "GRPO"
+        RLOO = "rloo", "RLOO"
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"
@@ -49,6 +51,9 @@ class Run(WorkspaceModel):
         CANCELLED = "cancelled", "Cancelled"
         FINISHED = "finished", "Finished"
         FAILED = "failed", "Failed"
+
+    ONLINE = (Algorithm.GRPO, Algorithm.RLOO)
+    """Learn from rollouts of their own in an environment, not from a dataset version."""
 
     HELD = (State.STARTING, State.RUNNING, State.CANCELLING)
     ACTIVE = (State.QUEUED, *HELD)

@@ -9,6 +9,8 @@ KIND_MADE_BY = {
     Run.Algorithm.SFT: Policy.Kind.MODEL,
     Run.Algorithm.DPO: Policy.Kind.MODEL,
     Run.Algorithm.KTO: Policy.Kind.MODEL,
+    Run.Algorithm.GRPO: Policy.Kind.MODEL,
+    Run.Algorithm.RLOO: Policy.Kind.MODEL,
     Run.Algorithm.REWARD_MODEL: Policy.Kind.REWARD_MODEL,
     Run.Algorithm.PROCESS_REWARD_MODEL: Policy.Kind.PROCESS_MODEL,
 }

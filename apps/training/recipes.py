@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
+from apps.common.environments import ENVIRONMENTS
 from apps.training.models import Run
 
 SMALL_MODEL = 20_000_000
@@ -44,6 +45,10 @@ RANGES: Mapping[str, Range] = {
     "undesirable_weight": Range(0.001, 1000),
     "tie_margin": Range(0, 10),
     "error_weight": Range(0.001, 1000),
+    "tasks": Range(1, 1_000_000),
+    "samples": Range(2, 1024),
+    "turns": Range(1, 1000),
+    "turn_tokens": Range(1, 100_000),
     "lora_rank": Range(1, 1024),
     "checkpoint_every": Range(1, 1_000_000),
     "seed": Range(0, 2**31 - 1),
@@ -57,6 +62,7 @@ LOSSES: Mapping[str, tuple[str, ...]] = {
     Run.Algorithm.KTO: ("kto", "apo_zero_unpaired"),
 }
 """By TRL's names, the usual one first."""
+CREDITS = {"trajectory": "The whole rollout alike", "turn": "Each turn, by what came of it"}
 SCOPES = {"trajectory": "Everything after the shared prefix", "step": "The first turn after it alone"}
 ONLY_FOR: Mapping[str, tuple[str, ...]] = {
     "beta": (Run.Algorithm.DPO, Run.Algorithm.KTO),
@@ -67,6 +73,13 @@ ONLY_FOR: Mapping[str, tuple[str, ...]] = {
     "undesirable_weight": (Run.Algorithm.KTO,),
     "tie_margin": (Run.Algorithm.REWARD_MODEL,),
     "error_weight": (Run.Algorithm.PROCESS_REWARD_MODEL,),
+    "environment": Run.ONLINE,
+    "levels": Run.ONLINE,
+    "tasks": Run.ONLINE,
+    "samples": Run.ONLINE,
+    "turns": Run.ONLINE,
+    "turn_tokens": Run.ONLINE,
+    "credit": (Run.Algorithm.GRPO,),
 }
 """Settings that not every algorithm has."""
 
@@ -92,6 +105,14 @@ class RunSettings:
     undesirable_weight: float = 1.0
     tie_margin: float = 0.0
     error_weight: float = 1.0
+    environment: str = "office"
+    levels: str = ""
+    """Names with spaces between; empty is all of them."""
+    tasks: int = 1000
+    samples: int = 8
+    turns: int = 12
+    turn_tokens: int = 256
+    credit: str = "trajectory"
     lora_rank: int = 16
     gradient_checkpointing: bool = False
     pause_on_alarms: bool = False
@@ -102,9 +123,18 @@ class RunSettings:
         if self.method not in METHODS:
             raise InvalidSetting("method", f"Got {self.method!r}, expected one of {', '.join(METHODS)}.")
         losses = {loss for known in LOSSES.values() for loss in known}
-        for name, given, choices in (("loss", self.loss, losses | {""}), ("scope", self.scope, set(SCOPES))):
+        chosen = (
+            ("loss", self.loss, losses | {""}),
+            ("scope", self.scope, set(SCOPES)),
+            ("environment", self.environment, set(ENVIRONMENTS)),
+            ("credit", self.credit, set(CREDITS)),
+        )
+        for name, given, choices in chosen:
             if given not in choices:
                 raise InvalidSetting(name, f"Got {given!r}, expected one of {', '.join(sorted(choices - {''}))}.")
+        known_levels = ENVIRONMENTS[self.environment].levels
+        if unknown := [level for level in self.levels.split() if level not in known_levels]:
+            raise InvalidSetting("levels", f"Got {unknown[0]!r}, expected some of {', '.join(known_levels)}.")
         for name, allowed in RANGES.items():
             value = getattr(self, name)
             if not allowed.low <= value <= allowed.high:
@@ -131,8 +161,20 @@ class RunSettings:
             config["lora"] = {"rank": self.lora_rank, "alpha": 2.0 * self.lora_rank}
         if self.method == "qlora":
             config["lora"]["quantized"] = True
+        if algorithm in Run.ONLINE:
+            return config | self._practice(algorithm)
         own = {name: getattr(self, name) for name, algorithms in ONLY_FOR.items() if algorithm in algorithms}
         return config | {name: value for name, value in own.items() if value != ""}
+
+    def _practice(self, algorithm: str) -> dict[str, Any]:
+        """What runs are told that learn from their own rollouts."""
+        practice: dict[str, Any] = {
+            "tasks": {"environment": self.environment, "levels": self.levels.split(), "count": self.tasks},
+            "samples": self.samples,
+            "sampling": {"max_new_tokens": self.turn_tokens},
+            "budget": {"steps": self.turns},
+        }
+        return practice | ({"credit": self.credit} if algorithm == Run.Algorithm.GRPO else {})
 
     def steps(self, rows: int) -> int:
         """Optimizer steps on so many rows, on one device."""
@@ -154,10 +196,13 @@ class Preset:
     words: str
     epochs: float
     max_steps: int = 0
+    online_steps: int = 20
 
     def settings(self, *, algorithm: str, method: str, parameters: int | None) -> RunSettings:
         """The preset's settings for this algorithm on a model of so many parameters (None where nobody knows)."""
         small = parameters is not None and parameters < SMALL_MODEL
+        if algorithm in Run.ONLINE:
+            return self._online(algorithm, method, small=small)
         return RunSettings(
             method=method,
             learning_rate=_learning_rate(algorithm, method, small=small),
@@ -169,13 +214,38 @@ class Preset:
             checkpoint_every=10 if self.max_steps else 50,
         )
 
+    def _online(self, algorithm: str, method: str, *, small: bool) -> RunSettings:
+        """Rollouts cost more than updates, so these are counted in steps of 32 rollouts: 4 tasks, 8 each."""
+        return RunSettings(
+            method=method,
+            learning_rate=_learning_rate(algorithm, method, small=small),
+            max_steps=self.online_steps,
+            batch_size=16 if small else 4,
+            gradient_accumulation=2 if small else 8,
+            gradient_checkpointing=not small,
+            turn_tokens=48 if small else 256,
+            checkpoint_every=10,
+        )
+
 
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
         Preset("quick", "Quick check", "20 steps: does it load, fit and move at all?", epochs=1.0, max_steps=20),
-        Preset("standard", "Standard", "Once over the rows: what most runs need.", epochs=1.0),
-        Preset("thorough", "Thorough", "Three times over the rows: for small or precious data.", epochs=3.0),
+        Preset(
+            "standard",
+            "Standard",
+            "Once over the rows, or 60 steps of rollouts: what most runs need.",
+            epochs=1.0,
+            online_steps=60,
+        ),
+        Preset(
+            "thorough",
+            "Thorough",
+            "Three times over the rows, or 200 steps of rollouts: for small or precious data.",
+            epochs=3.0,
+            online_steps=200,
+        ),
     )
 }
 
@@ -234,5 +304,7 @@ LEARNING_RATES: Mapping[str, tuple[float, float, float]] = {
     Run.Algorithm.KTO: (3e-4, 2e-5, 1e-6),
     Run.Algorithm.REWARD_MODEL: (1e-3, 1e-4, 1e-5),
     Run.Algorithm.PROCESS_REWARD_MODEL: (1e-3, 1e-4, 1e-5),
+    Run.Algorithm.GRPO: (3e-4, 2e-5, 1e-6),
+    Run.Algorithm.RLOO: (3e-4, 2e-5, 1e-6),
 }
 """Of a small model, of adapters, of whole weights."""

@@ -106,7 +106,7 @@ def check(request: HtmxRequest) -> HttpResponse:
     """What would happen if the form were launched now: refusals, size, command."""
     form = RunForm(request.POST, member=request.member)
     if not form.is_valid() or form.plan is None:
-        missing = not request.POST.get("version")
+        missing = not request.POST.get("version") and request.POST.get("algorithm") not in Run.ONLINE
         return render(request, "training/_check.html", {"form": form, "missing": missing, "check": None})
     plan = form.plan
     return render(
@@ -116,7 +116,7 @@ def check(request: HtmxRequest) -> HttpResponse:
             "form": form,
             "plan": plan,
             "check": check_with_worker(plan),
-            "steps": plan.settings.steps(plan.version.row_counts["train"]),
+            "steps": plan.steps,
             "settings": as_json(plan.settings),
             "command": RunFolder(Path(settings.RUNS_DIR) / "RUN").command_line,
         },

@@ -71,7 +71,7 @@ class Bench:
 
     def success(self, model: str) -> Proportion:
         """How often the policy that the run `model` made succeeds on held-out tasks of every level, sampled at temperature 1."""
-        tasks = {"split": "held_out", "count": HELD_OUT_TASKS}
+        tasks = {"split": "held_out", "levels": recipe.LEVELS, "count": HELD_OUT_TASKS}
         report = self.play(f"{model}-held-out", model, tasks=tasks)
         return Proportion(**report["success"])
 

@@ -10,7 +10,7 @@ from bench.learning.pairs import pairs_by_outcome
 from trainer.statistics import Proportion
 
 Stage = Callable[[Bench], Outcome]
-OWN_ROLLOUTS = {"split": "train", "count": 240, "seed": 3}
+OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 240, "seed": 3}
 ROLLOUTS_A_TASK = 8
 PAIRS_A_TASK = 3
 
@@ -95,7 +95,12 @@ def demonstrate(bench: Bench) -> dict[str, Any]:
     config = {
         "kind": "rollout",
         "policy": {"engine": "scripted", "script": recipe.DEMONSTRATOR},
-        "tasks": {"split": "train", "count": recipe.DEMONSTRATION_TASKS, "seed": 100 + bench.seed},
+        "tasks": {
+            "split": "train",
+            "levels": recipe.LEVELS,
+            "count": recipe.DEMONSTRATION_TASKS,
+            "seed": 100 + bench.seed,
+        },
         "samples": recipe.DEMONSTRATIONS_A_TASK,
         "seed": bench.seed,
     }
@@ -122,7 +127,7 @@ def online(bench: Bench, stage: str, name: str, **changes: Any) -> Outcome:
     config = {
         **recipe.GRPO,
         "model": {"path": "../sft/model"},
-        "tasks": {"count": 1000, "seed": 200 + bench.seed},
+        "tasks": {"levels": recipe.LEVELS, "count": 1000, "seed": 200 + bench.seed},
         "checkpoints": {"every": 1000},
         "seed": bench.seed,
         **changes,

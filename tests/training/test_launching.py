@@ -1,5 +1,6 @@
 """A launch is checked before anything is stored, and each refusal has its name."""
 
+from dataclasses import replace
 from typing import get_args, get_type_hints
 
 import pytest
@@ -25,15 +26,19 @@ from apps.training.launching import (
     NotFrozen,
     NotTrainable,
     Plan,
+    RolloutsUneven,
     SplitEmpty,
+    VersionMissing,
+    VersionUnused,
     WrongRows,
     launch_run,
 )
 from apps.training.models import Run
 from apps.training.recipes import LOSSES, ONLY_FOR, InvalidSetting, RunSettings, settings_from
 from tests import factories
-from trainer.configs import KtoConfig, run_config_from_json
+from trainer.configs import GrpoConfig, KtoConfig, run_config_from_json
 from trainer.configs.training import DpoLoss
+from workers.bridge.configs import training_config
 
 pytestmark = pytest.mark.django_db
 
@@ -87,6 +92,28 @@ def test_what_cannot_be_is_refused_by_name(refusal: type[LaunchRefused], field: 
         launch_run(plan=plan, by=factories.member().user)
     assert caught.value.field == field
     assert not Run.objects.exists()
+
+
+def test_what_learns_from_its_own_rollouts_needs_a_base_and_no_version():
+    workspace = factories.workspace()
+    person = factories.member().user
+    base = factories.policy(of=workspace, kind=Policy.Kind.MODEL, location="example/base")
+    chosen = {"preset": "standard", "algorithm": "grpo", "method": "full", "parameters": 1_000_000}
+    practice = settings_from(**chosen, changes={"levels": "L1 L2", "credit": "turn"})
+    plan = replace(a_plan(workspace=workspace, algorithm="grpo", base=base, settings=practice), version=None)
+    with pytest.raises(BaseMissing):
+        launch_run(plan=replace(plan, base=None), by=person)
+    with pytest.raises(VersionUnused):
+        launch_run(plan=replace(plan, version=factories.dataset_version(of=workspace)), by=person)
+    with pytest.raises(VersionMissing):
+        launch_run(plan=replace(plan, algorithm="dpo"), by=person)
+    with pytest.raises(RolloutsUneven, match="A step has 32 rollouts"):
+        launch_run(plan=replace(plan, settings=replace(practice, samples=5)), by=person)
+    run = launch_run(plan=plan, by=person)
+    assert (run.version, run.total_steps) == (None, 60)
+    config = training_config(run, files={})
+    assert isinstance(config, GrpoConfig)
+    assert (config.tasks.levels, config.credit, config.samples) == (("L1", "L2"), "turn", 8)
 
 
 def test_a_base_whose_folder_is_gone_is_refused(settings):

@@ -23,9 +23,12 @@ def config_from(
     *, algorithm: str, base: Policy | None, config: dict[str, Any], files: dict[str, str | None], folder: Path
 ) -> RunConfig:
     """The same for a run that need not exist yet. Raises InvalidField."""
-    data = {"train": files["train"], **({"validation": files["validation"]} if files.get("validation") else {})}
     model: dict[str, Any] = {"scratch": {}} if base is None else {"path": model_path(base, folder)}
-    return run_config_from_json({"kind": algorithm, "model": model, "data": data, **config})
+    known = {"kind": algorithm, "model": model, **config}
+    if not files:  # learns from its own rollouts
+        return run_config_from_json(known)
+    data = {"train": files["train"], **({"validation": files["validation"]} if files.get("validation") else {})}
+    return run_config_from_json({**known, "data": data})
 
 
 def model_path(policy: Policy, folder: Path) -> str:

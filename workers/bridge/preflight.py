@@ -29,9 +29,10 @@ NEARLY = 0.85
 
 def check(plan: dict[str, Any]) -> Check:
     """The answer to a plan of `apps.training.launching`, for the page."""
-    version = Version.objects.get(pk=plan["version"])
+    version = Version.objects.get(pk=plan["version"]) if plan["version"] else None
     base = Policy.objects.get(pk=plan["base"]) if plan["base"] else None
-    files = {split.value: f"{split.value}.jsonl" for split in Split if version.row_counts.get(split.value)}
+    counts = version.row_counts if version else {}
+    files = {split.value: f"{split.value}.jsonl" for split in Split if counts.get(split.value)}
     folder = RunFolder(Path(settings.RUNS_DIR) / "RUN")
     notes: list[str] = []
     try:
@@ -67,7 +68,7 @@ def check(plan: dict[str, Any]) -> Check:
     )
 
 
-def refuse_what_cannot_work(config: TrainingConfig, folder: RunFolder, *, version: Version) -> None:
+def refuse_what_cannot_work(config: TrainingConfig, folder: RunFolder, *, version: Version | None) -> None:
     """The same on the worker that took the run, against what it really has. Raises RunFailure; nothing has started then."""
     facts = model_facts(config.model, folder.path, [])
     if facts is None:
@@ -125,8 +126,10 @@ def _reasons(needs: Estimate, capacity: Capacity | None, folder: RunFolder) -> l
     return reasons
 
 
-def _row_tokens(version: Version) -> int:
+def _row_tokens(version: Version | None) -> int:
     """Length of a usual training row, from the size of the file."""
+    if version is None:
+        return USUAL_ROW
     facts = version.files.get("jsonl", {}).get(Split.TRAIN.value)
     if not facts or not facts.get("rows"):
         return USUAL_ROW

@@ -33,15 +33,13 @@ class TrainingJob:
         self._shown_at = 0.0
 
     def prepare(self) -> None:
-        assert self.run.version is not None, "launching refuses a run without data"
         self._show()
-        files = {
-            split.value: materialise(self.run.version, split, self.folder.path)
-            for split in (Split.TRAIN, Split.VALIDATION)
-        }
+        version = self.run.version
+        splits = (Split.TRAIN, Split.VALIDATION) if version else ()
+        files = {split.value: materialise(version, split, self.folder.path) for split in splits if version}
         config = training_config(self.run, files=files)
         assert isinstance(config, TrainingConfig), "runs are trained"
-        refuse_what_cannot_work(config, self.folder, version=self.run.version)
+        refuse_what_cannot_work(config, self.folder, version=version)
         write_run_config(config, self.folder.config)
 
     def started(self, process_id: int) -> None:
