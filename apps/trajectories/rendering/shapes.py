@@ -21,8 +21,8 @@ _SNIPPET = ("snippet", "description", "summary", "content", "text", "body")
 
 
 def is_table(value: Any) -> bool:
-    """Two or more objects with the same few fields, nearly all of them plain values."""
-    if not (isinstance(value, list) and len(value) >= 2 and all(isinstance(row, dict) and row for row in value[:ROWS])):
+    """Objects with the same few fields, nearly all of them plain values."""
+    if not (isinstance(value, list) and value and all(isinstance(row, dict) and row for row in value[:ROWS])):
         return False
     fields = set(value[0])
     if not 1 < len(fields) <= COLUMNS or any(len(fields ^ set(row)) > len(fields) // 3 for row in value[:ROWS]):
