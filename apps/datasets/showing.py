@@ -10,7 +10,8 @@ from uuid import UUID
 from django.urls import reverse
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Annotator
+from apps.annotation.models import Annotator, Queue
+from apps.datasets.layouts import READ_FROM
 from apps.datasets.models import Split, Version
 from apps.datasets.queries import SampleRow
 from apps.datasets.verdicts import REASONS, Drop
@@ -203,10 +204,14 @@ RULE_NAMES = {
 }
 
 
+OF_PAIRS = ("aggregation", "minimum_confidence", "minimum_strength", "ties", "both_bad")
+
+
 def rule_views(version: Version) -> list[tuple[str, str]]:
-    """The recipe as facts."""
+    """The recipe as facts, without rules that such rows do not follow."""
     recipe = version.recipe
-    shown = [(name, recipe[key]) for key, name in RULE_NAMES.items() if key in recipe]
+    silent = () if Queue.Kind.PAIRWISE in READ_FROM[version.row_type] else OF_PAIRS
+    shown = [(name, recipe[key]) for key, name in RULE_NAMES.items() if key in recipe and key not in silent]
     facts = [(name, ", ".join(value) if isinstance(value, list) else str(value)) for name, value in shown]
     shares = " / ".join(f"{recipe[split]}" for split in Split.values)
     return [*facts, ("Shares", f"{shares} %"), ("Left out", str(len(recipe["without_annotators"])) + " annotators")]

@@ -18,11 +18,27 @@ class Snippet(NamedTuple):
     text: str
 
 
+TRAINERS = {"preference": "DPO", "step_preferences": "DPO", "demonstrations": "SFT", "unpaired": "KTO"}
+"""TRL's trainer for each row type that it has one for."""
+OPTIONS = {"SFT": ", assistant_only_loss=True"}
+
+
+def in_trl(row_type: str) -> tuple[str, str]:
+    """The lines that import TRL's trainer for such rows and use it; empty where it has none."""
+    if row_type not in TRAINERS:
+        return "", ""
+    name = TRAINERS[row_type]
+    arguments = f'{name}Config(output_dir="{name.lower()}"{OPTIONS.get(name, "")})'
+    made = f'trainer = {name}Trainer(model="Qwen/Qwen3-0.6B", args={arguments}, train_dataset=rows)'
+    return f"from trl import {name}Config, {name}Trainer\n", f"\n{made}\ntrainer.train()"
+
+
 def snippets(request: HttpRequest, version: Version) -> list[Snippet]:
     """Commands with this version's addresses; the token is the reader's to fill in."""
     address = request.build_absolute_uri(reverse("v1:rows", args=[version.dataset_id, version.number]))
     filled = [split.value for split in Split if version.row_counts.get(split.value)]
     first = filled[0] if filled else Split.TRAIN.value
+    imports, training = in_trl(version.row_type)
     return [
         Snippet(
             "export-curl",
@@ -36,14 +52,13 @@ def snippets(request: HttpRequest, version: Version) -> list[Snippet]:
         ),
         Snippet(
             "export-python",
-            "Python: load and train with TRL",
+            "Python: load and train with TRL" if version.row_type in TRAINERS else "Python: load",
             f"""import os
 import shutil
 import urllib.request
 
 from datasets import load_dataset
-from trl import DPOConfig, DPOTrainer
-
+{imports}
 request = urllib.request.Request(
     "{address}?format=parquet&split={first}",
     headers={{"Authorization": f"Bearer {{os.environ['RETRACE_TOKEN']}}"}},
@@ -51,9 +66,7 @@ request = urllib.request.Request(
 with urllib.request.urlopen(request) as answer, open("{first}.parquet", "wb") as file:
     shutil.copyfileobj(answer, file)
 rows = load_dataset("parquet", data_files="{first}.parquet", split="train")
-
-trainer = DPOTrainer(model="Qwen/Qwen3-0.6B", args=DPOConfig(output_dir="dpo"), train_dataset=rows)
-trainer.train()""",
+{training}""",
         ),
         Snippet(
             "export-verify",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import sqrt
 from typing import Any, NamedTuple
 
-from apps.common.quantities import duration, figure
+from apps.common.quantities import duration, figure, percent
 
 Z95 = 1.959964
 
@@ -48,9 +48,51 @@ NAMES = {
 }
 
 
+SHARES = {
+    "held_out_accuracy": "held-out pairs ranked rightly",
+    "length_bias.model_prefers_longer": "longer run preferred by the model",
+    "length_bias.annotators_prefer_longer": "longer run preferred by annotators",
+    "position_bias.accuracy_where_left_was_chosen": "ranked rightly where the left run was chosen",
+    "position_bias.accuracy_where_right_was_chosen": "ranked rightly where the right run was chosen",
+    "step_accuracy": "held-out steps judged rightly",
+}
+
+
 def report_rows(report: Mapping[str, Any]) -> list[Figure]:
     """What the run measured, before and after, in the order that matters."""
     return list(_rows(report))
+
+
+class CalibrationPoint(NamedTuple):
+    """How often the model was right where it was about so confident."""
+
+    confidence: float
+    accuracy: float
+    pairs: int
+
+
+def calibration_of(report: Mapping[str, Any]) -> list[CalibrationPoint]:
+    """A reward model's curve; empty for anything else."""
+    bins = (report.get("calibration") or {}).get("bins") or []
+    return [CalibrationPoint(each["confidence"], each["accuracy"], each["n"]) for each in bins]
+
+
+def _held_out_rows(report: Mapping[str, Any]) -> Iterator[Figure]:
+    """What reward models are judged by."""
+    for path, name in SHARES.items():
+        part, _, key = path.rpartition(".")
+        if (share := (report.get(part, {}) if part else report).get(key) or {}).get("n"):
+            yield Figure(name, "", _share(share))
+    error = (report.get("calibration") or {}).get("ece")
+    if error is not None:
+        yield Figure("expected calibration error", "", percent(error))
+    found = (report.get("first_error") or {}).get("f1")
+    if found is not None:
+        yield Figure("first error found, F1", "", figure(found))
+
+
+def _share(share: Mapping[str, Any]) -> str:
+    return f"{percent(share['value'])} ({percent(share['low'])} to {percent(share['high'])}) of {share['n']:,}"
 
 
 def _rows(report: Mapping[str, Any]) -> Iterator[Figure]:
@@ -59,6 +101,7 @@ def _rows(report: Mapping[str, Any]) -> Iterator[Figure]:
     for key, name in NAMES.items():
         if key in after:
             yield Figure(name, figure(before.get(key)), figure(after[key]))
+    yield from _held_out_rows(report)
     loss = report.get("loss") or {}
     if "last" in loss:
         yield Figure("training loss", figure(loss.get("first")), figure(loss["last"]))

@@ -25,7 +25,7 @@ from apps.policies.queries import (
     publications_of,
 )
 from apps.policies.registering import PolicyRefused
-from apps.policies.reports import held_out_of, report_rows
+from apps.policies.reports import calibration_of, held_out_of, report_rows
 from apps.policies.weights import weights_of
 
 
@@ -67,6 +67,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         "can_be_published": weights_of(policy) is not None,
         "checkpoints": policy.checkpoints.order_by("step"),
         "report": report_rows(policy.report),
+        "calibration": calibration_of(policy.report),
     }
     return render(request, "policies/policy.html", context)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, cast
+from uuid import UUID
 
 from django import forms
 
@@ -168,6 +169,15 @@ class RunForm(forms.Form):
         for name in ADVANCED:
             if name in RANGES:
                 self.fields[name] = _number(name)
+
+    @property
+    def chosen_version(self) -> Version | None:
+        """The version that a link came from."""
+        try:
+            given = UUID(str(self.initial.get("version")))
+        except ValueError:
+            return None
+        return Version.objects.visible_to(self.member).frozen().filter(pk=given).first()
 
     @property
     def advanced(self) -> list[tuple[forms.BoundField, tuple[str, ...]]]:

@@ -24,6 +24,16 @@ ROWS_FOR = {
 }
 
 
+USUAL: dict[str, str] = {
+    "preference": Run.Algorithm.DPO,
+    "step_preferences": Run.Algorithm.DPO,
+    "demonstrations": Run.Algorithm.SFT,
+    "unpaired": Run.Algorithm.KTO,
+    "steps": Run.Algorithm.PROCESS_REWARD_MODEL,
+}
+"""What rows of each type are mostly frozen for."""
+
+
 class LaunchRefused(Exception):
     """Why this run cannot start. `field` is what to change."""
 

@@ -24,7 +24,7 @@ from apps.training.checking import check_with_worker, refuse_if_known
 from apps.training.comparing import MOST_RUNS, overlays, settings_of
 from apps.training.folders import RunFolder, folder_of, read_log
 from apps.training.forms import RunForm
-from apps.training.launching import LaunchRefused, launch_run
+from apps.training.launching import USUAL, LaunchRefused, launch_run
 from apps.training.live import charts_context, run_context
 from apps.training.models import Run
 from apps.training.queries import headway, lineage_of, metric_points, run_for_page, runs_for_comparing, runs_for_list
@@ -82,7 +82,10 @@ def new(request: HtmxRequest) -> HttpResponse:
     """Choose what to train; launch it."""
     if request.method == "GET":
         chosen = {name: request.GET[name] for name in ("version", "base", "algorithm") if name in request.GET}
-        return _new_page(request, RunForm(member=request.member, initial=chosen))
+        form = RunForm(member=request.member, initial=chosen)
+        if "algorithm" not in chosen and (version := form.chosen_version):
+            form.initial["algorithm"] = USUAL[version.row_type]
+        return _new_page(request, form)
     form = RunForm(request.POST, member=request.member)
     if not form.is_valid() or form.plan is None:
         return _new_page(request, form, status=422)

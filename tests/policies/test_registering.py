@@ -17,7 +17,7 @@ from apps.policies.registering import (
     register_script,
     register_served,
 )
-from apps.policies.reports import held_out_of, report_rows
+from apps.policies.reports import calibration_of, held_out_of, report_rows
 from apps.training.models import Run
 from apps.trajectories.models import RolloutBatch
 from tests import factories
@@ -157,6 +157,29 @@ def test_a_share_comes_with_wilsons_interval():
     nothing = held_out_of(0, 10)
     assert nothing is not None
     assert (nothing.low, round(nothing.high, 3)) == (0.0, 0.278)
+
+
+def test_a_reward_models_report_says_how_far_to_trust_it():
+    share = {"value": 0.9, "low": 0.8, "high": 0.95, "n": 40}
+    report = {
+        "held_out_accuracy": share,
+        "calibration": {
+            "ece": 0.042,
+            "bins": [{"low": 0.5, "high": 0.55, "n": 7, "confidence": 0.52, "accuracy": 0.6}],
+        },
+        "length_bias": {"model_prefers_longer": {**share, "value": 0.5}, "annotators_prefer_longer": {**share, "n": 0}},
+        "step_accuracy": {**share, "value": 0.75},
+        "first_error": {"f1": 0.7123},
+    }
+    assert [(line.name, line.after) for line in report_rows(report)] == [
+        ("held-out pairs ranked rightly", "90 % (80 % to 95 %) of 40"),
+        ("longer run preferred by the model", "50 % (80 % to 95 %) of 40"),
+        ("held-out steps judged rightly", "75 % (80 % to 95 %) of 40"),
+        ("expected calibration error", "4 %"),
+        ("first error found, F1", "0.712"),
+    ]
+    assert calibration_of(report) == [(0.52, 0.6, 7)]
+    assert calibration_of({}) == []
 
 
 def test_a_report_reads_before_and_after():

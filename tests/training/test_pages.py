@@ -157,6 +157,15 @@ def test_a_launch_from_the_form_opens_the_runs_page(client, researcher):
     assert f"{run.pk}/run.json" in page
 
 
+@pytest.mark.parametrize(
+    ("row_type", "usual"), [("steps", "process_reward_model"), ("unpaired", "kto"), ("preference", "dpo")]
+)
+def test_training_on_a_version_begins_with_the_algorithm_for_its_rows(client, researcher, row_type, usual):
+    version = factories.dataset_version(of=researcher.workspace, row_type=row_type)
+    form = client.get(reverse("training:new"), {"version": version.pk}).context["form"]
+    assert form["algorithm"].value() == usual
+
+
 def test_a_refused_launch_comes_back_with_its_reason_at_the_field(client, researcher):
     answer = client.post(reverse("training:new"), form_for(researcher, batch_size=64, gradient_accumulation=1))
     assert answer.status_code == 422

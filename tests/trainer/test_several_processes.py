@@ -1,0 +1,46 @@
+"""Training on several processes, as `accelerate launch` or torchrun start it; here two on the CPU, over gloo."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from tests.trainer.algorithms.test_reward_model import reward_run
+from tests.trainer.runs import ROOT, events_of, run_here, write_run
+from trainer.events import CheckpointSaved, Finished
+from trainer.failures import ExitCode
+
+
+def settings(batch_size: int) -> dict[str, Any]:
+    optimizer = {"learning_rate": 1e-3, "batch_size": batch_size, "max_steps": 2}
+    return {"optimizer": optimizer, "evaluate_every": 2}
+
+
+def test_two_processes_take_the_step_of_one_with_twice_the_batch(tmp_path: Path):
+    (tmp_path / "one").mkdir()
+    assert run_here(tmp_path / "one" / "run", reward_run(tmp_path / "one", **settings(8))) == ExitCode.FINISHED
+
+    (tmp_path / "two").mkdir()
+    config = write_run(tmp_path / "two" / "run", reward_run(tmp_path / "two", **settings(4)))
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    done = subprocess.run(
+        [*launch, "-m", "trainer", str(config)],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == ExitCode.FINISHED, done.stderr[-3000:]
+
+    alone, together = (load_file(tmp_path / where / "run" / "model" / "model.safetensors") for where in ("one", "two"))
+    for name, weights in alone.items():
+        torch.testing.assert_close(together[name], weights, rtol=1e-4, atol=1e-5, msg=name)
+    events = [line.event for line in events_of(tmp_path / "two" / "run")]
+    assert isinstance(events[-1], Finished)
+    assert sum(isinstance(event, CheckpointSaved) for event in events) == 1  # the first process speaks for both
