@@ -14,7 +14,7 @@ PIP_FILES_DEV := requirements.txt requirements-dev.txt
 help: ## Say what can be made
 	@echo "Retrace: replay, judge and train LLM agents."
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 run: .python ## Install what is missing, start everything, print the address (PORT=8000)
 	@$(PYTHON) .ci/install.py $(PIP_FILES_RUN)
@@ -36,6 +36,10 @@ lint: .python ## Only the checks that run no test
 bench: .python ## Measure speed and scale (SIZE=small|full or a number of items)
 	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)
 	@exec $(PY) -m bench $(SIZE)
+
+bench-learning: .python ## Measure what each algorithm learns (SEEDS="0 1 2", STAGES="sft grpo", KEEP=folder)
+	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)
+	@SEEDS="$(SEEDS)" STAGES="$(STAGES)" KEEP="$(KEEP)" exec $(PY) -m bench.learning
 
 screenshots: .python ## Take the pictures of docs/ from a demo workspace
 	@$(PYTHON) .ci/install.py $(PIP_FILES_DEV)

@@ -3,7 +3,7 @@ whether it is there and done."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -65,7 +65,9 @@ def scripted_policy(scene: Scene, name: str, words: str) -> None:
     )
 
 
-def rollouts(scene: Scene, *, policy: str, split: str, count: int, seed: int, samples: int = 1) -> bool:
+def rollouts(
+    scene: Scene, *, policy: str, split: str, count: int, seed: int, samples: int = 1, levels: Sequence[str] = ()
+) -> bool:
     """Done when all runs have arrived."""
     acting = scene.policy(policy)
     if acting is None:
@@ -76,7 +78,7 @@ def rollouts(scene: Scene, *, policy: str, split: str, count: int, seed: int, sa
             workspace=scene.workspace,
             policy=acting,
             environment=ENVIRONMENT,
-            tasks={"split": split, "count": count, "seed": seed},
+            tasks={"split": split, "count": count, "levels": list(levels), "seed": seed},
             samples=samples,
             seed=seed,
             by=scene.researcher.user,
@@ -135,19 +137,19 @@ def run(
     *,
     name: str,
     algorithm: Run.Algorithm,
-    dataset: str,
+    dataset: str | None,
     preset: str,
     base: str | None = None,
     changes: Mapping[str, object] | None = None,
 ) -> bool:
-    """Done when the run is finished, or ended in a way that the next step can do without."""
+    """Done when the run is finished, or ended in a way that the next step can do without. Without a dataset it learns from its own rollouts."""
     found = Run.objects.filter(workspace=scene.workspace, name=name).first()
     if found is not None:
         return found.state == Run.State.FINISHED
     settings = settings_from(
         preset=preset, algorithm=algorithm, method="full", parameters=PARAMETERS, changes=changes or {}
     )
-    frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=1)
+    frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=1) if dataset else None
     start_from = scene.policy(base) if base else None
     plan = Plan(
         workspace=scene.workspace,
@@ -164,7 +166,9 @@ def run(
     return False
 
 
-def experiment(scene: Scene, *, name: str, a: str, b: str, tasks: int, judged: float) -> bool:
+def experiment(
+    scene: Scene, *, name: str, a: str, b: str, tasks: int, judged: float, levels: Sequence[str] = ()
+) -> bool:
     """Done when a rule has judged its share of the pairs."""
     found = Experiment.objects.filter(workspace=scene.workspace, name=name).first()
     if found is None:
@@ -178,7 +182,7 @@ def experiment(scene: Scene, *, name: str, a: str, b: str, tasks: int, judged: f
             policy_a=policy_a,
             policy_b=policy_b,
             tasks=tasks,
-            levels=[],
+            levels=list(levels),
             samples=1,
             overlap=1,
             rule=StoppingRule(min_tasks=15),

@@ -11,7 +11,7 @@ from django.core.cache import cache
 
 from apps.accounts.models import Workspace
 from apps.annotation.pairing import Pairing
-from apps.demo import making
+from apps.demo import making, recipe
 from apps.demo.making import Scene
 from apps.training.models import Run
 
@@ -69,14 +69,22 @@ def scripts_meet_blind(scene: Scene) -> bool:
 
 
 def demonstrator_acts(scene: Scene) -> bool:
-    making.scripted_policy(scene, "demonstrator", "Succeeds about half the time: what a first model learns from.")
-    return making.rollouts(scene, policy="demonstrator", split="train", count=800, samples=2, seed=2)
+    making.scripted_policy(scene, recipe.DEMONSTRATOR, "Succeeds about half the time: what a first model learns from.")
+    return making.rollouts(
+        scene,
+        policy=recipe.DEMONSTRATOR,
+        split="train",
+        count=recipe.DEMONSTRATION_TASKS,
+        samples=recipe.DEMONSTRATIONS_A_TASK,
+        levels=recipe.LEVELS,
+        seed=2,
+    )
 
 
 def demonstrations_are_judged(scene: Scene) -> bool:
     """The better of two runs of each task, by the outcome alone."""
     queue = making.queue(
-        scene, name="Demonstrations", policies=["demonstrator"], pairing=Pairing(per_task=1, seed=2), overlap=1
+        scene, name="Demonstrations", policies=[recipe.DEMONSTRATOR], pairing=Pairing(per_task=1, seed=2), overlap=1
     )
     return queue is not None and making.judge_by_rule(queue=queue, rule="Outcome first", share=1.0)
 
@@ -102,12 +110,14 @@ def model_learns(scene: Scene) -> bool:
         algorithm=Run.Algorithm.SFT,
         dataset="Office demonstrations",
         preset="standard",
-        changes={"max_steps": 400, "warmup_steps": 30, "checkpoint_every": 50},
+        changes={**recipe.SFT, "checkpoint_every": 60},
     )
 
 
 def model_acts(scene: Scene) -> bool:
-    return making.rollouts(scene, policy="office-sft", split="train", count=150, samples=4, seed=3)
+    return making.rollouts(
+        scene, policy="office-sft", split="train", count=150, samples=4, levels=recipe.LEVELS, seed=3
+    )
 
 
 def model_is_judged(scene: Scene) -> bool:
@@ -132,7 +142,9 @@ def model_improves(scene: Scene) -> bool:
 
 
 def model_meets_its_base(scene: Scene) -> bool:
-    return making.experiment(scene, name="Did DPO help?", a="office-dpo", b="office-sft", tasks=60, judged=0.5)
+    return making.experiment(
+        scene, name="Did DPO help?", a="office-dpo", b="office-sft", tasks=60, judged=0.5, levels=recipe.LEVELS
+    )
 
 
 def judgements_are_scored(scene: Scene) -> bool:
@@ -143,6 +155,18 @@ def judgements_are_scored(scene: Scene) -> bool:
         dataset="Office preferences",
         base="office-sft",
         preset="thorough",
+    )
+
+
+def model_practises(scene: Scene) -> bool:
+    return making.run(
+        scene,
+        name="office-grpo",
+        algorithm=Run.Algorithm.GRPO,
+        dataset=None,
+        base="office-sft",
+        preset="standard",
+        changes={"levels": " ".join(recipe.LEVELS), "turns": recipe.BUDGET["steps"]},
     )
 
 
@@ -161,5 +185,6 @@ THREADS: list[list[Step]] = [
         model_improves,
         model_meets_its_base,
         judgements_are_scored,
+        model_practises,
     ],
 ]

@@ -1,0 +1,28 @@
+"""The recipe of a first model is one that runs take: from the form's settings, and from run.json."""
+
+import pytest
+
+from apps.common.environments import ENVIRONMENTS
+from apps.demo import recipe
+from apps.training.recipes import settings_from
+from trainer.configs import run_config_from_json
+from trainer.environments import environment_named
+
+
+def test_the_demos_settings_are_those_of_the_bench():
+    settings = settings_from(preset="standard", algorithm="sft", method="full", parameters=0, changes=recipe.SFT)
+    assert settings.as_config("sft")["optimizer"].items() >= recipe.SFT.items()
+    assert settings.rows_a_step == 16
+
+
+@pytest.mark.parametrize("kind", ["grpo", "rloo"])
+def test_what_the_bench_asks_for_is_understood(kind: str):
+    config = {"model": {"path": "m"}, **recipe.GRPO, "kind": kind, "tasks": {"levels": recipe.LEVELS}}
+    assert run_config_from_json(config).kind == kind
+    for optimizer in (recipe.DPO, recipe.REWARD_MODEL, recipe.PRM):
+        run_config_from_json({"kind": "dpo", "model": {"path": "m"}, "data": {"train": "t"}, "optimizer": optimizer})
+
+
+def test_the_levels_and_the_demonstrator_are_the_offices():
+    assert set(recipe.LEVELS) <= set(ENVIRONMENTS["office"].levels)
+    assert recipe.DEMONSTRATOR in environment_named("office").scripts
