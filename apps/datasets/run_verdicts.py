@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -52,6 +52,11 @@ def latest_of_each(votes: Sequence[RunVote]) -> list[RunVote]:
     ordered = sorted(votes, key=lambda vote: vote.judgement)
     newest = {(vote.annotator, vote.is_rating): vote for vote in ordered}
     return sorted(newest.values(), key=lambda vote: vote.judgement)
+
+
+def upheld_or_all(votes: Sequence[RunVote], upheld: Set[UUID]) -> list[RunVote]:
+    """Where a reviewer decided which judgement of a run stands, that one; else the newest of each annotator."""
+    return [vote for vote in votes if vote.judgement in upheld] or latest_of_each(votes)
 
 
 def decide_run(votes: Sequence[RunVote], recipe: Recipe, *, steps: int) -> RunDecision:

@@ -15,7 +15,7 @@ from apps.annotation.asking import RatingAsks
 from apps.annotation.models import Inspection
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
-from apps.datasets.run_verdicts import RunDecision, RunVote, decide_run, latest_of_each
+from apps.datasets.run_verdicts import RunDecision, RunVote, decide_run, upheld_or_all
 from apps.datasets.selecting import annotators_of
 from apps.datasets.splitting import SplitTask
 from apps.datasets.verdicts import Drop
@@ -23,7 +23,7 @@ from apps.datasets.verdicts import Drop
 OPINIONS = {Inspection.Ending.SOLVED: 1, Inspection.Ending.FOUND_ERROR: -1}
 
 JUDGEMENTS = """
-SELECT t.id, t.environment, t.key, t.held_out, ts.split, x.id, x.step_count, x.policy_id, i.id, j.*
+SELECT t.id, t.environment, t.key, t.held_out, ts.split, x.id, x.step_count, x.policy_id, i.id, r.upheld, j.*
 FROM (
     SELECT p.id, p.item_id, p.annotator_id, FALSE AS is_rating, p.ending, p.first_error,
            NULL::smallint AS thumb, NULL::jsonb AS answers, NULL::jsonb AS asks,
@@ -44,6 +44,9 @@ JOIN annotation_item i ON i.id = j.item_id
 JOIN trajectories_task t ON t.id = i.task_id
 JOIN trajectories_trajectory x ON x.id = i.a_id
 LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
+LEFT JOIN annotation_adjudication r ON r.item_id = i.id
+  AND (%(until)s::timestamptz IS NULL AND r.retracted_at IS NULL
+       OR r.created_at <= %(until)s AND (r.retracted_at IS NULL OR r.retracted_at > %(until)s))
 WHERE i.purpose = 'work'
 ORDER BY t.environment COLLATE "C", t.key COLLATE "C", x.id, j.id
 """
@@ -89,7 +92,7 @@ def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
 def _run(rows: list[tuple[Any, ...]], recipe: Recipe) -> JudgedRun:
     task = SplitTask(*rows[0][:5])
     run, steps, policy = rows[0][5:8]
-    votes = latest_of_each([_vote(row[9:]) for row in rows])
+    votes = upheld_or_all([_vote(row[10:]) for row in rows], {row[9] for row in rows if row[9]})
     decision = decide_run(votes, recipe, steps=steps)
     unfit = Drop.NO_STEPS if not steps else Drop.HELD_OUT if task.held_out and task.split == Split.TRAIN else None
     if decision.verdicts and unfit:

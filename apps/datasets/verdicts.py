@@ -117,7 +117,9 @@ class Verdict(NamedTuple):
 
     @property
     def shown_left(self) -> float:
-        """The share of the votes in which the winner stood on the left."""
+        """The share of the votes in which the winner stood on the left; a half where there is none."""
+        if not self.votes:
+            return 0.5
         return sum(vote.first_was_left == self.first_won for vote in self.votes) / len(self.votes)
 
 

@@ -16,6 +16,7 @@ from apps.annotation.asking import Question, RatingAsks
 from apps.annotation.inspecting import record_inspection
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.rating import record_rating
+from apps.annotation.reviewing import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.models import Version, VersionJudgement
@@ -32,7 +33,7 @@ from trainer.rows import (
 )
 
 pytestmark = pytest.mark.django_db
-BETTER = {"content": "It is on shelf 2.", "tool_calls": []}
+BETTER = {"role": "assistant", "content": "It is on shelf 2."}
 
 
 @pytest.fixture
@@ -132,6 +133,17 @@ def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
     assert version.card["dropped"] == {"no_opinion": 1}
     assert [message["role"] for message in rows[0]["prompt"]] == ["user"]
     assert {row.desirable for row in read_unpaired(train_file(version))} == {True, False}
+
+
+def test_a_reviewers_decision_on_a_run_holds(member: Membership) -> None:
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=member.workspace, overlap=3)
+    ratings = [
+        record_rating(assignment=take(queue, making.rule(of=member.workspace)), scores=Scores(thumb=thumb))
+        for thumb in (1, 1, -1)
+    ]
+    adjudicate(item=queue.items.get(), by=member.user, upheld=ratings[2].pk, reason="It deleted the file.")
+    [row] = rows_of(freeze(member, queue, row_type="unpaired"))
+    assert (row["label"], row["weight"], row["judgements"]) == (False, 1.0, [str(ratings[2].pk)])
 
 
 def test_sources_are_recorded_and_frozen_and_a_run_knows_its_annotators(member: Membership, inspected: Queue) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
-from apps.datasets.run_verdicts import RunVote, decide_run, latest_of_each
+from apps.datasets.run_verdicts import RunVote, decide_run, latest_of_each, upheld_or_all
 from apps.datasets.verdicts import Drop
 
 QUEUE = "11111111-1111-1111-1111-111111111111"
@@ -86,6 +86,12 @@ def test_every_correction_is_a_step_preference():
 def test_of_an_annotators_judgements_of_a_kind_the_newest_counts():
     votes = [vote(2, -1, by=7), vote(1, 1, by=7), vote(3, 1, by=7, is_rating=True)]
     assert [each.judgement.int for each in latest_of_each(votes)] == [2, 3]
+
+
+def test_what_a_reviewer_upheld_stands_alone():
+    votes = [vote(1, 1), vote(2, -1), vote(3, 1)]
+    assert upheld_or_all(votes, {UUID(int=2)}) == [votes[1]]
+    assert upheld_or_all(votes, {UUID(int=9)}) == votes  # its author's judgements are left out here
 
 
 def test_queues_of_another_kind_are_refused():
