@@ -9,6 +9,8 @@ from apps.trajectories.views import comparing, forking, lists, replay
 app_name = "trajectories"
 urlpatterns = [
     path("trajectories/", lists.trajectories, name="list"),
+    path("trajectories/views/", lists.save_view, name="save_view"),
+    path("trajectories/views/<uuid:view_id>/remove/", lists.remove_view, name="remove_view"),
     path("trajectories/forks/", forking.picked_forks, name="picked_forks"),
     path("trajectories/<uuid:trajectory_id>/", replay.replay, name="detail"),
     path("trajectories/<uuid:trajectory_id>/steps/<int:number>/", replay.replay, name="step"),

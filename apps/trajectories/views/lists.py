@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, render
-from django.views.decorators.http import require_safe
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
-from apps.trajectories import listing
+from apps.trajectories import listing, saving_views
 from apps.trajectories.filtering import BadFilter, Filters
-from apps.trajectories.models import Task, Trajectory
+from apps.trajectories.models import SavedView, Task, Trajectory
 
 
 @require_safe
@@ -27,12 +29,15 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
         found = filters.apply(visible, workspace_id=request.member.workspace_id)
     except BadFilter as error:
         found, problem = visible.none(), str(error)
+    views = list(SavedView.objects.visible_to(request.member).order_by("name"))
     context = {
         "page": page_of(found.for_list(), cursor=request.GET.get("cursor", ""), size=listing.PAGE),
         "matches": listing.capped_count(found),
         "filters": filters,
         "problem": problem,
         "choices": listing.choices(request.member, filters),
+        "views": views,
+        "is_saved": any(view.query == filters.query for view in views),
     }
     template = (
         "trajectories/_list.html"
@@ -40,6 +45,29 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
         else "trajectories/list.html"
     )
     return render(request, template, context, status=422 if problem else 200)
+
+
+@require_POST
+@at_least(Role.REVIEWER)
+def save_view(request: HtmxRequest) -> HttpResponse:
+    """Keep the filters of the list under a name, for the whole workspace."""
+    filters = Filters.read(request.POST.get("query", ""))
+    try:
+        saving_views.save_view(
+            workspace=request.member.workspace, name=request.POST.get("name", "")[:60], filters=filters, by=request.user
+        )
+    except saving_views.ViewRefused as refusal:
+        messages.error(request, str(refusal))
+    return redirect(f"{reverse('trajectories:list')}?{filters.query}")
+
+
+@require_POST
+@at_least(Role.REVIEWER)
+def remove_view(request: HtmxRequest, view_id: UUID) -> HttpResponse:
+    """Forget a view; its filters stay on the page."""
+    view = get_object_or_404(SavedView.objects.visible_to(request.member), pk=view_id)
+    saving_views.remove_view(view=view)
+    return redirect(f"{reverse('trajectories:list')}?{view.query}")
 
 
 @require_safe
