@@ -228,6 +228,10 @@ SERVED_RUNS_DIR = os.environ.get("SERVED_RUNS_DIR", str(RUNS_DIR))
 PUBLISHED_DIR = Path(os.environ.get("PUBLISHED_DIR", str(VAR / "published")))
 
 # Training ----------------------------------------------------------------------------------------------------------------
+# Environments on servers that speak the OpenEnv protocol, "shop=http://10.0.0.7:9000 maze=…": the web needs the names, workers connect.
+SERVED_ENVIRONMENTS = [
+    pair.partition("=")[0] for pair in os.environ.get("SERVED_ENVIRONMENTS", "").split() if "=" in pair
+]
 # How the worker starts a run's child process, such as "accelerate launch --num_processes 4 -m trainer".
 TRAINER_COMMAND = shlex.split(os.environ.get("TRAINER_COMMAND", "")) or [sys.executable, "-m", "trainer"]
 # A limit on the child's address space, so that it fails by itself before the machine does; 0 is none.

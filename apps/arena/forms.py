@@ -7,7 +7,7 @@ from django import forms
 from apps.accounts.models import Membership
 from apps.arena.models import Experiment
 from apps.arena.stopping import StoppingRule
-from apps.common.environments import ENVIRONMENTS
+from apps.common.environments import CHOICES
 from apps.policies.models import Policy
 
 
@@ -53,7 +53,7 @@ class ExperimentForm(forms.Form):
         policies = Policy.objects.visible_to(member).acting().order_by("-id")
         for side in ("policy_a", "policy_b"):
             cast("forms.ModelChoiceField[Policy]", self.fields[side]).queryset = policies
-        cast("forms.ChoiceField", self.fields["environment"]).choices = [(name, name) for name in ENVIRONMENTS]
+        cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Membership, Role
-from apps.common.environments import ENVIRONMENTS, LEVELS
+from apps.common.environments import CHOICES, LEVELS
 from apps.common.http import HtmxRequest
 from apps.policies.models import Policy
 from apps.training.folders import folder_of
@@ -65,7 +65,7 @@ class RolloutForm(forms.Form):
         super().__init__(*args, **kwargs)
         acting = Policy.objects.visible_to(member).acting().order_by("-id")
         cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = acting
-        cast("forms.ChoiceField", self.fields["environment"]).choices = [(name, name) for name in ENVIRONMENTS]
+        cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES
         cast("forms.MultipleChoiceField", self.fields["levels"]).choices = [(level, level) for level in LEVELS]
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from apps.common.environments import ENVIRONMENTS
+from apps.common.environments import BUILT_IN as FACTS
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories import harvesting
 from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
@@ -39,7 +39,7 @@ def work_on(batch: RolloutBatch) -> RolloutBatch:
 
 
 def test_the_environments_that_people_choose_from_are_the_trainers():
-    assert {name: (facts.levels, facts.scripts) for name, facts in ENVIRONMENTS.items()} == {
+    assert {name: (facts.levels, facts.scripts) for name, facts in FACTS.items()} == {
         name: (environment.levels, tuple(environment.scripts)) for name, environment in BUILT_IN.items()
     }
 

@@ -1,20 +1,32 @@
 """Worlds in which policies act, found by name."""
 
+import os
+
 from trainer.environments.code import Code
 from trainer.environments.office import Office
 from trainer.environments.protocol import Environment
 from trainer.environments.qa import Qa
 from trainer.environments.search import Search
+from trainer.environments.served import served_at
 from trainer.failures import ConfigFailure
 
 ENVIRONMENTS: dict[str, type[Environment]] = {each.name: each for each in (Office, Search, Code, Qa)}
+SERVED_VARIABLE = "SERVED_ENVIRONMENTS"
+"""The variable of this process's environment that names environments on servers: "shop=http://10.0.0.7:9000 maze=…"."""
 
 
 def environment_named(name: str) -> type[Environment]:
-    """The class of a built-in environment. Raises ConfigFailure."""
-    try:
+    """The class of an environment: a built-in one, or one that whoever runs this process has named. Raises ConfigFailure.
+
+    Never an address that a task brings: tasks come from files of strangers, and would decide what is connected to.
+    """
+    if name in ENVIRONMENTS:
         return ENVIRONMENTS[name]
-    except KeyError:
-        raise ConfigFailure(
-            f"environment: got {name!r}, expected {' or '.join(map(repr, sorted(ENVIRONMENTS)))}"
-        ) from None
+    addresses = dict(pair.split("=", 1) for pair in os.environ.get(SERVED_VARIABLE, "").split() if "=" in pair)
+    if name in addresses:
+        return served_at(addresses[name], name)
+    known = " or ".join(map(repr, sorted({*ENVIRONMENTS, *addresses})))
+    raise ConfigFailure(
+        f"environment: got {name!r}, expected {known}",
+        advice=f"Name a server of your own in {SERVED_VARIABLE}, such as {SERVED_VARIABLE}=shop=http://10.0.0.7:9000.",
+    )

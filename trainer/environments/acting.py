@@ -49,6 +49,9 @@ class ToolEnvironment(ABC):
         """What else is worth keeping of the step that was just taken."""
         return {}
 
+    def close(self) -> None:  # noqa: B027  # nothing to do is the usual case
+        """Nothing outside this process is held."""
+
     @property
     def tools(self) -> list[ToolSchema]:
         return self.toolset.schemas

@@ -60,6 +60,10 @@ class Environment(Protocol):
         """How the state stands now. What the policy says it has done counts for nothing."""
         ...
 
+    def close(self) -> None:
+        """Let go of what the episode holds outside this process. Can be called twice."""
+        ...
+
     @classmethod
     def tasks(cls, *, levels: tuple[str, ...], split: Split, seed: int) -> Iterator[Task]:
         """Tasks without end, the levels in turn. No train task asks for what a held-out task asks for."""

@@ -74,6 +74,9 @@ class Qa:
             info["error"] = "there are no tools here"
         return Transition([], score.reward, True, info)
 
+    def close(self) -> None:
+        pass
+
     def score(self) -> Score:
         right = self._said is not None and bare(self._said) == bare(self._wanted)
         return Score(reward=float(right), success=right, subgoals={"answer": right})

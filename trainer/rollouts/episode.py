@@ -60,6 +60,8 @@ async def play(
         score = await asked(world, world.score)
     except EnvironmentFailed as error:
         termination, failure = "environment_error", str(error)
+    finally:
+        world.close()
     return Trajectory(
         task=task,
         steps=steps,

@@ -26,7 +26,7 @@ class Letters:
     """Three turns of talk, in which every capital letter is worth something: even a policy that knows nothing gets different rewards."""
 
     name = "letters"
-    levels = ("L1",)
+    levels = usual_levels = ("L1",)
     scripts: ClassVar[dict[str, Any]] = {}
     waits = False
     tools: ClassVar[list[Any]] = []
@@ -43,6 +43,9 @@ class Letters:
 
     def score(self) -> Score:
         return Score(min(1.0, self.reward), self.reward > 0.5, {})
+
+    def close(self) -> None:
+        pass
 
     @classmethod
     def tasks(cls, *, levels: tuple[str, ...], split: str, seed: int) -> Iterator[Task]:

@@ -1,0 +1,238 @@
+"""Environments on servers, played over HTTP against real server processes."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.trainer.environments.playing import call, first_tasks
+from tests.trainer.runs import ROOT, events_of, run_here
+from trainer.environments import SERVED_VARIABLE, environment_named
+from trainer.environments.office import Office
+from trainer.environments.replaying import Diverged, replayed_to
+from trainer.environments.served import Served, seed_of, served_at
+from trainer.environments.served.actions import actions_at, in_words
+from trainer.environments.serving import Server
+from trainer.events import Failed
+from trainer.failures import ExitCode
+from trainer.records import Task, read_trajectories
+
+EPISODE = Task(key="t", instruction="", initial_state={"seed": 1})
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def office() -> Iterator[str]:
+    """The address of a process that serves the office."""
+    port = free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "trainer.environments.serving",
+        "office",
+        "--port",
+        str(port),
+        "--levels",
+        "L1",
+        "L3",
+    ]
+    process = subprocess.Popen(command, cwd=ROOT)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(150):
+            try:
+                assert httpx.get(f"{address}/health").json() == {"status": "healthy"}
+                break
+            except httpx.TransportError:
+                assert process.poll() is None
+                time.sleep(0.2)
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_a_served_environment_answers_like_the_one_that_is_served(office: str):
+    there, here = served_at(office, "there")(), Office()
+    assert {tool["function"]["name"] for tool in there.tools} == {tool["function"]["name"] for tool in here.tools}
+    (opening,) = there.reset(EPISODE)
+    task = Server(Office, ("L1", "L3")).task(1)
+    here.reset(task)
+    assert opening["content"].endswith(task.instruction)
+    for action in (
+        call("find_contact", name="Nobody"),
+        call("no_such_tool"),
+        call("move_mail", mail=task.initial_state["mails"][0]["mail"], folder="trash"),
+    ):
+        remote, local = there.step(action), here.step(action)
+        assert remote.observation == local.observation
+        assert (remote.reward, remote.done, remote.info) == (local.reward, local.done, local.info)
+    assert there.step({"role": "assistant", "content": "Done."}).done
+    assert there.score() == here.score()
+    there.close()
+
+
+def test_many_episodes_are_played_at_once_and_can_be_replayed(
+    office: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(SERVED_VARIABLE, f"other=http://127.0.0.1:1 desk={office}")
+    monkeypatch.setattr(Served, "scripts", {"expert": lookups}, raising=False)
+    config = {
+        "kind": "rollout",
+        "policy": {"engine": "scripted"},
+        "tasks": {"environment": "desk", "count": 6},
+        "parallel": 4,
+    }
+    assert run_here(tmp_path, config) == ExitCode.FINISHED
+    found = list(read_trajectories(tmp_path / "trajectories.jsonl"))
+    assert {run.task.environment for run in found} == {"desk"}
+    assert [run.task.initial_state["seed"] for run in sorted(found, key=lambda run: run.task.key)] == [
+        0,
+        10,
+        20,
+        30,
+        40,
+        50,
+    ]
+    assert all(run.task.instruction and run.task.held_out and run.outcome.termination == "done" for run in found)
+    assert found[0].steps[0].error == "nobody here is called 'Nobody'"
+    assert replayed_to(found[0], 2).chat == found[0].messages[:5]
+    found[0].steps[1].context[0]["content"] = "[]"
+    with pytest.raises(Diverged):
+        replayed_to(found[0], 2)
+
+
+def lookups(task: Task, rng: Any) -> Any:
+    from trainer.environments.scripting import Call
+
+    yield Call("find_contact", {"name": "Nobody"})
+    yield Call("read_agenda", {"day": "Monday"})
+    return "Done."
+
+
+def test_held_out_seeds_are_never_training_seeds():
+    train, held_out = ({seed_of(split, number) for number in range(90)} for split in ("train", "held_out"))
+    assert len(train) == len(held_out) == 90
+    assert not train & held_out
+
+
+def test_a_server_that_is_not_there_fails_the_run_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(SERVED_VARIABLE, f"desk=http://127.0.0.1:{free_port()}")
+    config = {"kind": "rollout", "policy": {"engine": "scripted"}, "tasks": {"environment": "desk", "count": 1}}
+    assert run_here(tmp_path, config) == ExitCode.CONFIG
+    last = events_of(tmp_path)[-1].event
+    assert isinstance(last, Failed)
+    assert "is no OpenEnv server that answers: ConnectError" in last.message
+
+
+class Counter(BaseHTTPRequestHandler):
+    """A server of the older kind: no /ws, one episode. Count to three."""
+
+    protocol_version = "HTTP/1.1"
+    schema: dict[str, Any] = {
+        "properties": {"by": {"type": "integer"}, "metadata": {"type": "object"}},
+        "required": ["by"],
+    }
+    count = 0
+
+    def do_GET(self) -> None:
+        self.answer(200, {"action": self.schema}) if self.path == "/schema" else self.answer(404, {})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/reset":
+            type(self).count = 0
+            return self.answer(
+                200, {"observation": {"message": f"Count to 3, episode {body['seed']}."}, "reward": None, "done": False}
+            )
+        if not isinstance(body["action"].get("by"), int):
+            return self.answer(422, {"detail": "by must be a number"})
+        type(self).count += body["action"]["by"]
+        done = self.count >= 3
+        self.answer(
+            200,
+            {"observation": {"count": self.count, "even": self.count % 2 == 0}, "reward": float(done), "done": done},
+        )
+
+    def answer(self, status: int, body: dict[str, Any]) -> None:
+        encoded = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(encoded)))
+        self.end_headers()
+        self.wfile.write(encoded)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def counter() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Counter)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_servers_without_sessions_are_played_too(counter: str):
+    environment = served_at(counter, "count")()
+    (tool,) = environment.tools
+    assert tool["function"]["name"] == "act"
+    assert tool["function"]["parameters"]["properties"] == {"by": {"type": "integer"}}
+    assert environment.reset(EPISODE) == [{"role": "user", "content": "Count to 3, episode 1."}]
+    refused = environment.step(call("act", by="much"))
+    assert "by must be a number" in refused.info["error"]
+    first = environment.step(call("act", by=2))
+    assert json.loads(first.observation[0]["content"]) == {"count": 2, "even": True}
+    assert (first.reward, first.done, environment.score().success) == (0.0, False, False)
+    last = environment.step(call("act", by=1))
+    assert (last.reward, last.done, environment.score().success) == (1.0, True, True)
+    environment.close()
+
+
+@pytest.mark.parametrize(
+    ("observation", "words"),
+    [
+        ({"message": "Hello.", "metadata": {}}, "Hello."),
+        ({"count": 2, "done": False, "reward": 1.0}, '{"count": 2}'),
+        ({"tool_name": "add", "result": {"content": [], "data": 3}, "error": None}, "3"),
+        ({"tool_name": "say", "result": "Hello.", "error": None}, "Hello."),
+        ({"tool_name": "add", "result": None, "error": {"message": "no"}}, '{"message": "no"}'),
+    ],
+)
+def test_observations_are_told_in_few_words(observation: dict[str, Any], words: str):
+    assert in_words(observation) == words
+
+
+def test_where_the_action_is_a_text_what_is_said_is_done(counter: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Counter, "schema", {"properties": {"by": {"type": "string"}}, "required": ["by"]})
+    actions = actions_at(counter)
+    assert (actions.kind, actions.tools) == ("text", [])
+    assert actions.of_words({"role": "assistant", "content": "two"}) == {"by": "two"}
+
+
+def test_only_what_the_operator_has_named_is_connected_to(counter: str):
+    with pytest.raises(Exception, match="expected 'code' or 'office'"):
+        environment_named(counter)
+
+
+def test_splits_of_a_server_are_drawn_apart(counter: str):
+    tasks = first_tasks(served_at(counter, "count"), 3)
+    assert [task.initial_state["seed"] for task in tasks] == [1, 2, 3]
+    assert tasks[0].instruction == "Count to 3, episode 1."

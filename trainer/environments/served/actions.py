@@ -1,0 +1,93 @@
+"""What can be done in a served environment: its action schema as tools, and a policy's messages as its actions.
+
+Three kinds of servers: those whose action is a tool call ({"type": "call_tool", "tool_name", "arguments"}; their tools are listed at /mcp), those whose
+action is one text (what the policy says is the action), and all others (their action schema is one tool, `act`).
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import httpx
+
+from trainer.environments.tools import ToolError
+from trainer.failures import ConfigFailure
+from trainer.records import JsonObject, Message, ToolSchema
+
+SECONDS = 30.0
+NOT_SHOWN = ("done", "reward", "metadata")
+"""Of an observation: they are told in other ways."""
+
+
+@dataclass(frozen=True)
+class Actions:
+    """How messages become actions."""
+
+    kind: Literal["tools", "text", "act"]
+    tools: list[ToolSchema]
+    field: str = ""
+    """The name of the text, where an action is one."""
+
+    def of_call(self, tool_call: JsonObject) -> JsonObject:
+        """Raises ToolError where the call cannot be one of the server's actions."""
+        function = tool_call.get("function") or {}
+        name, arguments = function.get("name"), function.get("arguments")
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments or "{}")
+            except ValueError:
+                raise ToolError(f"the arguments are no JSON: {arguments[:100]}") from None
+        if not isinstance(arguments, dict):
+            raise ToolError("the arguments must be a JSON object")
+        known = [tool["function"]["name"] for tool in self.tools]
+        if name not in known:
+            raise ToolError(f"there is no tool {name!r}")
+        return {"type": "call_tool", "tool_name": name, "arguments": arguments} if self.kind == "tools" else arguments
+
+    def of_words(self, message: Message) -> JsonObject | None:
+        """What a message without calls does; None where it does nothing, and so ends the episode."""
+        return {self.field: str(message.get("content") or "")} if self.kind == "text" else None
+
+
+def actions_at(address: str) -> Actions:
+    """Ask a server what its actions are. Raises ConfigFailure."""
+    try:
+        with httpx.Client(base_url=address, timeout=SECONDS) as client:
+            schema = client.get("/schema").raise_for_status().json()["action"]
+            properties: dict[str, Any] = schema.get("properties", {})
+            if {"tool_name", "arguments"} <= properties.keys():
+                request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+                listed = client.post("/mcp", json=request).raise_for_status().json()["result"]["tools"]
+                return Actions("tools", [tool_schema(tool) for tool in listed])
+    except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
+        raise ConfigFailure(
+            f"environment: {address} is no OpenEnv server that answers: {type(error).__name__} {error}",
+            advice="Start the server, and check the address: /schema, and /mcp where it has tools, must answer there.",
+        ) from None
+    texts = [name for name in schema.get("required", []) if properties.get(name, {}).get("type") == "string"]
+    if texts == schema.get("required", []) and len(texts) == 1:
+        return Actions("text", [], field=texts[0])
+    shown = {name: each for name, each in properties.items() if name not in ("metadata", "type")}
+    described = schema.get("description") or "Act in the environment."
+    return Actions("act", [function_schema("act", described, {**schema, "properties": shown})])
+
+
+def tool_schema(tool: JsonObject) -> ToolSchema:
+    parameters = tool.get("inputSchema") or tool.get("input_schema") or {"type": "object", "properties": {}}
+    return function_schema(tool["name"], tool.get("description") or "", parameters)
+
+
+def function_schema(name: str, description: str, parameters: JsonObject) -> ToolSchema:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+def in_words(observation: JsonObject) -> str:
+    """An observation as a policy reads it: the result of a tool, a lone text, or else JSON."""
+    shown: Any = {key: value for key, value in observation.items() if key not in NOT_SHOWN and value is not None}
+    if "tool_name" in shown:
+        shown = shown.get("error") or shown.get("result")
+        if isinstance(shown, dict) and shown.keys() >= {"content", "data"}:  # what FastMCP makes of a tool's result
+            shown = shown["data"]
+    elif len(shown) == 1 and isinstance(text := next(iter(shown.values())), str):
+        shown = text
+    return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
