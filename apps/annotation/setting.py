@@ -29,6 +29,7 @@ class Settings:
     skipped_come_back: bool
     gold_percent: int
     blind_review: bool
+    shows_machines: bool
     ends_at: datetime | None
     ends_after: int | None
     labellers: Collection[int] | None
@@ -45,6 +46,7 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
         "skipped_come_back": settings.skipped_come_back,
         "gold_percent": settings.gold_percent,
         "blind_review": settings.blind_review,
+        "shows_machines": settings.shows_machines,
         "ends_at": settings.ends_at,
         "ends_after": settings.ends_after,
         "is_restricted": settings.labellers is not None,

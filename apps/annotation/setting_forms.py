@@ -8,11 +8,13 @@ from uuid import UUID
 
 from django import forms
 
-from apps.accounts.models import User
+from apps.accounts.models import User, Workspace
 from apps.annotation.checking import NO_ERROR
-from apps.annotation.models import Item, Queue
+from apps.annotation.judging import DEFAULT_PROMPT
+from apps.annotation.models import Item, Judge, Queue
 from apps.annotation.setting import Settings
 from apps.annotation.wording import by_side, said
+from apps.policies.models import Policy
 
 
 class SettingsForm(forms.Form):
@@ -53,6 +55,11 @@ class SettingsForm(forms.Form):
         label="Skipped items come back to who skipped them, at the end", required=False
     )
 
+    shows_machines = forms.BooleanField(
+        label="Show what models said",
+        required=False,
+        help_text="On the desk, before people answer. Otherwise they see it on their own page once they have.",
+    )
     blind_review = forms.BooleanField(
         label="Blind review", required=False, help_text="Reviewers of a pair decide before they see what others said."
     )
@@ -65,6 +72,7 @@ class SettingsForm(forms.Form):
             "labellers": named,
             "gold_percent": queue.gold_percent,
             "blind_review": queue.blind_review,
+            "shows_machines": queue.shows_machines,
             "ends_at": queue.ends_at,
             "ends_after": queue.ends_after,
             "lease_minutes": max(1, queue.lease_seconds // 60),
@@ -88,6 +96,7 @@ class SettingsForm(forms.Form):
             skipped_come_back=data["skipped_come_back"],
             gold_percent=data["gold_percent"],
             blind_review=data["blind_review"],
+            shows_machines=data["shows_machines"],
             ends_at=data["ends_at"],
             ends_after=data["ends_after"],
             labellers=[user.pk for user in data["labellers"]] if data["who"] == "named" else None,
@@ -189,3 +198,46 @@ class DecisionForm(forms.Form):
 
 class RemarkForm(forms.Form):
     text = forms.CharField(max_length=5000)
+
+
+class JudgeForm(forms.Form):
+    """A served model that is to judge a queue."""
+
+    policy: forms.ModelChoiceField[Policy] = forms.ModelChoiceField(
+        label="Model", queryset=Policy.objects.none(), empty_label=None, help_text="A served model from Policies."
+    )
+    mode = forms.ChoiceField(
+        label="How", choices=Judge.Mode.choices, initial=Judge.Mode.PRELABEL, widget=forms.RadioSelect
+    )
+    prompt = forms.CharField(
+        label="What to look for",
+        max_length=20_000,
+        initial=DEFAULT_PROMPT,
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="It is told beside this that it compares two runs, and how to answer. Each change is a new version.",
+    )
+    requests_a_minute = forms.IntegerField(
+        min_value=1, max_value=100_000, initial=60, help_text="Two for each pair: both orders are asked."
+    )
+    prompt_price = forms.FloatField(label="Price of a million tokens read", min_value=0, initial=0)
+    completion_price = forms.FloatField(label="Price of a million tokens written", min_value=0, initial=0)
+    most_cost = forms.FloatField(label="Most that it may cost", min_value=0, required=False)
+
+    def __init__(self, data: Any = None, *, workspace: Workspace) -> None:
+        super().__init__(data)
+        served = Policy.objects.filter(workspace=workspace, kind=Policy.Kind.ENDPOINT, archived_at=None).order_by(
+            "name"
+        )
+        cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = served
+
+    @property
+    def has_models(self) -> bool:
+        return bool(cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset)
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords of `send_judge`."""
+        return dict(self.cleaned_data)
+
+
+class PromptForm(forms.Form):
+    prompt = forms.CharField(max_length=20_000)

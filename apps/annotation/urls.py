@@ -3,7 +3,7 @@
 from django.urls import path
 
 from apps.annotation import api as rest
-from apps.annotation.views import better, desk, quality, queues, reviews, settings
+from apps.annotation.views import better, desk, judges, quality, queues, reviews, settings
 
 app_name = "annotation"
 
@@ -24,6 +24,17 @@ urlpatterns = [
     path("queues/<uuid:queue_id>/review/<int:item_id>/rows/<int:start>/", reviews.rows, name="review_rows"),
     path("queues/<uuid:queue_id>/review/<int:item_id>/<str:side>/<int:index>/", reviews.part, name="review_part"),
     path("queues/<uuid:queue_id>/items/<int:item_id>/remarks/<uuid:annotator_id>/", reviews.remark, name="remark"),
+    path("queues/<uuid:queue_id>/machines/", judges.judges, name="judges"),
+    path("queues/<uuid:queue_id>/machines/<uuid:judge_id>/prompt/", judges.prompt, name="judge_prompt"),
+    *(
+        path(
+            f"queues/<uuid:queue_id>/machines/<uuid:judge_id>/{action}/",
+            judges.steer_judge,
+            {"action": action},
+            name=f"{action}_judge",
+        )
+        for action in judges.STEERING
+    ),
     path("queues/<uuid:queue_id>/settings/", settings.settings, name="settings"),
     path("queues/<uuid:queue_id>/settings/gold/", settings.draw_gold, name="draw_gold"),
     path("queues/<uuid:queue_id>/items/<int:item_id>/", queues.item, name="queue_item"),

@@ -222,6 +222,7 @@ def settings(queue: Queue, **changes: object) -> Settings:
         "skipped_come_back": False,
         "gold_percent": 0,
         "blind_review": True,
+        "shows_machines": False,
         "ends_at": None,
         "ends_after": None,
         "labellers": None,

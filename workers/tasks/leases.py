@@ -2,7 +2,7 @@
 
 import logging
 
-from apps.annotation import assigning, filling, setting
+from apps.annotation import assigning, filling, judging, setting
 from apps.policies import delivering
 from apps.training import recovering
 from apps.trajectories import harvesting
@@ -14,6 +14,7 @@ CHORES = (
     assigning.expire_leases,
     filling.fill_stalled,
     setting.close_ended,
+    judging.resume_forsaken,
     recovering.recover_runs,
     harvesting.recover_rollouts,
     delivering.recover_publications,

@@ -3,6 +3,7 @@
 from apps.annotation.models.inspections import Correction, Inspection, StepLabel
 from apps.annotation.models.items import Assignment, Desk, Item
 from apps.annotation.models.judgements import Judgement
+from apps.annotation.models.judges import Judge, JudgeAnswer, JudgePrompt
 from apps.annotation.models.preferences import Preference
 from apps.annotation.models.queues import Annotator, Guideline, Queue
 from apps.annotation.models.ratings import Mark, Rating
@@ -26,6 +27,9 @@ __all__ = [
     "Guideline",
     "Inspection",
     "Item",
+    "Judge",
+    "JudgeAnswer",
+    "JudgePrompt",
     "Judgement",
     "Mark",
     "Preference",

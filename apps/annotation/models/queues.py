@@ -103,6 +103,9 @@ class Queue(WorkspaceModel):
     )
     gold_count = models.PositiveIntegerField(default=0)
     training_count = models.PositiveIntegerField(default=0)
+    shows_machines = models.BooleanField(
+        default=False, help_text="Whether people see what models said of a pair before they answer."
+    )
     blind_review = models.BooleanField(default=True, help_text="Reviewers decide before they see what others said.")
     ends_at = models.DateTimeField(null=True)
     ends_after = models.PositiveIntegerField(null=True, help_text="Judgements.")

@@ -32,6 +32,7 @@ from apps.annotation.desk_forms import (
 )
 from apps.annotation.inspecting import record_inspection
 from apps.annotation.labelling import record_preference
+from apps.annotation.machines import said_by_machines
 from apps.annotation.models import Assignment, Inspection, Queue
 from apps.annotation.rating import record_rating
 from apps.trajectories.models import Trajectory
@@ -75,7 +76,9 @@ def _part_url(assignment: Assignment, side: str, index: int) -> str:
 
 def _show_pair(assignment: Assignment) -> dict[str, Any]:
     asks, draft = PairwiseAsks.from_json(assignment.queue.asks), assignment.draft
+    shows = assignment.queue.shows_machines
     return {
+        "machines": said_by_machines(assignment.item_id, a_is_left=assignment.a_is_left) if shows else [],
         "pair": blinding.pair_of(assignment, lambda side, index: _part_url(assignment, side, index)),
         "asks": asks,
         "aspects": [_aspect(aspect, draft) for aspect in asks.aspects],

@@ -14,6 +14,7 @@ from apps.accounts.models import Role
 from apps.annotation import showing
 from apps.annotation.annotators import annotator_of
 from apps.annotation.feedback import feedback_for
+from apps.annotation.machines import beside_machines
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.queries import golds_of, latest_judgements_of
 from apps.annotation.reporting import report_of
@@ -66,6 +67,7 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "row": row,
         "annotator": annotator,
         "feedback": feedback_for(queue, annotator),
+        "compared": beside_machines(queue, annotator),
     }
     return render(request, "annotation/mine.html", context)
 

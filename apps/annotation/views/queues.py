@@ -14,6 +14,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation import queries, queueing
 from apps.annotation.forms import GuidelinesForm, QueueForm
+from apps.annotation.machines import said_by_machines
 from apps.annotation.models import Adjudication, Item, Queue
 from apps.annotation.refusals import Refusal
 from apps.annotation.remarks import remarks_in
@@ -158,6 +159,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "queue": found,
         "item": shown,
         "judgements": queries.judgements_of_items(found, [shown]).get(shown.pk, []),
+        "machines": said_by_machines(shown.pk, a_is_left=True) if shown.b_id else [],
         "decision": Adjudication.objects.standing().filter(item=shown).select_related("by").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
         "known_form": KnownForm(queue=found, initial=_known(shown)),

@@ -1,0 +1,122 @@
+"""How machine annotators do: how far they agree with people, and with themselves when the sides are swapped. Reads only."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from apps.annotation.models import Annotator, Item, Judge, JudgeAnswer, JudgePrompt, Preference, Queue
+from apps.annotation.shares import Share, share
+from apps.annotation.wording import by_side
+
+SHOWN = 20
+COMPARED = 20_000
+"""Answers of one judge that are compared with people: the newest."""
+
+
+@dataclass(frozen=True)
+class JudgeRow:
+    """A judge and what is known of it."""
+
+    judge: Judge
+    prompt: JudgePrompt | None
+    with_people: Share
+    """Of pairs on which most people prefer one run: how often it does as well."""
+    right_on_gold: Share
+    steady: Share
+    """Of pairs of which it preferred a run in both orders: how often it was the same run. Chance is a half."""
+    left: Share
+    """Of sides it chose, how often it was the left one."""
+
+
+def judge_rows(queue: Queue) -> list[JudgeRow]:
+    """Those sent to this queue, the newest first."""
+    judges = list(queue.judges.select_related("annotator__policy").order_by("-pk"))
+    if not judges:
+        return []
+    majorities = _majorities(queue)
+    prompts = {prompt.judge_id: prompt for prompt in JudgePrompt.objects.filter(judge__in=judges).order_by("version")}
+    known = {
+        item: answer["answer"]
+        for item, answer in Item.objects.filter(queue=queue, purpose=Item.Purpose.GOLD).values_list("pk", "known")
+        if answer
+    }
+    return [_row(judge, prompts.get(judge.pk), majorities, known) for judge in judges]
+
+
+def _majorities(queue: Queue) -> dict[int, int]:
+    """Of each item that people prefer one run of: which, +1 for a and −1 for b."""
+    votes: dict[int, Counter[int]] = defaultdict(Counter)
+    people = Preference.objects.standing().filter(queue=queue, annotator__kind=Annotator.Kind.PERSON)
+    for item, strength in people.order_by("-pk").values_list("item", "strength")[: 5 * COMPARED]:
+        votes[item][_sign(strength)] += 1
+    found = {item: counts[1] - counts[-1] for item, counts in votes.items()}
+    return {item: _sign(lead) for item, lead in found.items() if lead}
+
+
+def _row(judge: Judge, prompt: JudgePrompt | None, majorities: dict[int, int], known: dict[int, int]) -> JudgeRow:
+    same = of = steady = sided = lefts = sides = right = golds = 0
+    answers = JudgeAnswer.objects.usable().filter(judge=judge).order_by("-pk")
+    for item, strength, a_left, b_left in answers.values_list("item", "strength", "a_left", "b_left")[:COMPARED]:
+        if item in majorities:
+            of += 1
+            same += _sign(strength) == majorities[item]
+        if item in known:
+            golds += 1
+            right += _sign(strength) == known[item]
+        if a_left and b_left:
+            sided += 1
+            steady += _sign(a_left) == _sign(b_left)
+        sides += bool(a_left) + bool(b_left)
+        lefts += (a_left > 0) + (b_left < 0)
+    return JudgeRow(judge, prompt, share(same, of), share(right, golds), share(steady, sided), share(lefts, sides))
+
+
+def _sign(value: int) -> int:
+    return (value > 0) - (value < 0)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a model said of a pair, for somebody who sees sides."""
+
+    annotator: Annotator
+    words: str
+    reason: str
+
+
+def said_by_machines(item_id: int, *, a_is_left: bool) -> list[Said]:
+    """What models said of a pair."""
+    found = JudgeAnswer.objects.usable().filter(item=item_id).select_related("judge__annotator").order_by("pk")
+    return [
+        Said(each.judge.annotator, by_side(each.strength, each.both_bad, a_was_left=a_is_left), each.reason)
+        for each in found
+    ]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A judgement of a person beside what models said of the same pair."""
+
+    preference: Preference
+    said: str
+    machines: list[Said]
+
+
+def beside_machines(queue: Queue, annotator: Annotator) -> list[Compared]:
+    """This person's latest judgements of pairs that models said something about: only what they have answered themselves."""
+    spoken = JudgeAnswer.objects.usable().filter(judge__queue=queue)
+    mine = Preference.objects.standing().filter(queue=queue, annotator=annotator, item__in=spoken.values("item"))
+    latest = list(mine.select_related("item__task").order_by("-pk")[:SHOWN])
+    answers: dict[int, list[JudgeAnswer]] = defaultdict(list)
+    for answer in spoken.filter(item__in=[each.item_id for each in latest]).select_related("judge__annotator"):
+        answers[answer.item_id].append(answer)
+    return [
+        Compared(
+            each,
+            by_side(each.strength, each.both_bad, a_was_left=each.a_was_left),
+            [
+                Said(a.judge.annotator, by_side(a.strength, a.both_bad, a_was_left=each.a_was_left), a.reason)
+                for a in answers[each.item_id]
+            ],
+        )
+        for each in latest
+    ]

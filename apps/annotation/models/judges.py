@@ -1,0 +1,124 @@
+"""Machine annotators: language models that are asked about pairs."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+from django.db.models.functions import Now
+from django.utils.timezone import now
+
+from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
+from apps.annotation.models.items import Item
+from apps.annotation.models.queues import Annotator, Queue
+
+PER = 1_000_000
+"""Prices are for so many tokens."""
+
+
+class JudgeQuerySet(WorkspaceQuerySet["Judge"]):
+    def forsaken(self) -> Self:
+        """At work as far as anybody knows, and held by no worker."""
+        return self.filter(state=Judge.State.RUNNING).filter(Q(leased_until=None) | Q(leased_until__lt=now()))
+
+
+class Judge(WorkspaceModel):
+    """A served model at work in one queue: how it is asked, what it has cost, and how far it is."""
+
+    class Mode(models.TextChoices):
+        JOIN = "join", "Judges like a person, in a place of its own"
+        PRELABEL = "prelabel", "Says what it thinks beside the people, and takes no place"
+
+    class State(models.TextChoices):
+        RUNNING = "running", "At work"
+        PAUSED = "paused", "Paused"
+        DONE = "done", "Done"
+        FAILED = "failed", "Stopped by errors"
+
+    visible_from = Role.REVIEWER
+
+    queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="judges", db_index=False)
+    annotator = models.ForeignKey(
+        Annotator, on_delete=models.PROTECT, related_name="judges", help_text="With its policy: which served model."
+    )
+    mode = models.CharField(max_length=10, choices=Mode.choices)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
+    error = models.TextField(blank=True, help_text="Why it stopped, for people.")
+    requests_a_minute = models.PositiveIntegerField(default=60)
+    temperature = models.FloatField(default=0.0)
+    prompt_price = models.FloatField(
+        default=0.0, help_text="For a million tokens, in the currency that people think in."
+    )
+    completion_price = models.FloatField(default=0.0)
+    most_cost = models.FloatField(null=True, help_text="It pauses when it has cost so much.")
+    answered = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0, help_text="Items that it gave no usable answer to.")
+    prompt_tokens = models.BigIntegerField(default=0)
+    completion_tokens = models.BigIntegerField(default=0)
+    leased_until = models.DateTimeField(null=True, help_text="A worker has it until then.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    objects = JudgeQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["queue", "annotator"], name="one_judge_per_model_and_queue"),
+            CheckConstraint(condition=Q(requests_a_minute__gte=1), name="a_judge_is_asked_now_and_then"),
+        ]
+        indexes = [Index(fields=["state"], condition=Q(state="running"), name="judge_at_work")]
+
+    @property
+    def cost(self) -> float:
+        """So far."""
+        return (self.prompt_tokens * self.prompt_price + self.completion_tokens * self.completion_price) / PER
+
+    @property
+    def has_spent_all(self) -> bool:
+        return self.most_cost is not None and self.cost >= self.most_cost
+
+
+class JudgePrompt(models.Model):
+    """One version of what a judge is told to look for. Versions are added, never changed: an answer knows which one it was."""
+
+    judge = models.ForeignKey(Judge, on_delete=models.CASCADE, related_name="prompts")
+    version = models.PositiveIntegerField()
+    text = models.TextField()
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["judge", "version"], name="one_prompt_per_version")]
+
+
+class JudgeAnswerQuerySet(models.QuerySet["JudgeAnswer"]):
+    def usable(self) -> Self:
+        return self.filter(error="")
+
+
+class JudgeAnswer(models.Model):
+    """What a judge said of a pair, asked in both orders. In favour of run a, as a preference's strength."""
+
+    judge = models.ForeignKey(Judge, on_delete=models.CASCADE, related_name="answers", db_index=False)
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="judge_answers")
+    prompt_version = models.PositiveIntegerField()
+    a_left = models.SmallIntegerField(help_text="Its grade with run a on the left.")
+    b_left = models.SmallIntegerField(help_text="Its grade with run b on the left.")
+    strength = models.SmallIntegerField(help_text="Both together: 0 where they contradict each other.")
+    both_bad = models.BooleanField(default=False)
+    reason = models.TextField(blank=True)
+    error = models.TextField(blank=True, help_text="Why there is no usable answer; the grades mean nothing then.")
+    prompt_tokens = models.PositiveIntegerField(default=0)
+    completion_tokens = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = JudgeAnswerQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["judge", "item"], name="one_answer_per_item"),
+            CheckConstraint(
+                condition=Q(a_left__range=(-3, 3), b_left__range=(-3, 3), strength__range=(-3, 3)),
+                name="answers_are_minus3_to_3",
+            ),
+        ]

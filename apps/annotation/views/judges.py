@@ -1,0 +1,67 @@
+"""The page of a queue's machine annotators: sending one, its prompt, its cost, and how far it agrees with people."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.annotation import judging
+from apps.annotation.machines import judge_rows
+from apps.annotation.models import Judge, Queue
+from apps.annotation.refusals import Refusal
+from apps.annotation.setting_forms import JudgeForm, PromptForm
+from apps.common.http import HtmxRequest
+
+STEERING = {"pause": judging.pause_judge, "resume": judging.resume_judge}
+
+
+@at_least(Role.RESEARCHER)
+@require_http_methods(["GET", "POST"])
+def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """Who is at work here, and the form that sends another one."""
+    queue = _visible(request, queue_id)
+    form = JudgeForm(request.POST or None, workspace=request.member.workspace)
+    if request.method == "POST" and form.is_valid():
+        try:
+            judge = judging.send_judge(queue=queue, by=request.user, **form.settings())
+            messages.success(request, f"{judge.annotator} is at work.")
+            return redirect("annotation:judges", queue_id=queue.pk)
+        except Refusal as refusal:
+            form.add_error(None, str(refusal))
+    rows = judge_rows(queue)
+    context = {"queue": queue, "form": form, "rows": rows, "at_work": any(row.judge.state == "running" for row in rows)}
+    template = "annotation/_judges.html" if request.htmx and request.method == "GET" else "annotation/judges.html"
+    return render(request, template, context, status=422 if form.is_bound else 200)
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def steer_judge(request: HtmxRequest, queue_id: UUID, judge_id: UUID, action: str) -> HttpResponse:
+    """Pause it, or let it go on."""
+    judge = get_object_or_404(Judge, queue=_visible(request, queue_id), pk=judge_id)
+    STEERING[action](judge=judge, by=request.user)
+    return redirect("annotation:judges", queue_id=queue_id)
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse:
+    """Another version of what it is told."""
+    judge = get_object_or_404(Judge, queue=_visible(request, queue_id), pk=judge_id)
+    form = PromptForm(request.POST)
+    if form.is_valid():
+        saved = judging.revise_prompt(judge=judge, text=form.cleaned_data["prompt"], by=request.user)
+        messages.success(request, f"Its prompt is at version {saved.version}; what it said before keeps the old one.")
+    else:
+        messages.error(request, "Write what it should look for.")
+    return redirect("annotation:judges", queue_id=queue_id)
+
+
+def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
+    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)

@@ -1,0 +1,51 @@
+"""A program that speaks the OpenAI chat protocol as different models would: run it, and it prints its port.
+
+lamp: prefers the run that looks for the lamp. left: always the left one. rubbish: answers without a verdict. busy: refuses every
+other request with 429. locked: refuses every key.
+"""
+
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+
+asked = count(1)
+
+
+def verdict(model: str, left: str) -> str:
+    if model == "rubbish":
+        return "I would rather not say."
+    better = "left" if model == "left" or '"for": "lamp"' in left else "right"
+    return f"Let me think. {json.dumps({'reason': 'It found the lamp.', 'better': better, 'how_much': 2})}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        model, number = body["model"], next(asked)
+        if model == "locked" or self.path != "/v1/chat/completions":
+            self.answer(401, {"error": {"message": "wrong key"}})
+        elif model == "busy" and number % 2:
+            self.answer(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.01"})
+        else:
+            left = body["messages"][-1]["content"].partition("\n\nRIGHT\n")[0]
+            said = {"role": "assistant", "content": verdict(model, left)}
+            usage = {"prompt_tokens": 100, "completion_tokens": 10}
+            self.answer(200, {"choices": [{"message": said, "finish_reason": "stop"}], "usage": usage})
+
+    def answer(self, status: int, content: object, headers: dict[str, str] | None = None) -> None:
+        encoded = json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(encoded)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(encoded)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    sys.exit(server.serve_forever())
