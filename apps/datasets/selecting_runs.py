@@ -92,7 +92,8 @@ def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
 def _run(rows: list[tuple[Any, ...]], recipe: Recipe) -> JudgedRun:
     task = SplitTask(*rows[0][:5])
     run, steps, policy = rows[0][5:8]
-    votes = upheld_or_all([_vote(row[10:]) for row in rows], {row[9] for row in rows if row[9]})
+    upheld = {row[9] for row in rows if row[9]} if recipe.adjudicated == "win" else set()
+    votes = upheld_or_all([_vote(row[10:]) for row in rows], upheld)
     decision = decide_run(votes, recipe, steps=steps)
     unfit = Drop.NO_STEPS if not steps else Drop.HELD_OUT if task.held_out and task.split == Split.TRAIN else None
     if decision.verdicts and unfit:

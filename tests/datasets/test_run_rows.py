@@ -25,6 +25,7 @@ from apps.training.queries import lineage_of
 from tests import factories
 from tests.annotation import making
 from tests.annotation.test_assigning import take
+from tests.datasets.test_pages import rules
 from trainer.rows import (
     read_demonstrations,
     read_judged_steps,
@@ -144,6 +145,8 @@ def test_a_reviewers_decision_on_a_run_holds(member: Membership) -> None:
     adjudicate(item=queue.items.get(), by=member.user, upheld=ratings[2].pk, reason="It deleted the file.")
     [row] = rows_of(freeze(member, queue, row_type="unpaired"))
     assert (row["label"], row["weight"], row["judgements"]) == (False, 1.0, [str(ratings[2].pk)])
+    [row] = rows_of(freeze(member, queue, row_type="unpaired", adjudicated="ignore"))
+    assert (row["label"], len(row["judgements"])) == (True, 3)
 
 
 def test_sources_are_recorded_and_frozen_and_a_run_knows_its_annotators(member: Membership, inspected: Queue) -> None:
@@ -169,24 +172,7 @@ def test_pages_show_such_a_version(client: Any, member: Membership, inspected: Q
         page = client.get(reverse(name, args=[version.dataset_id, version.number])).content.decode()
         assert "shelf" in page
     assert "## What they say" in markdown(version)
-    form = {"row_type": row_type, "queues": [str(inspected.pk)], "judgements": "majority", "minimum_margin": 1}
-    rest = {
-        "minimum_strength": 1,
-        "minimum_confidence": 50,
-        "aggregation": "votes",
-        "ties": "count",
-        "both_bad": "count",
-    }
-    more = {
-        "annotator_kinds": ["person", "rule"],
-        "train": 80,
-        "validation": 10,
-        "test": 10,
-        "seed": 0,
-        "surrogates": "replace",
-    }
-    shown = client.post(
-        reverse("datasets:preview", args=[version.dataset_id]), {**form, **rest, **more}
-    ).content.decode()
+    form = rules(inspected, row_type=row_type)
+    shown = client.post(reverse("datasets:preview", args=[version.dataset_id]), form).content.decode()
     assert f"Freeze version {version.number + 1}" in shown
     assert "2 runs" in shown
