@@ -155,7 +155,9 @@ def shut_in(*, cpu_seconds: int, memory_mb: int) -> list[str]:
         (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_NOFILE, 3),
     ):
-        resource.setrlimit(limit, (value, value))
+        most = resource.getrlimit(limit)[1]
+        kept = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(limit, (kept, kept))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
     checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
     install_filter(libc, machine)
