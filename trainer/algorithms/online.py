@@ -15,8 +15,8 @@ from accelerate.utils import gather_object  # type: ignore[import-untyped]  # ac
 from datasets import Dataset
 
 from trainer.algorithms.arguments import common_arguments
-from trainer.algorithms.playing import Player
-from trainer.algorithms.practice import Batch, Practice, facts_of, figures_of
+from trainer.algorithms.playing import Attempt, Player
+from trainer.algorithms.practice import Batch, Practice, facts_of, figures_of, token_row
 from trainer.algorithms.training import TrainingRun
 from trainer.configs import GrpoConfig, RlooConfig
 from trainer.events import EventLog
@@ -119,6 +119,13 @@ class LearnsFromPractice:
             own = output["advantages"]
             self.practice.keep(step=step, advantages=own.mean(-1).tolist() if own.dim() > 1 else own.tolist())
         return output
+
+    def probes(self, count: int) -> list[list[int]]:
+        """The tokens of a few attempts by the policy as it is now, for the canary."""
+        tasks = list(self.practice.tasks.values())[:count]
+        played = self.practice.player.play([Attempt(task, 0) for task in tasks], moment="canary")
+        rows = [token_row(rollout, empty=self.practice.empty) for rollout in played]
+        return [row.prompt + row.completion for row in rows]
 
     def credit(self, batch: Batch, output: dict[str, Any]) -> None:
         """For trainers that share out advantages in another way than TRL."""

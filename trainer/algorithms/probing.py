@@ -17,7 +17,8 @@ class Probing:
     """Begins when the model still is what the run began from; `end` when it is what the run made."""
 
     def __init__(self, trainer: Trainer) -> None:
-        self.probes = probes_of(trainer.train_dataset, trainer.processing_class)
+        own = getattr(trainer, "probes", None)  # online trainers have tasks for rows, and play a few
+        self.probes = cut(own(PROBES)) if own else probes_of(trainer.train_dataset, trainer.processing_class)
         self.base = token_logprobs(trainer.model, self.probes)
 
     def end(self, model: PreTrainedModel) -> Canary:
@@ -35,8 +36,11 @@ def probes_of(dataset: Any, tokenizer: Any) -> list[list[int]]:
     """Token ids of a few rows, evenly spread over the dataset."""
     count = len(dataset)
     rows = [dataset[index * count // PROBES] for index in range(PROBES)] if count > PROBES else list(dataset)
-    probes = [ids_of(row, tokenizer)[-LONGEST:] for row in rows]
-    return [ids for ids in probes if len(ids) > 1]
+    return cut([ids_of(row, tokenizer) for row in rows])
+
+
+def cut(rows: list[list[int]]) -> list[list[int]]:
+    return [ids[-LONGEST:] for ids in rows if len(ids) > 1]
 
 
 def ids_of(row: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> list[int]:

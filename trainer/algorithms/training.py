@@ -68,8 +68,11 @@ class TrainingRun:
         """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
         trainer.remove_callback(PrinterCallback)  # events say the same, in words
         trainer.add_callback(WatchCallback(self.config, self.events, self.stop))
-        self._probing = Probing(trainer) if can_probe(trainer) else None
         checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
+        try:
+            self._probing = Probing(trainer) if can_probe(trainer) else None
+        except StoppedMidway:
+            raise Cancelled(str(checkpoint.relative_to(self.folder)) if checkpoint else "") from None
         if checkpoint is not None:
             self._announce_resume(checkpoint)
             trainer.args.eval_on_start = False

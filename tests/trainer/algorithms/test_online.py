@@ -114,6 +114,7 @@ def test_a_run_keeps_its_rollouts_and_tells_its_figures(tmp_path: Path, kind: st
     assert all(rollout.task.held_out for rollout in read_trajectories(folder / "rollouts" / "evaluation-000003.jsonl"))
     report = json.loads((folder / "report.json").read_text())
     assert (report["rollouts"], report["steps"]) == (24, 3)
+    assert (report["canary"]["probes"], report["canary"]["tokens"] > 100) == (6, True)
     assert report["validation"]["after"]["success"] == evaluations[3]["eval/success"]
 
 
