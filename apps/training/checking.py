@@ -47,6 +47,8 @@ class Check:
     device: str = ""
     disk_mb: float | None = None
     """What checkpoints and the model will take."""
+    seconds: float | None = None
+    """What training will take, within a factor of two or so."""
     run_json: str = ""
 
     @property

@@ -32,7 +32,7 @@ from workers.bridge.publishing import publish
 PYTHON = Path(os.environ.get("VLLM_PYTHON") or ROOT / ".venv-vllm" / "bin" / "python")
 pytestmark = [
     pytest.mark.vllm,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.django_db,
     pytest.mark.skipif(not PYTHON.exists(), reason="vLLM is not installed here; `make test-vllm` does it"),
 ]
@@ -52,7 +52,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         do(home / script, {"kind": "rollout", "policy": {"engine": "scripted", "script": script}, "tasks": tasks})
     rows = {"data": {"train": "../expert/trajectories.jsonl"}, "log_every": 20}
     scratch = {"layers": 2, "hidden": 96, "intermediate": 192, "vocabulary": 700}
-    steps = {"batch_size": 8, "max_steps": 100, "learning_rate": 2e-3, "max_length": 1024}
+    steps = {"batch_size": 8, "max_steps": 70, "learning_rate": 2e-3, "max_length": 1024}
     do(home / "base", {"kind": "sft", "model": {"scratch": scratch}, "optimizer": steps, **rows})
     for name, script in (("one", "expert"), ("two", "careless")):
         config = {
@@ -60,7 +60,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "model": {"path": "../base/model"},
             "lora": {"rank": 8},
             "data": {"train": f"../{script}/trajectories.jsonl"},
-            "optimizer": {**steps, "max_steps": 10, "learning_rate": 5e-3},
+            "optimizer": {**steps, "max_steps": 5, "learning_rate": 1e-2},
         }
         do(home / name, config)
     return home

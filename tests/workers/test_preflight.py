@@ -15,6 +15,7 @@ from trainer.failures import OutOfMemory
 from workers.bridge import capacity, preflight
 from workers.bridge.capacity import Capacity
 from workers.bridge.sizing import Unreadable, estimate, facts_of_folder, facts_of_scratch
+from workers.bridge.timing import gpu_tflops, seconds_of
 from workers.tasks.preflight import check_plan
 
 SHAPE = {"hidden_size": 1024, "num_hidden_layers": 28, "intermediate_size": 3072, "vocab_size": 151_936}
@@ -82,6 +83,18 @@ def test_the_size_of_a_model_from_scratch_is_what_the_trainer_counts():
     assert facts_of_scratch(ScratchConfig(vocabulary=600)).parameters == 1_001_088 - 1_152  # the norms
 
 
+def test_the_time_is_that_of_the_passes_over_the_rows(tmp_path: Path):
+    facts = facts_of_folder(a_model(tmp_path / "model"))
+    given = {"rows": 1000, "validation_rows": 0, "row_tokens": 500, "tflops": 100.0}
+    # 1,000 pairs of 2 × 500 tokens, 600 M weights, 2 forward + 4 backward + 2 of the reference: 4.8e15 operations, and 125 steps.
+    assert seconds_of(dpo(), facts, **given) == pytest.approx(48 + 125 * 0.05)
+    assert seconds_of(dpo(lora={"rank": 16}), facts, **given) == pytest.approx(36 + 125 * 0.05)
+    evaluated = seconds_of(dpo(), facts, **{**given, "validation_rows": 100})
+    assert evaluated == pytest.approx(48 + 6.25 + 11 * 100 * 1000 * 4 * 600e6 / 1e14)
+    assert gpu_tflops("NVIDIA H200") == pytest.approx(989 * 0.35)
+    assert gpu_tflops("Some new card") is None
+
+
 @pytest.mark.django_db
 def test_a_plan_is_answered_with_its_size_and_its_run_json(tmp_path: Path):
     base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
@@ -91,6 +104,7 @@ def test_a_plan_is_answered_with_its_size_and_its_run_json(tmp_path: Path):
     check = check_with_worker(plan)
     assert check.parameters == 600_000_000
     assert check.device
+    assert (check.seconds or 0) > 0
     assert json.loads(check.run_json)["kind"] == "dpo"
 
 

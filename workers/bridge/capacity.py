@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 from celery.signals import heartbeat_sent, worker_ready
@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.cache import cache
 
 from workers.app import app
+from workers.bridge.timing import cpu_tflops, gpu_tflops
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,8 @@ class Capacity:
     memory_mb: float
     on_gpu: bool
     told_at: float = 0.0
+    tflops: float | None = None
+    """10¹² operations a second that training really gets; None for a GPU that is not known."""
 
 
 def largest() -> Capacity | None:
@@ -45,11 +48,13 @@ def largest() -> Capacity | None:
 
 def measured() -> Capacity:
     """What this machine has: its smallest GPU, else its memory as far as this process may use it."""
-    gpus = _gpu_memory_mb()
+    gpus = _gpus()
     if gpus:
-        return Capacity(f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}", min(gpus), on_gpu=True)
+        smallest = min(gpus, key=lambda gpu: gpu.memory_mb)
+        label = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}"
+        return Capacity(label, smallest.memory_mb, on_gpu=True, tflops=gpu_tflops(smallest.name))
     limits = [psutil.virtual_memory().total / 1e6, settings.TRAINER_MEMORY_MB, *_group_limit_mb()]
-    return Capacity("CPU", min(limit for limit in limits if limit), on_gpu=False)
+    return Capacity("CPU", min(limit for limit in limits if limit), on_gpu=False, tflops=cpu_tflops())
 
 
 def tell() -> None:
@@ -80,13 +85,21 @@ worker_ready.connect(herald)
 heartbeat_sent.connect(herald)
 
 
-def _gpu_memory_mb() -> list[float]:
+class Gpu(NamedTuple):
+    """As nvidia-smi shows it."""
+
+    name: str
+    memory_mb: float
+
+
+def _gpus() -> list[Gpu]:
     if not (program := shutil.which("nvidia-smi")):
         return []
     with suppress(OSError, subprocess.SubprocessError, ValueError):
-        query = [program, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+        query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
         shown = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
-        return [float(line) * 1.048576 for line in shown.split()]  # MiB
+        rows = [line.rpartition(",") for line in shown.splitlines() if line.strip()]
+        return [Gpu(name.strip(), float(mebibytes) * 1.048576) for name, _, mebibytes in rows]
     return []
 
 

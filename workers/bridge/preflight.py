@@ -14,12 +14,13 @@ from apps.datasets.models import Split, Version
 from apps.policies.models import Policy
 from apps.training.checking import Check, Refusal
 from apps.training.folders import RunFolder
-from trainer.configs import ModelConfig, TrainingConfig
+from trainer.configs import FileTrainingConfig, ModelConfig, TrainingConfig
 from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
 from workers.bridge.capacity import Capacity, largest, measured
 from workers.bridge.configs import config_from
 from workers.bridge.hub import NotOnHub, facts_of_hub
 from workers.bridge.sizing import Estimate, ModelFacts, Unreadable, estimate, facts_of_folder, facts_of_scratch
+from workers.bridge.timing import seconds_of
 
 BYTES_A_TOKEN = 3.0
 """Of JSON, in English and code: low, so that rows are rather thought too long."""
@@ -64,6 +65,7 @@ def check(plan: dict[str, Any]) -> Check:
         capacity_mb=capacity.memory_mb if capacity else None,
         device=capacity.device if capacity else "",
         disk_mb=needs.disk_mb if needs else None,
+        seconds=_seconds(config, facts, capacity, version),
         run_json=json.dumps(config.to_json(), indent=2),
     )
 
@@ -103,6 +105,24 @@ def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFact
 
 def _needs(config: TrainingConfig, facts: ModelFacts, capacity: Capacity | None, row_tokens: int) -> Estimate:
     return estimate(config, facts, row_tokens=row_tokens, on_gpu=bool(capacity and capacity.on_gpu))
+
+
+def _seconds(
+    config: TrainingConfig, facts: ModelFacts | None, capacity: Capacity | None, version: Version | None
+) -> float | None:
+    """None where nobody knows: how long rollouts take depends on what the policy does."""
+    if facts is None or capacity is None or capacity.tflops is None or version is None:
+        return None
+    if not isinstance(config, FileTrainingConfig):
+        return None
+    return seconds_of(
+        config,
+        facts,
+        rows=version.row_counts.get(Split.TRAIN.value, 0),
+        validation_rows=version.row_counts.get(Split.VALIDATION.value, 0),
+        row_tokens=_row_tokens(version),
+        tflops=capacity.tflops,
+    )
 
 
 def _reasons(needs: Estimate, capacity: Capacity | None, folder: RunFolder) -> list[Refusal]:

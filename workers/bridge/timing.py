@@ -21,8 +21,21 @@ EVALUATIONS = 11
 USED = 0.35
 """Share of a device's peak that training reaches."""
 GPU_TFLOPS = {
-    "B200": 2250, "H200": 989, "H100": 989, "A100": 312, "L40S": 362, "L40": 181, "L4": 121, "A10": 125,
-    "A6000": 155, "RTX 6000": 364, "RTX 5090": 419, "RTX 4090": 165, "RTX 3090": 71, "V100": 125, "T4": 65,
+    "B200": 2250,
+    "H200": 989,
+    "H100": 989,
+    "A100": 312,
+    "L40S": 362,
+    "L40": 181,
+    "L4": 121,
+    "A10": 125,
+    "A6000": 155,
+    "RTX 6000": 364,
+    "RTX 5090": 419,
+    "RTX 4090": 165,
+    "RTX 3090": 71,
+    "V100": 125,
+    "T4": 65,
 }
 """Peak of dense bfloat16 (float16 where there is none) matrix products, from the makers' data sheets."""
 SIDE = 768
