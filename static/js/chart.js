@@ -7,11 +7,13 @@
 // data-reference="0.5" draws a line at a value, data-diagonal draws y = x. On the figure or around it: data-marks="10 20" marks these x; then
 // a click, or Enter, on a point sends `chart:open` with {x} up from it.
 import { attach } from "./attach.js";
-import { drawBars } from "./chart_bars.js";
-import { drawForest } from "./chart_forest.js";
-import { drawLine } from "./chart_line.js";
 
-const DRAW = { line: drawLine, forest: drawForest, bars: drawBars };
+// Fetched by the pages that have such a chart: every other page is ready without them.
+const DRAW = {
+  line: async () => (await import("./chart_line.js")).drawLine,
+  forest: async () => (await import("./chart_forest.js")).drawForest,
+  bars: async () => (await import("./chart_bars.js")).drawBars,
+};
 
 /** Reads the table: {x: {name, unit}, labels: [...], xs: [...], series: [{name, unit, ys, lows, highs}]}. */
 export function readTable(table) {
@@ -39,10 +41,10 @@ function numberIn(cell) {
   return text === "" ? NaN : Number(text);
 }
 
-attach("figure[data-chart]", (figure, signal) => {
+attach("figure[data-chart]", async (figure, signal) => {
   const table = figure.querySelector("table");
-  const draw = DRAW[figure.dataset.chart];
-  if (!table || !draw) return;
+  const draw = await DRAW[figure.dataset.chart]?.();
+  if (!table || !draw || signal.aborted) return;
   const canvas = figure.querySelector(".chart-canvas") ?? figure.insertBefore(document.createElement("div"), table.closest(".table-wrap") ?? table);
   canvas.className = "chart-canvas";
   let frame = 0;

@@ -24,14 +24,14 @@ export function bind({ keys, label, group = "This page", run, signal, enabled = 
 /** What a press would do now, in the order of binding; of two for one key only the one that wins. */
 export function boundKeys() {
   const winners = new Map();
-  for (const binding of bindings) if (awake(binding)) winners.set(binding.keys, binding);
+  const dialog = [...document.querySelectorAll("dialog[open]")].at(-1);
+  for (const binding of bindings) if (awake(binding, dialog)) winners.set(binding.keys, binding);
   // A sequence is out of reach where its first key is bound by itself.
   return [...winners.values()].filter(({ keys }) => !keys.includes(" ") || !winners.has(keys.split(" ")[0]));
 }
 
-function awake({ element, enabled }) {
+function awake({ element, enabled }, dialog) {
   if (element && (element.disabled || element.closest("[hidden], [inert], [aria-disabled=true], dialog:not([open])"))) return false;
-  const dialog = [...document.querySelectorAll("dialog[open]")].at(-1);
   return (!dialog || Boolean(element && dialog.contains(element))) && enabled();
 }
 

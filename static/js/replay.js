@@ -27,9 +27,21 @@ attach("[data-replay]", async (replay, signal) => {
     if (!view.places.has(index)) showAll();
     view.go(index, { scroll });
     outline.go(index);
-    if (focus) view.shown.get(index)?.focus({ preventScroll: true });
+    if (focus) focusAfterPaint(index);
     document.dispatchEvent(new CustomEvent("replay:at", { detail: { index } }));
     name(index);
+  }
+
+  // Focusing lays out the page at once; after the frame it is laid out already. A field that was entered meanwhile keeps the focus.
+  function focusAfterPaint(index) {
+    const before = document.activeElement;
+    requestAnimationFrame(() =>
+      setTimeout(() => {
+        const article = view.shown.get(index);
+        const held = document.activeElement !== before && document.activeElement !== document.body && !view.list.contains(document.activeElement);
+        if (index === view.current && !held) article?.focus({ preventScroll: true });
+      }),
+    );
   }
 
   // On a narrow screen the outline lies over the steps.

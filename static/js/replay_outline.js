@@ -43,6 +43,7 @@ export class Outline {
   }
 
   go(index) {
+    const before = this.current;
     this.current = index;
     const place = this.order.indexOf(index);
     if (place >= 0) {
@@ -52,7 +53,17 @@ export class Outline {
         this.scroller.scrollTop = top - clientHeight / 3;
       }
     }
-    this.draw(true);
+    this.draw();
+    // Two rows change, not all of them: stepping has to fit into a frame.
+    for (const changed of new Set([before, index])) this.dress(changed);
+  }
+
+  dress(index) {
+    const row = this.rows.querySelector(`[data-go="${index}"]`);
+    if (!row) return;
+    row.classList.toggle("current", index === this.current);
+    if (index === this.current) row.setAttribute("aria-current", "step");
+    else row.removeAttribute("aria-current");
   }
 
   draw(anew = false) {
@@ -63,16 +74,12 @@ export class Outline {
     Object.assign(this, { first, last });
     const rows = this.order.slice(first, last).map((index) => {
       const item = document.createElement("li");
-      const row = outlineRow(this.steps[index], this.urlOf(index), this.words.get(index), this.judged.has(index));
-      if (index === this.current) {
-        row.classList.add("current");
-        row.setAttribute("aria-current", "step");
-      }
-      item.append(row);
+      item.append(outlineRow(this.steps[index], this.urlOf(index), this.words.get(index), this.judged.has(index)));
       return item;
     });
     this.rows.replaceChildren(...rows);
     this.rows.style.paddingTop = `${first * this.rowHeight}px`;
     this.rows.style.paddingBottom = `${(this.order.length - last) * this.rowHeight}px`;
+    this.dress(this.current);
   }
 }
