@@ -49,6 +49,14 @@ class RolloutForm(forms.Form):
     count = forms.IntegerField(min_value=1, max_value=5000, initial=30, label="How many tasks")
     samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
     temperature = forms.FloatField(min_value=0, max_value=5, initial=1.0, help_text="Of language models; 0 is greedy.")
+    steps = forms.IntegerField(
+        min_value=1,
+        max_value=200,
+        initial=20,
+        required=False,
+        label="Most steps",
+        help_text="An attempt is cut after them.",
+    )
     tool_calls = forms.ChoiceField(
         choices=[("native", "The model’s own"), ("react", "Plain text (ReAct)")],
         label="Tool calls",
@@ -88,6 +96,7 @@ def new(request: HtmxRequest) -> HttpResponse:
                 samples=given["samples"],
                 seed=given["seed"],
                 sampling={"temperature": given["temperature"]},
+                budget={"steps": given["steps"]} if given["steps"] else None,
                 tool_calls=given["tool_calls"] or "native",
                 by=request.user,
             )

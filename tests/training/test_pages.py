@@ -303,13 +303,14 @@ def test_rollouts_start_from_their_form(client, researcher):
         "samples": 2,
         "temperature": 1,
         "tool_calls": "react",
+        "steps": 30,
         "seed": 9,
     }
     answer = client.post(reverse("training:new_rollouts"), given)
     batch = RolloutBatch.objects.get()
     assert answer.headers["Location"] == reverse("training:rollouts", args=[batch.pk])
     assert (batch.total, batch.config["tasks"]["split"], batch.config["tasks"]["seed"]) == (8, "train", 9)
-    assert batch.config["tool_calls"] == "react"
+    assert (batch.config["tool_calls"], batch.config["budget"]) == ("react", {"steps": 30})
     assert client.post(reverse("training:new_rollouts"), {**given, "count": 0}).status_code == 422
 
 
