@@ -42,19 +42,19 @@ class Watches(NamedTuple):
 
 def measure(size: Size) -> Iterator[Figure]:
     workspace = Workspace.objects.create(name="bench", slug="bench")
-    members = [_member(workspace, n) for n in range(ANNOTATORS)]
-    _make_runs(workspace, size)
+    members = [member(workspace, n) for n in range(ANNOTATORS)]
+    make_runs(workspace, size)
     queues = {
-        "1k": _make_queue(workspace, "1k", SMALL if size.items >= SMALL else size.items),
-        "full": _make_queue(workspace, "full", size.items),
-        "deep": _make_queue(workspace, "deep", size.items, overlap=ANNOTATORS + 1),
+        "1k": make_queue(workspace, "1k", SMALL if size.items >= SMALL else size.items),
+        "full": make_queue(workspace, "full", size.items),
+        "deep": make_queue(workspace, "deep", size.items, overlap=ANNOTATORS + 1),
     }
     _judge_first_half(queues["deep"], members, size.items // 2)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     medians: dict[tuple[str, str], float] = {}
     with serving() as server:
-        _label(server.url, members, _make_queue(workspace, "warm-up", 200), rounds=10)
+        _label(server.url, members, make_queue(workspace, "warm-up", 200), rounds=10)
         for name, queue in queues.items():
             watches = _label(server.url, members, queue, rounds=ROUNDS, pace=PACE_SECONDS)
             for action, watch in watches._asdict().items():
@@ -174,12 +174,12 @@ def _label(url: str, members: list[Membership], queue: Queue, *, rounds: int, pa
 # Rows ----------------------------------------------------------------------------------------------------------------
 
 
-def _member(workspace: Workspace, n: int) -> Membership:
+def member(workspace: Workspace, n: int) -> Membership:
     user = User.objects.create_user(email=f"annotator{n}@example.org", name=f"Annotator {n}")
     return Membership.objects.create(user=user, workspace=workspace, role=Role.ANNOTATOR)
 
 
-def _make_runs(workspace: Workspace, size: Size) -> None:
+def make_runs(workspace: Workspace, size: Size) -> None:
     """Two runs of each of `size.items` tasks, which part after their second step; their ids are kept in a table of pairs."""
     filler = "The shop answered with its list of offers, prices and times of delivery. " * 20
     with connection.cursor() as cursor:
@@ -216,7 +216,7 @@ def _make_runs(workspace: Workspace, size: Size) -> None:
         )
 
 
-def _make_queue(workspace: Workspace, name: str, items: int, *, overlap: int = 1) -> Queue:
+def make_queue(workspace: Workspace, name: str, items: int, *, overlap: int = 1) -> Queue:
     queue = Queue.objects.create(workspace=workspace, name=name, item_count=items, overlap=overlap)
     with connection.cursor() as cursor:
         cursor.execute(
