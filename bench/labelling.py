@@ -203,8 +203,9 @@ def make_runs(workspace: Workspace, size: Size) -> None:
         )
         cursor.execute(
             """INSERT INTO trajectories_step (trajectory_id, index, kind, tool, headline, result, is_error, done,
-                                              context_chars, result_chars, context, message, info)
+                                              context_chars, result_chars, action, context, message, info)
                SELECT run, i, 'tool', 'look', 'shelf ' || i, 'offers', false, false, %(bytes)s, %(bytes)s,
+                      decode(md5(i || CASE WHEN i < 2 THEN 'all' ELSE left(run::text, 4) END), 'hex'),
                       format('[{"role":"%%s","content":"%%s"}]', CASE i WHEN 0 THEN 'user' ELSE 'tool' END,
                              left(%(filler)s, %(bytes)s - 220))::json,
                       format('{"role":"assistant","content":null,"tool_calls":[{"id":"c%%s","type":"function","function":'

@@ -5,9 +5,20 @@ or −1 (run b); of a run that is gone through, the index of its first error or 
 """
 
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Judgement, Preference, Queue, Rating
+from apps.annotation.models import (
+    JUDGEMENTS,
+    Annotator,
+    Assignment,
+    Desk,
+    Inspection,
+    Item,
+    Judgement,
+    Preference,
+    Queue,
+    Rating,
+)
 from apps.annotation.taking import Place, take_known
 
 NO_ERROR = "none"
@@ -84,13 +95,25 @@ def words(queue: Queue, answer: int | str, *, a_is_left: bool = True) -> str:
             return "thumb up" if answer == 1 else "thumb down"
 
 
-def feedback_on(assignment: Assignment, judgement: Judgement) -> dict[str, Any] | None:
-    """What a newcomer is told of their answer to a training item; None for every other item."""
-    item = assignment.item
-    if item.purpose != Item.Purpose.TRAINING:
+class Lesson(NamedTuple):
+    """What a newcomer is told of their answer to a training item."""
+
+    is_right: bool
+    expected: str
+    because: str
+
+
+def taught(assignment: Assignment) -> Lesson | None:
+    """Of the judgement that closed `assignment`; None where the item is no training item."""
+    if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.TRAINING:
         return None
-    return {
-        "right": is_right(item, judgement),
-        "expected": words(assignment.queue, known_of(item)["answer"], a_is_left=assignment.a_is_left),
-        "because": known_of(item).get("because", ""),
-    }
+    judgement = JUDGEMENTS[Queue.Kind(assignment.queue.kind)].objects.get(assignment=assignment)
+    known = known_of(assignment.item)
+    expected = words(assignment.queue, known["answer"], a_is_left=assignment.a_is_left)
+    return Lesson(is_right(assignment.item, judgement), expected, known.get("because", ""))
+
+
+def in_words(lesson: Lesson) -> str:
+    """For the desk."""
+    verdict = "Right:" if lesson.is_right else "This was practice, and the answer is another one:"
+    return f"{verdict} {lesson.expected}. {lesson.because}".strip()

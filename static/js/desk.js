@@ -21,7 +21,7 @@ class Desk {
     this.ahead = [];
     this.clock = new Clock(signal);
     this.outbox = new Outbox(element.dataset.desk, {
-      heard: (entry) => forgetDraft(entry.item),
+      heard: (entry, data) => this.heard(entry, data),
       refused: (entry, detail) => this.refused(entry, detail),
       changed: () => this.showSaving(),
       signal,
@@ -188,6 +188,15 @@ class Desk {
     if (!data?.code || article !== this.shown) return;
     toast(data.detail, { tone: "attention" });
     this.advance();
+  }
+
+  /** What the server says of an answer: to a newcomer, whether it was the expected one. */
+  heard(entry, data) {
+    forgetDraft(entry.item);
+    if (!data?.taught) return;
+    const dialog = document.getElementById("taught");
+    dialog.querySelector("[data-taught-words]").textContent = data.taught;
+    if (!dialog.open) dialog.showModal();
   }
 
   refused(entry, detail) {

@@ -5,7 +5,7 @@ import { readJson, write } from "./store.js";
 const WAITS_S = [1, 2, 5, 10, 30];
 
 export class Outbox {
-  /** `heard(entry)`, `refused(entry, detail)` and `changed()` tell the desk how its answers fare. */
+  /** `heard(entry, data)`, `refused(entry, detail)` and `changed()` tell the desk how its answers fare. */
   constructor(name, { heard, refused, changed, signal }) {
     this.key = `outbox:${name}`;
     this.heard = heard;
@@ -60,7 +60,7 @@ export class Outbox {
 
   async sendFirst() {
     const [entry] = this.entries;
-    const { result, detail } = await post(entry.url, entry.values);
+    const { result, data, detail } = await post(entry.url, entry.values);
     if (result === "unheard") {
       this.trouble = detail;
       return false;
@@ -68,7 +68,7 @@ export class Outbox {
     this.failures = 0;
     this.trouble = "";
     this.entries = this.entries.filter(({ item }) => item !== entry.item);
-    if (result === "done") this.heard(entry);
+    if (result === "done") this.heard(entry, data);
     else this.refused(entry, detail);
     return true;
   }

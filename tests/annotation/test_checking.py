@@ -11,7 +11,7 @@ from apps.accounts.models import AuditEntry, Role, Workspace
 from apps.annotation import knowing, managing
 from apps.annotation.annotators import annotator_of
 from apps.annotation.assigning import expire_leases, next_assignment
-from apps.annotation.checking import feedback_on, is_gold_due, is_right
+from apps.annotation.checking import is_gold_due, is_right, taught
 from apps.annotation.gathering import gather
 from apps.annotation.labelling import record_preference, skip, undo_last
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
@@ -72,12 +72,10 @@ def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):
     assignment = next_assignment(queue=queue, annotator=who)
     judged = record_preference(assignment=assignment, strength=3)
     side = "right" if assignment.a_is_left else "left"  # where run b was
-    assert feedback_on(assignment, judged) == {
-        "right": False,
-        "expected": f"{side} is better",
-        "because": "See rule 2.",
-    }
-    assert feedback_on(assignment, judge(queue, who, 1)) is not None  # asked of the training item again
+    assert judged.strength == 3
+    assert taught(assignment) == (False, f"{side} is better", "See rule 2.")
+    judge(queue, who, 1)
+    assert taught(Assignment.objects.get(item__purpose="work")) is None
     desk = Desk.objects.get()
     assert (desk.trained, desk.trained_right, desk.judged) == (1, 0, 1)
 
@@ -350,3 +348,19 @@ def test_only_researchers_of_this_workspace_steer(workspace, client):
         assert {client.get(address).status_code for address in gets} == {404}
         assert {client.post(address).status_code for address in posts} == {404}
     assert client.get(reverse("annotation:queue_item", args=[queue.pk, item.pk])).status_code == 404
+
+
+def test_the_desk_tells_a_newcomer_and_nobody_else(workspace, client):
+    queue = making.queue(of=workspace, items=2)
+    known(queue, Item.Purpose.TRAINING)
+    client.force_login(factories.member(Role.ANNOTATOR, of=workspace).user)
+    client.get(reverse("annotation:desk", args=[queue.pk]))
+    held = Assignment.objects.get()
+    wrong = "-2" if held.a_is_left else "2"
+    json = {"Accept": "application/json"}
+    told = client.post(reverse("annotation:judge", args=[held.pk]), {"answer": wrong}, headers=json).json()
+    side = "left" if held.a_is_left else "right"
+    assert told == {"taught": f"This was practice, and the answer is another one: {side} is better. See rule 2."}
+    client.get(reverse("annotation:desk", args=[queue.pk]))
+    work = Assignment.objects.get(state="open")
+    assert client.post(reverse("annotation:judge", args=[work.pk]), {"answer": "2"}, headers=json).json() == {}

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 
 from apps.annotation import assigning, labelling
 from apps.annotation.annotators import annotator_of
+from apps.annotation.checking import in_words, taught
 from apps.annotation.desk_forms import ReasonForm
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
@@ -95,7 +96,10 @@ def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _invalid(request, assignment, form)
     kind.record(assignment, form)
-    return _done(request, assignment)
+    told = taught(assignment)
+    if told and not wants_json(request):
+        messages.info(request, in_words(told))
+    return JsonResponse({"taught": in_words(told)}) if told and wants_json(request) else _done(request, assignment)
 
 
 @acting
