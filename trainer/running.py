@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.configs import (
+    ContinuationConfig,
     DpoConfig,
     GrpoConfig,
     KtoConfig,
@@ -61,6 +62,10 @@ def work_of(config: RunConfig) -> Work:
         from trainer.rollouts.runner import run_rollout
 
         return run_rollout
+    if isinstance(config, ContinuationConfig):
+        from trainer.rollouts.continuing import run_continuation
+
+        return run_continuation
     if isinstance(config, SftConfig):
         from trainer.algorithms.sft import train_sft
 

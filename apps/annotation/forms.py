@@ -4,8 +4,10 @@ from typing import Any
 
 from django import forms
 
+from apps.accounts.models import Workspace
 from apps.annotation.asking import (
     DEFAULT_ASPECTS,
+    Alternatives,
     Asks,
     PairwiseAsks,
     RatingAsks,
@@ -14,8 +16,10 @@ from apps.annotation.asking import (
     read_aspects,
     read_questions,
 )
+from apps.annotation.continuing import ABLE
 from apps.annotation.models import Queue
 from apps.annotation.pairing import Pairing
+from apps.policies.models import Policy
 
 PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
 DEFAULT_QUESTIONS = (
@@ -63,6 +67,17 @@ class QueueForm(forms.Form):
         label="Each step needs a label, up to the first error", required=False, initial=True
     )
     corrections = forms.BooleanField(label="Better actions may be written", required=False, initial=True)
+    alternatives = forms.ModelChoiceField(
+        Policy.objects.none(),
+        label="Better actions are sampled from",
+        required=False,
+        empty_label="nobody",
+        help_text="Annotators may choose among what this policy would do at a step and, where the world can be set up again, see how it goes on.",
+    )
+    alternatives_count = forms.IntegerField(label="How many", min_value=1, max_value=9, initial=4, required=False)
+    alternatives_temperature = forms.FloatField(
+        label="Temperature", min_value=0, max_value=2, initial=1.0, required=False
+    )
     questions = LinesField(
         read_questions,
         label="Questions",
@@ -106,6 +121,11 @@ class QueueForm(forms.Form):
         help_text="Markdown. Say what is good and what is better here, with an example of a close call. Each change is a new version.",
     )
 
+    def __init__(self, data: Any = None, *, workspace: Workspace, initial: dict[str, Any] | None = None) -> None:
+        super().__init__(data, initial=initial)
+        able = Policy.objects.filter(workspace=workspace, kind__in=ABLE, archived_at=None).order_by("name")
+        self.fields["alternatives"].queryset = able  # type: ignore[attr-defined]  # a model choice has one
+
     def _standing(self, name: str) -> Any:
         """A field's value where it is valid, else what it starts with."""
         return (
@@ -132,10 +152,20 @@ class QueueForm(forms.Form):
             case Queue.Kind.PAIRWISE:
                 return PairwiseAsks(self.cleaned_data["aspects"], self.cleaned_data["confidence"])
             case Queue.Kind.STEPS:
-                return StepsAsks(self.cleaned_data["every_step"], self.cleaned_data["corrections"])
+                data = self.cleaned_data
+                return StepsAsks(data["every_step"], data["corrections"], self._alternatives())
             case _:
                 names = ("questions", "thumb", "marks")
                 return RatingAsks(**{name: self.cleaned_data[name] for name in names})
+
+    def _alternatives(self) -> Alternatives | None:
+        data = self.cleaned_data
+        if data["alternatives"] is None:
+            return None
+        temperature = data["alternatives_temperature"]
+        return Alternatives(
+            data["alternatives"].pk, data["alternatives_count"] or 4, 1.0 if temperature is None else temperature
+        )
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

@@ -5,9 +5,10 @@ from django.db import transaction
 from apps.annotation.answers import Walk
 from apps.annotation.asking import StepsAsks
 from apps.annotation.concluding import columns_of, conclude, expect_kind, hold, locked
+from apps.annotation.continuing import branch_after, sampled_by
 from apps.annotation.correcting import check_action, tools_of
 from apps.annotation.models import Assignment, Correction, Inspection, Queue, StepLabel
-from apps.annotation.refusals import AlreadyJudged, Incomplete
+from apps.annotation.refusals import AlreadyJudged, BadAction, Incomplete
 from apps.trajectories.models import Step, Trajectory
 
 
@@ -43,6 +44,7 @@ def record_inspection(
             message=action.message,
             origin=action.origin,
             policy_id=action.policy,
+            branch_id=branch_after(held.item.a, action.index, action.message),
         )
         for action in walk.corrections
     )
@@ -69,7 +71,10 @@ def check_walk(walk: Walk, asks: StepsAsks, *, steps: int) -> None:
 
 
 def _check_actions(walk: Walk, run: Trajectory) -> None:
-    """Raises BadAction for a written action that the run's tools refuse. What was sampled is kept as the policy said it."""
+    """Raises BadAction for a written action that the run's tools refuse, and for one that no policy was sampled to give."""
+    for action in walk.corrections:
+        if action.policy is not None and sampled_by(run, action.index, action.message) != action.policy:
+            raise BadAction(f"The action chosen at step {action.index + 1} is none of those that were sampled there.")
     written = {action.index: action.message for action in walk.corrections if action.policy is None}
     before = Step.objects.filter(trajectory=run, index__in=written).values_list("index", "message")
     for index, message in before if written else ():

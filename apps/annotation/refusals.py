@@ -71,3 +71,8 @@ class Incomplete(Refusal):
 class BadAction(Refusal):
     code = "bad_action"
     message = "The policy could not have done this."
+
+
+class CannotContinue(Refusal):
+    code = "cannot_continue"
+    message = "No policy can take over here."

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from apps.annotation import api as rest
-from apps.annotation.views import better, desk, judges, quality, queues, reviews, settings
+from apps.annotation.views import better, continuing, desk, judges, quality, queues, reviews, settings
 
 app_name = "annotation"
 
@@ -66,6 +66,13 @@ urlpatterns = [
     path("desk/items/<uuid:assignment_id>/flag/", desk.flag, name="flag"),
     path("desk/items/<uuid:assignment_id>/steps/<int:index>/better/", better.form, name="better"),
     path("desk/items/<uuid:assignment_id>/steps/<int:index>/better/check/", better.check, name="check_better"),
+    path(
+        "desk/items/<uuid:assignment_id>/steps/<int:index>/alternatives/", continuing.alternatives, name="alternatives"
+    ),
+    path("desk/items/<uuid:assignment_id>/steps/<int:index>/run-on/", continuing.run_on, name="run_on"),
+    path(
+        "desk/items/<uuid:assignment_id>/continuations/<uuid:continuation_id>/", continuing.status, name="continuation"
+    ),
     path("desk/items/<uuid:assignment_id>/keep/", desk.keep, name="keep"),
 ]
 

@@ -1,5 +1,6 @@
 // The desk: shows an item, takes its answer, and has the next one ready. An answer is on its way while the next item
 // is already on the screen; what the server did not acknowledge is kept and sent again (desk_outbox.js).
+import "./desk_alternatives.js";
 import "./desk_aspects.js";
 import "./desk_better.js";
 import "./desk_labels.js";

@@ -1,7 +1,9 @@
 // Better actions: a form from the tool's schema, checked by the server, kept with the answer like the labels are.
 import { attach } from "./attach.js";
+import { follow } from "./desk_following.js";
 import { markup, post } from "./desk_server.js";
 import { currentOf, rowOf } from "./desk_walk.js";
+import { bind } from "./keys.js";
 import { toast } from "./toast.js";
 
 const EXAMPLE_CHARACTERS = 2000;
@@ -15,6 +17,7 @@ class BetterActions {
     article.addEventListener("draft:restored", () => this.read(), { signal });
     article.addEventListener("click", ({ target }) => target.closest("[data-better-here]") && this.write(currentOf(article)), { signal });
     article.addEventListener("better:chosen", ({ detail }) => this.put(detail.index, detail.message, detail.policy), { signal });
+    if (article.dataset.runsOn) bind({ keys: "f", label: "See how it ends after the better action", group: "Answer", run: () => this.runOn(currentOf(article)), signal });
     this.dialog.addEventListener("change", ({ target }) => target.matches("[data-better-tool]") && this.load(this.index, target.value), { signal });
     this.dialog.addEventListener(
       "submit",
@@ -101,11 +104,37 @@ class BetterActions {
     head.append(title, " ");
     if (!policy) head.append(this.button("Edit", `Edit the better action of step ${index + 1}`, () => this.write(index)));
     head.append(this.button("Remove", `Remove the better action of step ${index + 1}`, () => this.remove(index)));
+    if (this.article.dataset.runsOn) head.append(this.button("See how it ends (f)", `Run on from the better action of step ${index + 1}`, () => this.runOn(index)));
     const words = document.createElement("pre");
     words.className = "code wrap";
     words.textContent = inWords(message);
     box.append(head, words);
     return box;
+  }
+
+  async runOn(index) {
+    const message = this.actions.get(index)?.message;
+    if (!message) {
+      toast("Write or choose a better action here first.", { tone: "attention" });
+      return;
+    }
+    rowOf(this.article, index).focus({ preventScroll: true }); // Enter submits again
+    const box = this.article.querySelector(`#row-${index} [data-better]`);
+    const place = box.querySelector("[data-ending]") ?? box.appendChild(document.createElement("div"));
+    place.dataset.ending = "";
+    place.setAttribute("role", "status");
+    const say = ({ words }) => (place.textContent = `${words}…`);
+    const told = await follow(`${this.article.dataset.url}steps/${index}/run-on/`, { message: JSON.stringify(message) }, say);
+    if (told.error) place.textContent = told.error;
+    else {
+      const lines = document.createElement("pre");
+      lines.className = "code wrap";
+      lines.textContent = told.lines.join("\n");
+      const ended = document.createElement("p");
+      ended.className = told.success === null ? "" : `badge ${told.success ? "good" : "bad"}`;
+      ended.textContent = told.ended;
+      place.replaceChildren(lines, ended);
+    }
   }
 
   button(words, label, run) {

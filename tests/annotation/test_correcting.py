@@ -9,7 +9,7 @@ from apps.annotation.answers import BetterAction, Label, Walk
 from apps.annotation.asking import StepsAsks
 from apps.annotation.correcting import Tool, check_action, check_arguments, fields_of, read_call, tools_of
 from apps.annotation.inspecting import record_inspection
-from apps.annotation.models import Assignment, Correction
+from apps.annotation.models import Assignment, Continuation, Correction
 from apps.annotation.refusals import BadAction
 from apps.trajectories.models import Trajectory
 from tests import factories
@@ -172,10 +172,21 @@ def test_a_queue_without_corrections_offers_no_form(client):
 
 
 @pytest.mark.django_db
-def test_what_was_sampled_is_kept_as_the_policy_said_it():
-    queue = making.queue_of_runs()
+def test_what_was_sampled_is_kept_as_the_policy_said_it_and_nothing_else_is_taken_for_it():
+    queue = making.queue_of_runs(items=2)
     policy = factories.policy(of=queue.workspace)
-    odd = BetterAction(0, call("look", "no json"), policy.pk)
-    walk = Walk("give_up", labels=(Label(0, -1),), corrections=(odd,))
-    record_inspection(assignment=take(queue, making.rule(of=queue.workspace)), walk=walk)
+    odd, other = call("look", "no json"), call("look", "never sampled")
+    for item in queue.items.all():
+        Continuation.objects.create(
+            workspace=queue.workspace, trajectory=item.a, policy=policy, index=0, count=2, messages=[odd], state="done"
+        )
+    annotator = making.rule(of=queue.workspace)
+
+    def correct(message: dict[str, object]) -> None:
+        walk = Walk("give_up", labels=(Label(0, -1),), corrections=(BetterAction(0, message, policy.pk),))
+        record_inspection(assignment=take(queue, annotator), walk=walk)
+
+    correct(odd)
     assert Correction.objects.get().policy == policy
+    with pytest.raises(BadAction, match="none of those that were sampled"):
+        correct(other)

@@ -5,7 +5,7 @@ from apps.annotation.answers import BetterAction, Label, Walk
 from apps.annotation.asking import StepsAsks
 from apps.annotation.inspecting import record_inspection
 from apps.annotation.labelling import record_preference, undo_last
-from apps.annotation.models import Assignment, Correction, Desk, Inspection, Item, Queue
+from apps.annotation.models import Assignment, Continuation, Correction, Desk, Inspection, Item, Queue
 from apps.annotation.refusals import AlreadyJudged, Incomplete, WrongKind
 from tests import factories
 from tests.annotation import making
@@ -91,8 +91,18 @@ def test_a_queue_may_ask_for_the_steps_that_matter_only_and_for_no_corrections()
 
 def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
     policy = factories.policy(of=queue.workspace)
+    assignment = take(queue, annotator)
+    Continuation.objects.create(
+        workspace=queue.workspace,
+        trajectory=assignment.item.a,
+        policy=policy,
+        index=1,
+        count=1,
+        messages=[GOOD],
+        state="done",
+    )
     record_inspection(
-        assignment=take(queue, annotator),
+        assignment=assignment,
         walk=found(1, 1, -1, corrections=(BetterAction(1, GOOD, policy.pk),), rationale="why"),
     )
     draft = undo_last(queue=queue, annotator=annotator).draft

@@ -6,11 +6,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.models import Assignment, Inspection, Queue
+from apps.annotation.asking import Alternatives, StepsAsks
+from apps.annotation.models import Assignment, Correction, Inspection, Queue
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import making
 from tests.live import LiveStack
+from tests.workers.continuing import office_run, policy_on, served_model
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Page]
@@ -160,3 +162,25 @@ def test_labels_survive_a_closed_tab_and_a_phone_can_set_them(page: Page, open_a
     phone.wait_for_function("old => document.querySelector('[data-walk]')?.dataset.item !== old", arg=item)
     expect(phone.locator("[data-desk-progress]")).to_contain_text("1 by you")
     assert values(inspections()[0]) == "+-" + "-" * 18
+
+
+def test_an_alternative_is_chosen_and_run_to_its_end(open_as: Open, annotator: Membership, live_stack: LiveStack):
+    with served_model() as server:
+        asks = StepsAsks(every_step=False, alternatives=Alternatives(policy_on(server, of=annotator.workspace).pk))
+        run = office_run(of=annotator.workspace)
+        queue = making.queue_of_runs(of=annotator.workspace, items=1, runs=[run], asks=asks)
+        page = open_as(annotator.user)
+        page.goto(f"/desk/{queue.pk}/")
+        ready(page)
+        press(page, "a")
+        expect(page.locator(".alternative")).to_have_count(2, timeout=60_000)
+        chosen = page.locator(".alternative pre").nth(1).inner_text()
+        press(page, "2")
+        expect(page.locator("#row-0 [data-better] pre")).to_have_text(chosen)
+        press(page, "f")
+        expect(page.locator("[data-ending]")).to_contain_text("It did not reach what was asked.", timeout=60_000)
+        press(page, "x Enter")
+        expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    correction = Correction.objects.get()
+    assert (correction.origin, correction.message["content"]) == ("sampled", chosen)
+    assert (correction.branch.parent_id, correction.branch.branch_step) == (run.pk, 0)

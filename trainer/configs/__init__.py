@@ -6,6 +6,7 @@
     {"kind": "reward_model", "model": {"path": "Qwen/Qwen3-0.6B"}, "lora": {"rank": 16}, "data": {"train": "train.jsonl"}}
     {"kind": "process_reward_model", "model": {"path": "../1/model"}, "data": {"train": "steps.jsonl"}}
     {"kind": "grpo",         "model": {"path": "../1/model"},  "tasks": {"environment": "office", "levels": ["L1", "L2"]}}
+    {"kind": "continuation", "step": 3, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
     {"kind": "rollout",      "tasks": {"environment": "office", "count": 50}, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
 
 Everything else has the default that its class below states. Paths are relative to the folder of `run.json`. Unknown fields,
@@ -16,6 +17,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from trainer.configs.continuing import ContinuationConfig
 from trainer.configs.models import ModelConfig, Precision, ScratchConfig
 from trainer.configs.online import GrpoConfig, OnlineConfig, PracticeConfig, RlooConfig
 from trainer.configs.rewards import RewardsConfig
@@ -48,6 +50,7 @@ from trainer.validation import Checked, choose
 __all__ = [
     "Budget",
     "CheckpointConfig",
+    "ContinuationConfig",
     "DataConfig",
     "DpoConfig",
     "FileTrainingConfig",
@@ -89,6 +92,7 @@ RunConfig = (
     | GrpoConfig
     | RlooConfig
     | RolloutConfig
+    | ContinuationConfig
 )
 RUN_CONFIGS: list[type[Checked]] = [
     SftConfig,
@@ -99,6 +103,7 @@ RUN_CONFIGS: list[type[Checked]] = [
     GrpoConfig,
     RlooConfig,
     RolloutConfig,
+    ContinuationConfig,
 ]
 
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from apps.annotation import assigning, filling, judging, setting
+from apps.annotation import assigning, continuing, filling, judging, setting
 from apps.policies import delivering
 from apps.training import recovering
 from apps.trajectories import harvesting
@@ -13,6 +13,7 @@ log = logging.getLogger(__name__)
 CHORES = (
     assigning.expire_leases,
     filling.fill_stalled,
+    continuing.recover_continuations,
     setting.close_ended,
     judging.resume_forsaken,
     recovering.recover_runs,

@@ -1,5 +1,6 @@
 """Queues of items to judge, who is judging what right now, and the judgements."""
 
+from apps.annotation.models.continuations import Continuation
 from apps.annotation.models.inspections import Correction, Inspection, StepLabel
 from apps.annotation.models.items import Assignment, Desk, Item
 from apps.annotation.models.judgements import Judgement
@@ -22,6 +23,7 @@ __all__ = [
     "Adjudication",
     "Annotator",
     "Assignment",
+    "Continuation",
     "Correction",
     "Desk",
     "Guideline",

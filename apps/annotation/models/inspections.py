@@ -8,6 +8,7 @@ from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from apps.annotation.models.judgements import Judgement, JudgementQuerySet
 from apps.common.fields import FaithfulJSONField
 from apps.policies.models import Policy
+from apps.trajectories.models import Trajectory
 
 
 class InspectionQuerySet(JudgementQuerySet["Inspection"]):
@@ -87,6 +88,13 @@ class Correction(models.Model):
     origin = models.CharField(max_length=10, choices=Origin.choices)
     policy = models.ForeignKey(
         Policy, on_delete=models.PROTECT, null=True, related_name="+", help_text="Whose action it is, where sampled."
+    )
+    branch = models.ForeignKey(
+        Trajectory,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="The run that went on from this action, where the annotator had one made.",
     )
 
     class Meta:

@@ -35,6 +35,7 @@ from apps.annotation.labelling import record_preference
 from apps.annotation.machines import said_by_machines
 from apps.annotation.models import Assignment, Inspection, Queue
 from apps.annotation.rating import record_rating
+from apps.common.environments import ENVIRONMENTS
 from apps.trajectories.models import Trajectory
 
 
@@ -155,10 +156,11 @@ def _run_rows(request: HttpRequest, assignment: Assignment, start: int) -> HttpR
 
 
 def _show_walk(assignment: Assignment) -> dict[str, Any]:
-    draft = assignment.draft
+    asks, draft = StepsAsks.from_json(assignment.queue.asks), assignment.draft
     return {
         **_show_run(assignment),
-        "asks": StepsAsks.from_json(assignment.queue.asks),
+        "asks": asks,
+        "runs_on": asks.alternatives is not None and assignment.item.task.environment in ENVIRONMENTS,
         "endings": Inspection.Ending.choices,
         "kept": {name: json.dumps(draft.get(name) or []) for name in ("labels", "corrections")},
     }

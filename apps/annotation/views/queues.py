@@ -46,8 +46,11 @@ def new_queue(request: HtmxRequest) -> HttpResponse:
     """A queue from `trajectory` ids, or from everything that `filter` (a query string of the list of trajectories) finds."""
     given = request.POST if request.method == "POST" else request.GET
     selection = _selection(given)
+    workspace = request.member.workspace
     form = (
-        QueueForm(request.POST) if request.method == "POST" else QueueForm(initial={"name": _suggested_name(request)})
+        QueueForm(request.POST, workspace=workspace)
+        if request.method == "POST"
+        else QueueForm(workspace=workspace, initial={"name": _suggested_name(request)})
     )
     if request.method == "POST" and form.is_valid():
         try:
@@ -69,7 +72,7 @@ def new_queue(request: HtmxRequest) -> HttpResponse:
 @require_POST
 def preview(request: HtmxRequest) -> HttpResponse:
     """What the form, as it stands, would give."""
-    form = QueueForm(request.POST)
+    form = QueueForm(request.POST, workspace=request.member.workspace)
     form.is_valid()
     return render(request, "annotation/_preview.html", _preview(request, form, _selection(request.POST)))
 

@@ -1,0 +1,69 @@
+"""A policy that takes over in the middle of a run."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+from django.utils.timezone import now
+
+from apps.accounts.models import WorkspaceModel, WorkspaceQuerySet
+from apps.common.fields import FaithfulJSONField
+from apps.policies.models import Policy
+from apps.trajectories.models import JobState, Trajectory
+
+
+class ContinuationQuerySet(WorkspaceQuerySet["Continuation"]):
+    def held(self, attempt: int) -> Self:
+        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
+        return self.filter(attempt=attempt, state=JobState.RUNNING)
+
+    def orphaned(self) -> Self:
+        """Taken by a worker that stopped renewing its lease."""
+        return self.filter(state=JobState.RUNNING, leased_until__lt=now())
+
+    def overlooked(self) -> Self:
+        """Waiting for so long that the message to the workers may be lost."""
+        return self.filter(state=JobState.WAITING, leased_until__lt=now())
+
+
+class Continuation(WorkspaceModel):
+    """A policy at one step of a run: what would it do there or, given another action, how would it go on?"""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="continuations")
+    index = models.PositiveIntegerField(help_text="Of the step at which it takes over, from 0.")
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
+    count = models.PositiveSmallIntegerField(help_text="Actions to sample; 1 where it goes on.")
+    temperature = models.FloatField(default=1.0)
+    action = FaithfulJSONField(
+        null=True, help_text="What is done at the step before the policy goes on; null samples actions."
+    )
+    action_hash = models.CharField(max_length=64, blank=True)
+    messages = FaithfulJSONField(default=list, help_text="The different actions that were sampled.")
+    branch = models.ForeignKey(Trajectory, on_delete=models.SET_NULL, null=True, related_name="+")
+    state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
+    done = models.PositiveSmallIntegerField(default=0)
+    error = models.TextField(blank=True, help_text="Why it could not be done, and what to do.")
+    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
+    losses = models.PositiveSmallIntegerField(default=0, help_text="Workers that vanished over it.")
+    leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
+
+    objects = ContinuationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["trajectory", "index", "policy", "count", "temperature", "action_hash"],
+                condition=~Q(state="failed"),
+                name="one_continuation_of_a_kind",
+            ),
+            CheckConstraint(condition=Q(state__in=JobState.values), name="continuation_state_is_known"),
+        ]
+        indexes = [
+            Index(fields=["leased_until"], condition=Q(state__in=["waiting", "running"]), name="continuation_leases")
+        ]
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in (JobState.WAITING, JobState.RUNNING)

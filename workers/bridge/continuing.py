@@ -1,0 +1,80 @@
+"""A policy taking over in the middle of a run, as the supervisor's job."""
+
+import json
+from collections.abc import Sequence
+
+from apps.annotation import continuing
+from apps.annotation.models import Continuation
+from apps.training.folders import folder_of
+from apps.trajectories.writing_out import rich_form
+from trainer.configs import RunConfig, run_config_from_json, write_run_config
+from trainer.events import Progress, StampedEvent
+from workers.bridge.outcomes import Outcome
+from workers.bridge.rollouts import acting_policy
+
+RUN, ACTION, OUTPUT = "trajectory.jsonl", "action.json", "continuation.jsonl"
+STEPS_MORE = 16
+"""Turns that a policy gets to bring the run to its end."""
+
+
+class ContinuationJob:
+    """One attempt at a continuation that this worker has claimed."""
+
+    events_offset = 0
+
+    def __init__(self, continuation: Continuation) -> None:
+        self.continuation = continuation
+        self.folder = folder_of(continuation.pk)
+        self._output = self.folder.path / OUTPUT
+
+    def prepare(self) -> None:
+        (self.folder.path / RUN).write_bytes(b"".join(rich_form(self.continuation.trajectory)))
+        if self.continuation.action is not None:
+            (self.folder.path / ACTION).write_text(json.dumps(self.continuation.action), encoding="utf-8")
+        write_run_config(self._config(), self.folder.config)
+
+    def _config(self) -> RunConfig:
+        wanted = self.continuation
+        policy = acting_policy(wanted.policy, {"temperature": wanted.temperature}, self.folder.path)
+        return run_config_from_json(
+            {
+                "kind": "continuation",
+                "policy": policy,
+                "file": RUN,
+                "step": wanted.index,
+                "action": None if wanted.action is None else ACTION,
+                "count": wanted.count,
+                "budget": {"steps": wanted.index + 1 + STEPS_MORE},
+                "output": OUTPUT,
+            }
+        )
+
+    def started(self, process_id: int) -> None:
+        continuing.renew(self.continuation)
+
+    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
+        for stamped in events:
+            if isinstance(stamped.event, Progress):
+                continuing.note_progress(self.continuation, done=stamped.event.step)
+
+    def pulse(self) -> bool:
+        continuing.renew(self.continuation)
+        return False
+
+    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
+        if outcome.kind == "finished":
+            self._keep()
+        elif outcome.kind == "cancelled" and handed_back:
+            continuing.release(self.continuation)
+        else:
+            continuing.fail(self.continuation, error=f"{outcome.message} {outcome.advice}".strip())
+
+    def _keep(self) -> None:
+        lines = self._output.read_bytes().splitlines()
+        if self.continuation.action is not None:
+            continuing.finish_going_on(self.continuation, line=lines[0])
+            return
+        turns = [json.loads(line) for line in lines]
+        problems = [turn["error"] for turn in turns if turn["error"]]
+        messages = [turn["message"] for turn in turns if not turn["error"]]
+        continuing.finish_sampling(self.continuation, messages=messages, problem=problems[0] if problems else "")
