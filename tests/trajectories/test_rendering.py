@@ -17,6 +17,7 @@ from apps.trajectories.rendering.diffs import patch_between, render_edit
 from apps.trajectories.rendering.forms import FORMS, Place, chunk
 from apps.trajectories.rendering.images import picture_of
 from apps.trajectories.rendering.kinds import RUN, kind_of
+from apps.trajectories.rendering.rules import broken_rules
 from apps.trajectories.rendering.steps import part_of, step_view
 from apps.trajectories.rendering.text import excerpt, legible
 
@@ -331,6 +332,20 @@ def test_blind_steps_carry_no_reward() -> None:
     assert view.head.reward is None
 
 
+def test_broken_rules_are_named_and_kept_from_the_blind() -> None:
+    broken = {
+        "violations": [
+            {"rule": "no_preview", "hard": False},
+            {"rule": "permanent_delete", "hard": True},
+            {"rule": 1},
+            "x",
+        ]
+    }
+    assert broken_rules(broken) == ["no preview", "permanent delete (refused)"]
+    assert broken_rules({"violations": {"rule": "x"}}) == broken_rules(None) == broken_rules({}) == []
+    assert step_view(step(info=broken), following=[], part_url="/parts/", blind=True).rules == []
+
+
 def test_every_part_that_is_shown_can_be_asked_for_again() -> None:
     long = "word " * 4_000
     arguments = {"old_str": "a\n" * 500, "new_str": "b\n" * 500, "note": long}
@@ -380,6 +395,7 @@ def test_a_whole_step_of_hostile_content_is_inert(name: str) -> None:
         tool=text[:100],
         headline=text[:200],
         result=text[:200],
+        info={"error": text, "violations": [{"rule": text}]},
     )
     view = step_view(shown, following=following, part_url="/parts/", is_last=True)
     html = render_to_string("trajectories/_step_body.html", {"step": view})

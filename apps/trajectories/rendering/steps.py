@@ -11,6 +11,7 @@ from apps.trajectories.rendering.blocks import Block, blocks_of, text_block
 from apps.trajectories.rendering.calls import CallView, call_view, part_of_call
 from apps.trajectories.rendering.forms import Place
 from apps.trajectories.rendering.kinds import OTHER, Kind, kind_of
+from apps.trajectories.rendering.rules import broken_rules
 from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_in_words
 
 MAX_CALLS = 40
@@ -81,6 +82,8 @@ class StepView:
     closing: list[MessageView]
     """After the last step: what the run ended with."""
     error: str
+    rules: list[str]
+    """Rules that it broke; none with `blind`."""
     blind: bool
     more_calls: int = field(default=0)
 
@@ -152,6 +155,7 @@ def step_view(
         came_back=_messages(unmatched, "after", part_url),
         closing=_messages(rest, "after", part_url) if is_last else [],
         error=one_line(_error_of(step), 400),
+        rules=[] if blind else broken_rules(step.info),
         blind=blind,
         more_calls=max(0, len(calls) - MAX_CALLS),
     )
