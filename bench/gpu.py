@@ -1,0 +1,155 @@
+"""What the measurements on a GPU share: random models of Qwen's shapes, and each side in a process of its own.
+
+    python -m bench.gpu_dpo 0.5B        our DPO beside TRL's trainer called bare, one JSON object a shape
+    python -m bench.gpu_grpo 1.5B
+
+The shape `tiny` runs anywhere, to see that the measurement itself works; its figures mean nothing.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from trainer.events import EventReader, Progress
+from trainer.running import set_up_libraries
+
+WARM_UP = 3
+"""Steps that are not counted: kernels are chosen and memory is taken in them."""
+TEXT = "Name the price of the lamp, the book and the chair. It costs 12 and 7. "
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A decoder, and what one step of it trains on."""
+
+    hidden: int
+    layers: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    vocabulary: int
+    batch: int
+    """Pairs of DPO, rollouts of GRPO."""
+    row_tokens: int
+    steps: int = 13
+
+
+SHAPES = {
+    "0.5B": Shape(896, 24, 4864, 14, 2, 151_936, batch=8, row_tokens=1024),
+    "1.5B": Shape(1536, 28, 8960, 12, 2, 151_936, batch=8, row_tokens=1024),
+    "tiny": Shape(64, 2, 128, 2, 1, 512, batch=4, row_tokens=48, steps=6),
+}
+
+
+class Side(NamedTuple):
+    """One of the two that are compared."""
+
+    step_seconds: float
+    """Median after the warm-up."""
+    peak_mb: float
+    """Of the GPU's memory; of the process' where there is none."""
+    tokens_a_step: float
+
+
+def make_policy(shape: Shape, folder: Path) -> Path:
+    """Random weights in bfloat16 where there is a GPU, and a tokenizer that knows TEXT."""
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    from trainer.models.scratch import train_tokenizer
+
+    tokenizer = train_tokenizer([TEXT], 400)
+    on_gpu = torch.cuda.is_available()
+    torch.manual_seed(0)
+    with torch.device("cuda" if on_gpu else "cpu"):
+        model: Any = Qwen3ForCausalLM(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+            Qwen3Config(
+                vocab_size=shape.vocabulary,
+                hidden_size=shape.hidden,
+                intermediate_size=shape.intermediate,
+                num_hidden_layers=shape.layers,
+                num_attention_heads=shape.heads,
+                num_key_value_heads=shape.kv_heads,
+                head_dim=shape.hidden // shape.heads,
+                max_position_embeddings=4096,
+                tie_word_embeddings=True,
+                eos_token_id=tokenizer.eos_token_id,
+                pad_token_id=tokenizer.pad_token_id,
+                bos_token_id=None,
+            )
+        )
+    model.to(torch.bfloat16 if on_gpu else torch.float32).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def ours(config: dict[str, Any], folder: Path, *, tokens_a_step: Callable[[Path], float]) -> Side:
+    """`python -m trainer`, as a worker starts it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "run.json").write_text(json.dumps(config))
+    subprocess.run([sys.executable, "-m", "trainer", str(folder / "run.json")], check=True, stdout=sys.stderr)
+    events = EventReader(folder / "events.jsonl").new_events()
+    ends = [line.at for line in events if isinstance(line.event, Progress)]
+    report = json.loads((folder / "report.json").read_text())
+    peak = report.get("gpu_peak_memory_mb") or report["peak_memory_mb"]
+    return Side(step_seconds(ends), peak, tokens_a_step(folder))
+
+
+def bare(module: str, shape: str, folder: Path) -> Side:
+    """TRL's trainer without anything of ours around it: `module` called with --bare."""
+    command = [sys.executable, "-m", module, "--bare", shape, str(folder)]
+    set_up_libraries()  # both sides' threads wait in the same way
+    subprocess.run(command, check=True, stdout=sys.stderr)
+    return Side(**json.loads((folder / "bare.json").read_text()))
+
+
+def finish_bare(ends: Sequence[float], tokens_a_step: float, folder: Path) -> None:
+    """What the bare side leaves for the other process."""
+    import torch
+
+    from trainer.reports import peak_memory_mb
+
+    on_gpu = torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
+    side = Side(step_seconds(ends), round(on_gpu or peak_memory_mb(), 1), tokens_a_step)
+    (folder / "bare.json").write_text(json.dumps(side._asdict()))
+
+
+def step_seconds(ends: Sequence[float]) -> float:
+    """The median time of a step, from the moments at which steps ended."""
+    gaps = [after - before for before, after in pairwise(ends)]
+    return median(gaps[WARM_UP - 1 :] or gaps)
+
+
+def compare(name: str, arguments: Sequence[str], both: Callable[[str, Path], tuple[Side, Side]]) -> None:
+    """Measure each shape that was asked for (all of Qwen's without one) and print what came out."""
+    import torch
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    shapes = list(arguments) or [shape for shape in SHAPES if shape != "tiny"]
+    if unknown := set(shapes) - set(SHAPES):
+        sys.exit(f"No shape named {', '.join(sorted(unknown))}. There are: {', '.join(SHAPES)}.")
+    if device == "cpu" and set(shapes) != {"tiny"}:
+        sys.exit("There is no CUDA device here. `tiny` runs on the CPU, to see that the measurement works.")
+    for shape in shapes:
+        with tempfile.TemporaryDirectory(prefix="retrace-gpu-") as place:
+            own, plain = both(shape, Path(place))
+        figures = {
+            "name": name,
+            "shape": shape,
+            "device": device,
+            "tokens_per_second": round(own.tokens_a_step / own.step_seconds, 1),
+            "bare_tokens_per_second": round(plain.tokens_a_step / plain.step_seconds, 1),
+            "step_seconds": round(own.step_seconds, 4),
+            "bare_step_seconds": round(plain.step_seconds, 4),
+            "peak_mb": own.peak_mb,
+            "bare_peak_mb": plain.peak_mb,
+            "with": asdict(SHAPES[shape]),
+        }
+        print(json.dumps(figures), flush=True)

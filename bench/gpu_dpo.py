@@ -1,0 +1,96 @@
+"""DPO on a GPU: tokens a second and peak memory, beside TRL's DPOTrainer called bare on the same rows."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.gpu import SHAPES, TEXT, Shape, Side, bare, compare, finish_bare, make_policy, ours
+
+
+def rows_of(shape: Shape) -> list[dict[str, Any]]:
+    """Pairs whose sides are about `row_tokens` long, and differ."""
+    words = TEXT * max(1, shape.row_tokens // 20)
+    ask = [{"role": "user", "content": TEXT}]
+    return [
+        {
+            "prompt": ask,
+            "chosen": [{"role": "assistant", "content": f"{number} {words}"}],
+            "rejected": [{"role": "assistant", "content": f"{words} {number}"}],
+        }
+        for number in range(shape.batch * shape.steps)
+    ]
+
+
+def both(name: str, place: Path) -> tuple[Side, Side]:
+    """Both sides, one after the other, each alone on the device."""
+    shape = SHAPES[name]
+    make_policy(shape, place / "base")
+    (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(shape)))
+    config = {
+        "kind": "dpo",
+        "model": {"path": "../base"},
+        "data": {"train": "../rows.jsonl"},
+        "optimizer": {
+            "batch_size": shape.batch,
+            "max_steps": shape.steps,
+            "learning_rate": 1e-6,
+            "max_length": 4096,
+            "gradient_checkpointing": name != "tiny",
+        },
+        "checkpoints": {"every": 10_000},
+    }
+    plain = bare("bench.gpu_dpo", name, place)
+
+    def tokens_a_step(folder: Path) -> float:
+        rows = json.loads((folder / "report.json").read_text())["rows"]
+        return float(rows["tokens"] / rows["train"] * shape.batch)
+
+    own = ours(config, place / "run", tokens_a_step=tokens_a_step)
+    return own, plain._replace(tokens_a_step=own.tokens_a_step)  # the same rows through the same template
+
+
+def train_bare(name: str, place: Path) -> None:
+    """As TRL's documentation shows it."""
+    import torch
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+    from trl.trainer.dpo_config import DPOConfig
+    from trl.trainer.dpo_trainer import DPOTrainer
+
+    shape, ends = SHAPES[name], []
+    on_gpu = torch.cuda.is_available()
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            ends.append(time.time())
+
+    DPOTrainer(
+        model=AutoModelForCausalLM.from_pretrained(place / "base", dtype=torch.float32),
+        ref_model=AutoModelForCausalLM.from_pretrained(place / "base"),
+        args=DPOConfig(
+            output_dir=str(place / "bare"),
+            per_device_train_batch_size=shape.batch,
+            max_steps=shape.steps,
+            learning_rate=1e-6,
+            max_length=None,
+            bf16=on_gpu,
+            use_cpu=not on_gpu,
+            gradient_checkpointing=name != "tiny",
+            logging_steps=1,
+            save_strategy="no",
+            report_to=[],
+        ),
+        train_dataset=Dataset.from_list(rows_of(shape)),
+        processing_class=AutoTokenizer.from_pretrained(place / "base"),
+        callbacks=[Clock()],
+    ).train()
+    finish_bare(ends, 0.0, place)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--bare"]:
+        train_bare(sys.argv[2], Path(sys.argv[3]))
+    else:
+        compare("gpu_dpo", sys.argv[1:], both)
