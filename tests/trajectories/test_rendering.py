@@ -323,7 +323,7 @@ def test_words_of_a_user_after_a_text_command_are_its_result_and_not_heard_twice
     observation = [{"role": "user", "content": "total 0"}]
     acting = step_view(step(message={"content": "ls"}), following=observation, part_url="/parts/")
     after = step_view(step(2, context=observation), following=[], part_url="/parts/", previous_kind="tool")
-    assert [message.title for message in acting.came_back] == ["User"]
+    assert [(message.title, message.blocks[0].form) for message in acting.came_back] == [("Result", "text")]
     assert after.heard == []
 
 

@@ -10,7 +10,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from apps.trajectories.rendering import diffs, images, markdown, pages, shapes, terminal
-from apps.trajectories.rendering.decoding import Unreadable, decode
+from apps.trajectories.rendering.decoding import Unreadable, decode_result
 from apps.trajectories.rendering.forms import Place, chunk
 from apps.trajectories.rendering.kinds import RUN, Kind
 from apps.trajectories.rendering.text import legible, one_line, size_in_words
@@ -79,7 +79,7 @@ def choose(text: str, *, tool: Kind | None = None, spoken: bool = False) -> tupl
     """The form for a text, and its value where that form shows JSON. Looks at the beginning; only JSON is read whole."""
     if _JSON.match(text):
         try:
-            value = decode(text)
+            value = decode_result(text)
         except Unreadable:
             pass
         else:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from typing import Any, NamedTuple
 
 MAX_CHARS = 2_000_000
 """Longer text is shown as text: a tree of it would take seconds to read and nobody would."""
+
+MAX_PYTHON_CHARS = 100_000
+MAX_PYTHON_DEPTH = 30
+
+_LITERALS = re.compile(
+    r"""(?:
+        '(?:[^'\\\n]|\\.)*+' | "(?:[^"\\\n]|\\.)*+" | [\[({,:] | \s
+      | (?:[\])}] | True | False | None | -?\d+(?:\.\d+)?+(?:[eE][+-]?\d+)?+) (?=\s*+(?:[\])},:]|\Z))
+    )*+""",
+    re.VERBOSE,
+)
+"""Strings, brackets, and words and numbers that nothing but a bracket, a comma or a colon follows: no sums, calls or subscripts."""
+
+_BRACKETS = re.compile(r"[\[\](){}]")
 
 
 class Unreadable(ValueError):
@@ -23,6 +39,30 @@ def decode(text: str) -> Any:
         raise Unreadable("nested too deeply to be shown as a tree") from None
     except ValueError as error:
         raise Unreadable(f"not valid JSON: {error}") from None
+
+
+def decode_result(text: str) -> Any:
+    """The value in what a tool returned: JSON, or what JSON can say in Python's spelling. Raises Unreadable."""
+    try:
+        return decode(text)
+    except Unreadable as error:
+        refusal = error
+    # Only literals get to Python's parser, and none nested deeply: long chains would exhaust its stack.
+    if len(text) > MAX_PYTHON_CHARS or not _LITERALS.fullmatch(text) or _depth(text) > MAX_PYTHON_DEPTH:
+        raise refusal
+    try:
+        return json.loads(json.dumps(ast.literal_eval(text.strip())))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise refusal from None
+
+
+def _depth(text: str) -> int:
+    """The deepest nesting of brackets; those inside strings count too, which only errs towards refusing."""
+    deepest = depth = 0
+    for sign in _BRACKETS.findall(text):
+        depth += 1 if sign in "[{(" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 class Arguments(NamedTuple):

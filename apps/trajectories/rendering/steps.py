@@ -152,7 +152,7 @@ def step_view(
         reasoning=text_block(reasoning, Place(part_url, "reasoning"), spoken=True) if reasoning else None,
         said=blocks_of(message.get("content"), part_url, "said", spoken=True),
         calls=views,
-        came_back=_messages(unmatched, "after", part_url),
+        came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool)),
         closing=_messages(rest, "after", part_url) if is_last else [],
         error=one_line(_error_of(step), 400),
         rules=[] if blind else broken_rules(step.info),
@@ -261,19 +261,20 @@ def _with_results(
     return answered, list(waiting.items())
 
 
-def _messages(pairs: list[tuple[int, Any]], name: str, url: str) -> list[MessageView]:
-    return [_message(message, f"{name}.{i}", url) for i, message in pairs[:MAX_MESSAGES]]
+def _messages(pairs: list[tuple[int, Any]], name: str, url: str, *, result_of: Kind | None = None) -> list[MessageView]:
+    return [_message(message, f"{name}.{i}", url, result_of) for i, message in pairs[:MAX_MESSAGES]]
 
 
-def _message(message: Any, at: str, url: str) -> MessageView:
-    role = _role(message)
+def _message(message: Any, at: str, url: str, result_of: Kind | None) -> MessageView:
+    """`result_of`: it is what a call of this kind brought back, whatever role it came under."""
+    role = _role(message) if result_of is None else "tool"
     content = message.get("content") if isinstance(message, dict) else message
     name = message.get("name") if isinstance(message, dict) else None
     return MessageView(
         role=role if role in ROLES else "other",
         title=one_line(f"{ROLES.get(role, role)} {name}" if isinstance(name, str) else ROLES.get(role, role), 80),
         size=size_in_words(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
-        blocks=_blocks(message, at, url, OTHER if role == "tool" else None),
+        blocks=_blocks(message, at, url, result_of or (OTHER if role == "tool" else None)),
         is_bad=isinstance(message, dict) and bool(message.get("is_error")),
     )
 

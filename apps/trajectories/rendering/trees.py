@@ -59,7 +59,7 @@ class _Tree:
         summary = f"<summary>{name}{_size(value)}</summary>"
         if depth >= DEPTH or self.budget <= 0:
             return f"<li>{name}{_size(value)} {self.link(path, 0, 'Show')}</li>"
-        opened = " open" if depth < 1 or (depth < 3 and len(value) <= 8) else ""
+        opened = " open" if depth < 1 or (depth < 3 and len(value) <= 12) else ""
         return f"<li><details{opened}>{summary}<ul>{self.children(value, path, 0, depth + 1)}</ul></details></li>"
 
     def scalar(self, value: Any, path: str) -> str:
