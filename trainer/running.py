@@ -18,6 +18,7 @@ from trainer.configs import (
     RolloutConfig,
     RunConfig,
     SftConfig,
+    StarConfig,
     read_run_config,
 )
 from trainer.events import EventLog, Failed, Finished, Log, RunCancelled
@@ -90,6 +91,10 @@ def work_of(config: RunConfig) -> Work:
         from trainer.algorithms.rloo import train_rloo
 
         return train_rloo
+    if isinstance(config, StarConfig):
+        from trainer.algorithms.star import train_star
+
+        return train_star
     from trainer.algorithms.reward_model import train_reward_model
 
     return train_reward_model

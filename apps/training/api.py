@@ -64,7 +64,7 @@ class LaunchSerializer(serializers.Serializer[Any]):
 
     algorithm = serializers.ChoiceField(choices=Run.Algorithm.choices)
     version = serializers.UUIDField(
-        required=False, allow_null=True, help_text="A frozen dataset version; none for grpo and rloo."
+        required=False, allow_null=True, help_text="A frozen dataset version; none for grpo, rloo and star."
     )
     base = serializers.UUIDField(
         required=False, allow_null=True, help_text="A language model; none makes a new small one (sft only)."

@@ -153,7 +153,7 @@ def _check_practice(plan: Plan, algorithm: Run.Algorithm) -> None:
     if plan.version is not None:
         raise VersionUnused(f"{algorithm.label} learns from its own rollouts. Leave the dataset version out.")
     settings = plan.settings
-    if settings.rows_a_step % settings.samples:
+    if algorithm != Run.Algorithm.STAR and settings.rows_a_step % settings.samples:
         raise RolloutsUneven(
             f"A step has {settings.rows_a_step} rollouts (batch size × accumulation), which {settings.samples} rollouts of "
             "each task do not divide. Change one of them."

@@ -42,6 +42,7 @@ class Run(WorkspaceModel):
         PROCESS_REWARD_MODEL = "process_reward_model", "Process reward model"
         GRPO = "grpo", "GRPO"
         RLOO = "rloo", "RLOO"
+        STAR = "star", "Rejection sampling (STaR)"
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"
@@ -52,7 +53,7 @@ class Run(WorkspaceModel):
         FINISHED = "finished", "Finished"
         FAILED = "failed", "Failed"
 
-    ONLINE = (Algorithm.GRPO, Algorithm.RLOO)
+    ONLINE = (Algorithm.GRPO, Algorithm.RLOO, Algorithm.STAR)
     """Learn from rollouts of their own in an environment, not from a dataset version."""
 
     HELD = (State.STARTING, State.RUNNING, State.CANCELLING)

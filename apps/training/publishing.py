@@ -11,6 +11,7 @@ KIND_MADE_BY = {
     Run.Algorithm.KTO: Policy.Kind.MODEL,
     Run.Algorithm.GRPO: Policy.Kind.MODEL,
     Run.Algorithm.RLOO: Policy.Kind.MODEL,
+    Run.Algorithm.STAR: Policy.Kind.MODEL,
     Run.Algorithm.REWARD_MODEL: Policy.Kind.REWARD_MODEL,
     Run.Algorithm.PROCESS_REWARD_MODEL: Policy.Kind.PROCESS_MODEL,
 }

@@ -47,6 +47,7 @@ RANGES: Mapping[str, Range] = {
     "error_weight": Range(0.001, 1000),
     "tasks": Range(1, 1_000_000),
     "samples": Range(2, 1024),
+    "rounds": Range(1, 20),
     "turns": Range(1, 1000),
     "turn_tokens": Range(1, 100_000),
     "lora_rank": Range(1, 1024),
@@ -80,6 +81,7 @@ ONLY_FOR: Mapping[str, tuple[str, ...]] = {
     "turns": Run.ONLINE,
     "turn_tokens": Run.ONLINE,
     "credit": (Run.Algorithm.GRPO,),
+    "rounds": (Run.Algorithm.STAR,),
 }
 """Settings that not every algorithm has."""
 
@@ -113,6 +115,7 @@ class RunSettings:
     turns: int = 12
     turn_tokens: int = 256
     credit: str = "trajectory"
+    rounds: int = 2
     lora_rank: int = 16
     gradient_checkpointing: bool = False
     pause_on_alarms: bool = False
@@ -174,7 +177,8 @@ class RunSettings:
             "sampling": {"max_new_tokens": self.turn_tokens},
             "budget": {"steps": self.turns},
         }
-        return practice | ({"credit": self.credit} if algorithm == Run.Algorithm.GRPO else {})
+        own = {name: getattr(self, name) for name in ("credit", "rounds") if algorithm in ONLY_FOR[name]}
+        return practice | own
 
     def steps(self, rows: int) -> int:
         """Optimizer steps on so many rows, on one device."""
@@ -201,10 +205,13 @@ class Preset:
     def settings(self, *, algorithm: str, method: str, parameters: int | None) -> RunSettings:
         """The preset's settings for this algorithm on a model of so many parameters (None where nobody knows)."""
         small = parameters is not None and parameters < SMALL_MODEL
-        if algorithm in Run.ONLINE:
+        if algorithm in Run.ONLINE and algorithm != Run.Algorithm.STAR:
             return self._online(algorithm, method, small=small)
         return RunSettings(
             method=method,
+            tasks=200,
+            samples=4,
+            turn_tokens=48 if small else 256,
             learning_rate=_learning_rate(algorithm, method, small=small),
             epochs=self.epochs,
             max_steps=self.max_steps,
@@ -306,5 +313,6 @@ LEARNING_RATES: Mapping[str, tuple[float, float, float]] = {
     Run.Algorithm.PROCESS_REWARD_MODEL: (1e-3, 1e-4, 1e-5),
     Run.Algorithm.GRPO: (3e-4, 2e-5, 1e-6),
     Run.Algorithm.RLOO: (3e-4, 2e-5, 1e-6),
+    Run.Algorithm.STAR: (2e-3, 1e-4, 1e-5),
 }
 """Of a small model, of adapters, of whole weights."""

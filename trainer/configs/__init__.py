@@ -7,6 +7,7 @@
     {"kind": "process_reward_model", "model": {"path": "../1/model"}, "data": {"train": "steps.jsonl"}}
     {"kind": "grpo",         "model": {"path": "../1/model"},  "tasks": {"environment": "office", "levels": ["L1", "L2"]}}
     {"kind": "continuation", "step": 3, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
+    {"kind": "star",         "model": {"path": "../1/model"},  "tasks": {"environment": "office", "count": 200}, "rounds": 2}
     {"kind": "rollout",      "tasks": {"environment": "office", "count": 50}, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
 
 Everything else has the default that its class below states. Paths are relative to the folder of `run.json`. Unknown fields,
@@ -31,6 +32,7 @@ from trainer.configs.rollouts import (
     ServerPolicy,
     TasksConfig,
 )
+from trainer.configs.star import StarConfig
 from trainer.configs.training import (
     CheckpointConfig,
     DataConfig,
@@ -75,6 +77,7 @@ __all__ = [
     "ScriptedPolicy",
     "ServerPolicy",
     "SftConfig",
+    "StarConfig",
     "TasksConfig",
     "TrainingConfig",
     "config_hash",
@@ -91,6 +94,7 @@ RunConfig = (
     | ProcessRewardModelConfig
     | GrpoConfig
     | RlooConfig
+    | StarConfig
     | RolloutConfig
     | ContinuationConfig
 )
@@ -102,6 +106,7 @@ RUN_CONFIGS: list[type[Checked]] = [
     ProcessRewardModelConfig,
     GrpoConfig,
     RlooConfig,
+    StarConfig,
     RolloutConfig,
     ContinuationConfig,
 ]

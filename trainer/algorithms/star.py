@@ -1,0 +1,267 @@
+"""Rejection sampling in rounds: attempt, keep what succeeded, fine-tune the base on it (STaR: Zelikman et al., 2022, arXiv 2203.14465; RFT: Yuan et al.,
+2023, arXiv 2308.01825).
+
+Tasks at which every sample failed are attempted again with the calls that solve them as a hint ("rationalization"); where that succeeds, the run is
+learnt without the hint. Each round begins from the base again, as in STaR, with the runs that the latest policy made. A round is a folder with a
+rollout run and an SFT run in it, so that a killed one goes on where it was. Left out: keeping successes of earlier rounds, and a verifier other than the
+environment.
+"""
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from trainer.algorithms.sft import train_sft
+from trainer.configs import (
+    DataConfig,
+    LocalPolicy,
+    ModelConfig,
+    RolloutConfig,
+    SftConfig,
+    StarConfig,
+    TasksConfig,
+)
+from trainer.events import CheckpointSaved, Event, EventLog, Log, Metrics, Progress, Started, Warned, memory_in_use_mb
+from trainer.failures import DataFailure
+from trainer.records import Message, Task, Trajectory, read_trajectories
+from trainer.rewards.tool_use import reference_calls
+from trainer.rollouts.runner import run_rollout
+from trainer.rollouts.summary import summarise
+from trainer.stopping import StopRequest
+
+PUBLISHED = ("model", "adapter", "canary.json")
+"""What the last round leaves in its folder, and the run in its own."""
+
+
+def train_star(config: StarConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    """Returns the report's figures. Raises Cancelled, RunFailure."""
+    rounds: list[dict[str, Any]] = []
+    events.emit(Started(total_steps=0, memory_mb=memory_in_use_mb(), pid=os.getpid()))
+    before = held_out_success(config, folder / "rounds" / "0", folder, config.model, events, stop)
+    policy = config.model
+    for number in range(1, config.rounds + 1):
+        place = folder / "rounds" / str(number)
+        rounds.append(play_round(config, place, folder, policy, Part(events, number, rounds), stop))
+        policy = ModelConfig(path=str((place if number < config.rounds else folder) / "model"))
+        if number == config.rounds:
+            hand_over(place, folder)
+        rounds[-1] |= held_out_success(config, place, folder, policy, events, stop)
+        say_how_it_went(events, number, rounds[-1])
+    last = rounds[-1]
+    after = {name: last[name] for name in before}
+    steps = sum(each["sft"]["steps"] for each in rounds)
+    return {
+        **last["sft"],
+        "steps": steps,
+        "rounds": rounds,
+        "validation": {"before": figures(before), "after": figures(after)},
+    }
+
+
+def play_round(
+    config: StarConfig, place: Path, folder: Path, policy: ModelConfig, events: EventLog, stop: StopRequest
+) -> dict[str, Any]:
+    """Attempt, keep, learn. A round whose report is there was done before."""
+    report = place / "round.json"
+    if report.exists():
+        done: dict[str, Any] = json.loads(report.read_text())
+        return done
+    times = f"{config.samples} times" if config.samples > 1 else "once"
+    events.emit(Log(f"Round {place.name}: attempting {config.tasks.count} tasks {times} each"))
+    attempts = attempt(config, place, folder, policy, events, stop)
+    kept = choose(read_trajectories(attempts), most=config.kept)
+    hinted = rationalise(config, place, folder, policy, events, stop, solved={run.task.key for run in kept})
+    events.emit(Log(f"Learning from {len(kept)} runs that succeeded and {len(hinted)} that did with a hint"))
+    if not kept and not hinted:
+        raise DataFailure(
+            f"Not one of {summarise(attempts)['episodes']} attempts succeeded, so there is nothing to learn from.",
+            advice="Begin from a better policy, take easier levels, or raise samples.",
+        )
+    (place / "kept.jsonl").write_text("".join(json.dumps(run.to_json()) + "\n" for run in kept + hinted))
+    sft = train_sft(
+        SftConfig(
+            model=seen_from(config.model, folder, place),
+            data=DataConfig(train="kept.jsonl"),
+            optimizer=config.optimizer,
+            lora=config.lora,
+            checkpoints=config.checkpoints,
+            log_every=config.log_every,
+            seed=config.seed,
+        ),
+        place,
+        events,
+        stop,
+    )
+    success = summarise(attempts)["success"]
+    done = {"attempts": success, "kept": len(kept), "with_hint": len(hinted), "sft": sft}
+    unfinished = report.with_suffix(".part")
+    unfinished.write_text(json.dumps(done))
+    os.replace(unfinished, report)
+    return done
+
+
+def attempt(
+    config: StarConfig,
+    place: Path,
+    folder: Path,
+    policy: ModelConfig,
+    events: EventLog,
+    stop: StopRequest,
+    *,
+    tasks: TasksConfig | None = None,
+    samples: int | None = None,
+    output: str = "attempts.jsonl",
+) -> Path:
+    """Roll the policy out on the round's tasks; the file of its trajectories."""
+    drawn = config.tasks
+    usual = TasksConfig(
+        environment=drawn.environment,
+        file=drawn.file and os.path.relpath(folder / drawn.file, place),
+        levels=drawn.levels,
+        split="train",
+        count=drawn.count,
+        seed=drawn.seed,
+    )
+    rollout = RolloutConfig(
+        policy=LocalPolicy(model=seen_from(policy, folder, place), sampling=config.sampling, name="policy"),
+        tasks=tasks or usual,
+        samples=samples or config.samples,
+        budget=config.budget,
+        output=output,
+        seed=config.seed,
+    )
+    place.mkdir(parents=True, exist_ok=True)
+    run_rollout(rollout, place, Quiet(events), stop)
+    return place / output
+
+
+def rationalise(
+    config: StarConfig,
+    place: Path,
+    folder: Path,
+    policy: ModelConfig,
+    events: EventLog,
+    stop: StopRequest,
+    *,
+    solved: set[str],
+) -> list[Trajectory]:
+    """Runs that succeeded once the right calls were named, without the hint."""
+    failed = {
+        run.task.key: run.task for run in read_trajectories(place / "attempts.jsonl") if run.task.key not in solved
+    }
+    hints = {key: hint for key, task in failed.items() if (hint := hint_for(task))}
+    if not config.hints or not hints:
+        return []
+    rows = [replace(failed[key], instruction=failed[key].instruction + hint) for key, hint in hints.items()]
+    (place / "hinted_tasks.jsonl").write_text("".join(json.dumps(asdict(task)) + "\n" for task in rows))
+    tasks = TasksConfig(environment=config.tasks.environment, file="hinted_tasks.jsonl")
+    played = attempt(config, place, folder, policy, events, stop, tasks=tasks, samples=1, output="hinted.jsonl")
+    return [without_hint(run, hints[run.task.key]) for run in choose(read_trajectories(played), most=1)]
+
+
+def hint_for(task: Task) -> str:
+    """The calls that solve the task, in words; "" where nobody knows them."""
+    calls = reference_calls(task) or []
+    spelled = "; ".join(f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})" for call in calls)
+    return f"\n\nHint: {spelled}" if spelled else ""
+
+
+def without_hint(run: Trajectory, hint: str) -> Trajectory:
+    """The run as if the hint had never been given."""
+    opening: list[Message] = [
+        {**message, "content": str(message["content"]).replace(hint, "")} if message["role"] == "user" else message
+        for message in run.steps[0].context
+    ]
+    task = replace(run.task, instruction=run.task.instruction.replace(hint, ""))
+    return replace(run, task=task, steps=[replace(run.steps[0], context=opening), *run.steps[1:]])
+
+
+def choose(runs: Iterable[Trajectory], *, most: int) -> list[Trajectory]:
+    """Of each task at most so many successes: different ones, the shortest first."""
+    of_task: dict[str, dict[str, Trajectory]] = defaultdict(dict)
+    for run in runs:
+        if run.outcome.success and run.steps:
+            said = json.dumps([step.message for step in run.steps], sort_keys=True)
+            of_task[run.task.key].setdefault(said, run)
+    return [
+        run
+        for different in of_task.values()
+        for _, run in sorted(different.items(), key=lambda each: (len(each[1].steps), len(each[0])))[:most]
+    ]
+
+
+def held_out_success(
+    config: StarConfig, place: Path, folder: Path, policy: ModelConfig, events: EventLog, stop: StopRequest
+) -> dict[str, Any]:
+    """How the policy does on held-out tasks; nothing where none are asked for."""
+    if not config.held_out:
+        return {}
+    drawn = config.tasks
+    tasks = TasksConfig(environment=drawn.environment, levels=drawn.levels, split="held_out", count=config.held_out)
+    played = attempt(config, place, folder, policy, events, stop, tasks=tasks, samples=1, output="held_out.jsonl")
+    return {"held_out": summarise(played)["success"]}
+
+
+def figures(found: dict[str, Any]) -> dict[str, float]:
+    return {"success": found["held_out"]["value"]} if found else {}
+
+
+def say_how_it_went(events: EventLog, number: int, done: dict[str, Any]) -> None:
+    held_out = f", {done['held_out']['value']:.0%} on held-out tasks after it" if "held_out" in done else ""
+    events.emit(Log(f"Round {number}: {done['attempts']['value']:.0%} of its attempts succeeded{held_out}"))
+
+
+def seen_from(model: ModelConfig, folder: Path, place: Path) -> ModelConfig:
+    """The same model, for a run in another folder."""
+    if (folder / model.path).is_dir():
+        return replace(model, path=os.path.relpath(folder / model.path, place))
+    return model
+
+
+def hand_over(place: Path, folder: Path) -> None:
+    """What the last round made is what the run made. Safe to repeat."""
+    for name in PUBLISHED:
+        if (place / name).exists():
+            os.replace(place / name, folder / name)
+
+
+class Quiet(EventLog):
+    """Passes on only what people read: the rest of a rollout's events would look like those of the whole run."""
+
+    def __init__(self, events: EventLog) -> None:
+        self.parent = events
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, Log | Warned):
+            self.parent.emit(event)
+
+    def close(self) -> None:
+        """The parent goes on."""
+
+
+class Part(EventLog):
+    """The events of one round, as the whole run's: its steps come after those of the rounds before."""
+
+    def __init__(self, events: EventLog, number: int, before: list[dict[str, Any]]) -> None:
+        self.parent = events
+        self.number = number
+        self.offset = sum(done["sft"]["steps"] for done in before)
+
+    def emit(self, event: Event) -> None:
+        match event:
+            case Started():
+                event = replace(event, step=event.step + self.offset, total_steps=event.total_steps + self.offset)
+            case Progress():
+                event = replace(event, step=event.step + self.offset, total=event.total + self.offset)
+            case Metrics():
+                event = replace(event, step=event.step + self.offset)
+            case CheckpointSaved():
+                event = replace(event, step=event.step + self.offset, path=f"rounds/{self.number}/{event.path}")
+        self.parent.emit(event)
+
+    def close(self) -> None:
+        """The parent goes on."""
