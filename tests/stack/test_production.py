@@ -19,7 +19,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if service.get("build")]
 EXAMPLE = (ROOT / "production.env.example").read_text()
 SECRETS = {"SECRET_KEY", "POSTGRES_PASSWORD", "VALKEY_PASSWORD", "VLLM_API_KEY"}
-READ_BY_LIBRARIES = {"WEB_CONCURRENCY"}  # uvicorn
+READ_BY_LIBRARIES = {"WEB_CONCURRENCY", "VLLM_API_KEY"}  # uvicorn; and by the name that a served policy gives
 
 
 def filled_in(text: str) -> str:
@@ -149,3 +149,14 @@ def test_docker_itself_accepts_the_file(tmp_path: Path) -> None:
     ]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
+
+
+def test_vllm_runs_under_the_keeper_that_watches_what_workers_write() -> None:
+    service = SERVICES["vllm"]
+    options, _, server = service["command"].partition(" -- ")
+    assert server.startswith("python3 -m vllm.entrypoints.openai.api_server --enable-lora")
+    assert options.startswith("--default ")
+    assert service["configs"] == [{"source": "keeper", "target": service["entrypoint"][1]}]
+    assert (ROOT / COMPOSE["configs"]["keeper"]["file"]).is_file()
+    assert service["entrypoint"][3] == "/var/lib/retrace/runs/served/vllm-8000.json"
+    assert "retrace:/var/lib/retrace:ro" in service["volumes"]
