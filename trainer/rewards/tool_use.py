@@ -145,11 +145,11 @@ def expert_calls(encoded: str) -> list[Call] | None:
     task = Task(**json.loads(encoded))
     try:
         environment_class = environment_named(task.environment)
+        if "expert" not in environment_class.scripts:
+            return None
         environment = environment_class()
         environment.reset(task)
     except RunFailure:  # an environment that is not built in, or a task that it cannot set up
-        return None
-    if "expert" not in environment_class.scripts:
         return None
     script = environment_class.scripts["expert"](task, random.Random(0))
     calls: list[Call] = []

@@ -1,11 +1,13 @@
 """One policy, one task, one episode."""
 
 import asyncio
+import contextlib
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from trainer.configs import Budget
 from trainer.environments.protocol import Environment, Score, Transition
@@ -47,12 +49,17 @@ async def play(
                 termination, failure = "policy_error", str(error)
                 break
             try:
-                transition = await react(world, turn)
-            except EnvironmentFailed as error:
-                broken = Transition([], 0.0, False, {"error": str(error)})
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    transition = await react(world, turn)
+            except (EnvironmentFailed, TimeoutError) as error:
+                told = "the environment did not answer in time" if isinstance(error, TimeoutError) else str(error)
+                broken = Transition([], 0.0, False, {"error": told})
                 steps.append(step_of(context, turn, broken, seconds=time.monotonic() - began))
                 context = []
-                raise
+                if isinstance(error, EnvironmentFailed):
+                    raise
+                termination = "timeout"
+                break
             steps.append(step_of(context, turn, transition, seconds=time.monotonic() - began))
             tokens_left -= turn.completion_tokens or 0
             context = transition.observation
@@ -79,7 +86,7 @@ class EnvironmentFailed(Exception):
 async def asked(environment: Environment, question: Callable[[], Answer]) -> Answer:
     """What the environment returns, without holding up other episodes where it waits. Raises EnvironmentFailed, RunFailure."""
     try:
-        return await asyncio.to_thread(question) if environment.waits else question()
+        return await in_thread(question) if environment.waits else question()
     except RunFailure:
         raise
     except Exception as error:
@@ -96,6 +103,34 @@ def spent(steps: list[Step], budget: Budget, tokens_left: int, *, seconds_left: 
     if tokens_left <= 0:
         return "max_tokens"
     return "timeout" if seconds_left <= 0 else ""
+
+
+async def in_thread(question: Callable[[], Answer]) -> Answer:
+    """What the question returns. Its thread is left behind where nobody waits any more, unlike those of asyncio's pool: a
+    cancelled run must not wait for a server that does not answer.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Answer] = loop.create_future()
+
+    def settle(result: Answer | None, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast("Answer", result))
+
+    def work() -> None:
+        result, failed = None, None
+        try:
+            result = question()
+        except Exception as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, result, failed)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await future
 
 
 async def react(environment: Environment, turn: Turn) -> Transition:

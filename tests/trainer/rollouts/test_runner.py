@@ -185,6 +185,33 @@ class Slow(Office):
         return super().step(action)
 
 
+class Stuck(Slow):
+    """Waits for a process that does not answer."""
+
+    def step(self, action: Message) -> Transition:
+        time.sleep(20)
+        return super().step(action)
+
+
+async def test_an_environment_that_does_not_answer_runs_into_the_budget():
+    trajectory = await play(Stuck(), a_task(), Repeating(Turn(LOOKUP)), Budget(seconds=0.3))
+    assert (trajectory.outcome.termination, len(trajectory.steps)) == ("timeout", 1)
+    assert trajectory.steps[0].error == "the environment did not answer in time"
+
+
+def test_a_cancel_does_not_wait_for_an_environment_that_does_not_answer():
+    async def cancelled() -> None:
+        episode = asyncio.create_task(play(Stuck(), a_task(), Repeating(Turn(LOOKUP)), Budget()))
+        await asyncio.sleep(0.2)
+        episode.cancel()
+        await asyncio.wait([episode])
+        assert episode.cancelled()
+
+    began = time.monotonic()
+    asyncio.run(cancelled())
+    assert time.monotonic() - began < 10
+
+
 async def test_environments_that_wait_do_not_hold_up_each_other():
     began = time.monotonic()
     await asyncio.gather(*(play(Slow(), a_task(), Repeating(Turn(LOOKUP)), Budget(steps=2)) for _ in range(4)))
