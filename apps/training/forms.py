@@ -8,7 +8,7 @@ from uuid import UUID
 from django import forms
 
 from apps.accounts.models import Membership
-from apps.common.environments import ENVIRONMENTS
+from apps.common.environments import CHOICES
 from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.training.launching import LaunchRefused, Plan, check_plan
@@ -111,12 +111,12 @@ class RunForm(forms.Form):
         Version.objects.none(), required=False, label="Dataset version", empty_label="Choose a version"
     )
     environment = forms.ChoiceField(
-        choices=[(name, name.capitalize()) for name in ENVIRONMENTS],
+        choices=CHOICES,
         required=False,
         help_text="Where the policy practises; its held-out tasks measure progress.",
     )
     levels = forms.CharField(
-        max_length=100, required=False, help_text="Such as L1 L2; empty is all of the environment’s."
+        max_length=100, required=False, help_text="Such as L1 L2; empty is the environment’s usual ones."
     )
     base = forms.ModelChoiceField(
         Policy.objects.none(),

@@ -109,7 +109,7 @@ class RunSettings:
     error_weight: float = 1.0
     environment: str = "office"
     levels: str = ""
-    """Names with spaces between; empty is all of them."""
+    """Names with spaces between; empty is the environment's usual ones."""
     tasks: int = 1000
     samples: int = 8
     turns: int = 12

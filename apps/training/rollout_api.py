@@ -45,10 +45,16 @@ class StartRolloutsSerializer(serializers.Serializer[Any]):
     policy = serializers.UUIDField(help_text="A language model, a scripted rule or a served model.")
     environment = serializers.CharField(max_length=100)
     split = serializers.ChoiceField(choices=["held_out", "train"], default="held_out")
-    levels = serializers.ListField(child=serializers.CharField(max_length=20), default=list, help_text="None: all.")
+    levels = serializers.ListField(
+        child=serializers.CharField(max_length=20), default=list, help_text="None: the usual ones."
+    )
     count = serializers.IntegerField(default=30, min_value=1, max_value=5000, help_text="Tasks.")
     samples = serializers.IntegerField(default=1, min_value=1, max_value=64, help_text="Attempts at each task.")
     temperature = serializers.FloatField(default=1.0, min_value=0, max_value=5)
+    steps = serializers.IntegerField(default=20, min_value=1, max_value=200, help_text="An attempt is cut after them.")
+    tool_calls = serializers.ChoiceField(
+        choices=["native", "react"], default="native", help_text="react: plain text, for models that know no tools."
+    )
     seed = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
 
 
@@ -79,6 +85,8 @@ class RolloutsView(MemberView):
                 samples=given["samples"],
                 seed=given["seed"],
                 sampling={"temperature": given["temperature"]},
+                budget={"steps": given["steps"]},
+                tool_calls=given["tool_calls"],
                 by=self.member.user,
             )
         except rolling_out.RolloutRefused as refusal:

@@ -23,10 +23,11 @@ def start(client, member, **changes):
 
 
 def test_rollouts_start_and_can_be_cancelled_and_resumed(client, researcher):
-    answer = start(client, researcher, samples=2, levels=["L1"], seed=7)
+    answer = start(client, researcher, samples=2, levels=["L1"], seed=7, steps=9, tool_calls="react")
     assert answer.status_code == 201, answer.json()
     batch = RolloutBatch.objects.get(pk=answer.json()["id"])
     assert (batch.total, batch.config["tasks"]["levels"], batch.config["tasks"]["seed"]) == (6, ["L1"], 7)
+    assert (batch.config["budget"], batch.config["tool_calls"]) == ({"steps": 9}, "react")
     one = reverse("v1:rollout", args=[batch.pk])
     assert client.get(one).headers["Retry-After"] == "2"
     cancel, resume = (reverse(f"v1:rollout_{verb}", args=[batch.pk]) for verb in ("cancel", "resume"))
