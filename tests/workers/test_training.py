@@ -103,6 +103,29 @@ def test_dpo_begins_from_the_base_and_names_it_as_its_parent(version: Version, a
     assert json.loads(folder_of(run.pk).config.read_text())["beta"] == 0.2
 
 
+def test_judged_steps_become_a_process_reward_model(pairs: list[dict], a_model: Path):
+    rows = [
+        {"messages": pair["prompt"] + pair[side], "tools": pair["tools"], "first_error": error}
+        for pair in pairs[:4]
+        for side, error in (("chosen", -1), ("rejected", 0))
+    ]
+    version = freeze({"train": rows, "validation": rows[:2]}, of=factories.workspace())
+    run = work_on(
+        factories.run(
+            of=version.workspace,
+            algorithm=Run.Algorithm.PROCESS_REWARD_MODEL,
+            version=version,
+            base=small_base(version.workspace, a_model),
+            config={"optimizer": {"batch_size": 4, "max_steps": 2, "max_length": 20_000}},
+        )
+    )
+    assert run.state == Run.State.FINISHED, run.failure
+    assert run.result is not None
+    assert run.result.kind == Policy.Kind.PROCESS_MODEL
+    assert run.report["step_accuracy"]["n"] > 0
+    assert not Policy.objects.acting().filter(pk=run.result.pk).exists()
+
+
 def test_the_trainer_reads_the_very_bytes_that_were_frozen(version: Version):
     run = work_on(sft(version))
     for split in ("train", "validation"):
