@@ -2,7 +2,7 @@
 // as JSON, so drafts, sending and undo treat them like any other field.
 import { attach } from "./attach.js";
 import { highlight, selectedSpan, typedSpan } from "./desk_spans.js";
-import { countOf, currentOf, goTo, rowOf } from "./desk_walk.js";
+import { cellOf, countOf, currentOf, goTo, rowOf } from "./desk_walk.js";
 import { toast } from "./toast.js";
 
 const WORDS = { "-1": "bad", 0: "neutral", 1: "good" };
@@ -186,16 +186,20 @@ class Labels {
   paint(index) {
     const label = this.labels.get(index);
     const value = label?.value ?? "";
-    const marks = { value, filled: label?.is_filled ? "1" : "", first: index === this.firstError ? "1" : "" };
-    for (const element of [rowOf(this.article, index), this.article.querySelector(`.walk-strip [data-go="${index}"]`)]) Object.assign(element.dataset, marks);
-    for (const radio of rowOf(this.article, index).querySelectorAll(".walk-label input")) radio.checked = radio.value === String(value);
+    const marks = { value: String(value), filled: label?.is_filled ? "1" : "", first: index === this.firstError ? "1" : "" };
+    const row = rowOf(this.article, index);
+    // A run may have thousands of steps, of which a key changes one: what stays is not touched.
+    if (Object.entries(marks).some(([name, mark]) => (row.dataset[name] ?? "") !== mark)) {
+      for (const element of [row, cellOf(this.article, index)]) Object.assign(element.dataset, marks);
+      for (const radio of row.querySelectorAll(".walk-label input")) radio.checked = radio.value === marks.value;
+    }
     if (label?.critique) this.critique(index).value = label.critique;
     this.paintSpans(index, label?.spans ?? []);
   }
 
   paintSpans(index, spans) {
     const notes = this.notesOf(index);
-    notes.querySelector("[data-spans]")?.remove();
+    if (!notes.hidden) notes.querySelector("[data-spans]")?.remove();
     if (spans.length) {
       const list = document.createElement("ul");
       list.className = "plain walk-spans";

@@ -1,7 +1,7 @@
 // Rating a run as a whole: questions, a thumb, and marks on the steps where something happened.
 import { attach } from "./attach.js";
 import { Questions } from "./desk_questions.js";
-import { currentOf, rowOf } from "./desk_walk.js";
+import { cellOf, currentOf, rowOf } from "./desk_walk.js";
 import { toast } from "./toast.js";
 
 const WORDS = { subgoal: "Sub-goal reached", soft_violation: "Soft violation", hard_violation: "Hard violation" };
@@ -57,7 +57,7 @@ class Marks {
 
   paint(index) {
     const marks = this.of(index);
-    this.article.querySelector(`.walk-strip [data-go="${index}"]`).dataset.mark = marks.at(-1)?.kind ?? "";
+    cellOf(this.article, index).dataset.mark = marks.at(-1)?.kind ?? "";
     const notes = rowOf(this.article, index).querySelector("[data-notes]");
     notes.hidden = !marks.length;
     notes.replaceChildren(...marks.map((mark) => this.lineOf(mark)));

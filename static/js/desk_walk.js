@@ -13,19 +13,23 @@ export function rowOf(article, index) {
 }
 
 export function countOf(article) {
-  return article.querySelectorAll(".walk-row").length;
+  return Number(article.dataset.count);
+}
+
+/** The place of a step in the strip above the run. */
+export function cellOf(article, index) {
+  return article.querySelector(".walk-strip").children[index];
 }
 
 /** Makes a step the current one and brings its head to the top. */
 export function goTo(article, index, { focus = true, scroll = true } = {}) {
   const row = rowOf(article, index);
   if (!row) return;
-  article.querySelector(".walk-row.current")?.classList.remove("current");
-  article.querySelector(".walk-strip .current")?.classList.remove("current");
+  const before = currentOf(article);
+  const cell = cellOf(article, index);
+  for (const element of [rowOf(article, before), cellOf(article, before)]) element?.classList.remove("current");
+  for (const element of [row, cell]) element.classList.add("current");
   article.dataset.at = index;
-  row.classList.add("current");
-  const cell = article.querySelector(`.walk-strip [data-go="${index}"]`);
-  cell.classList.add("current");
   const strip = cell.parentElement;
   strip.scrollTop = cell.offsetTop - strip.offsetTop - strip.clientHeight / 2;
   if (focus) row.focus({ preventScroll: true });
