@@ -20,6 +20,8 @@ from trainer.failures import DataFailure
 FILE = "canary.json"
 CLOSE = 0.5
 """Largest distance to the trainer's numbers, as a share of the distance between policy and base."""
+ROUNDED = 0.25
+"""Nats a token by which a base in four bits may differ from the same base served as it is; another model is farther away."""
 LEAST_APART = 1e-3
 """Nats a token. A run that moved its model by less cannot be told from its base by anybody."""
 
@@ -35,6 +37,9 @@ class Canary:
     probes: list[list[int]]
     policy: Logprobs
     base: Logprobs
+    merged: Logprobs | None = None
+    """Where the base was in four bits while the policy learnt: what the policy on the whole base makes of them. An adapter is then judged
+    by the change that it makes, for a server's base is whole."""
 
     @property
     def apart(self) -> float:
@@ -70,7 +75,12 @@ def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = No
     differ: then the server read other tokens.
     """
     apart = canary.apart
-    to_policy = difference(served, canary.policy)
+    expected, base_limit = canary.policy, CLOSE * apart
+    if canary.merged is not None and served_base is not None:
+        expected, base_limit = moved(served_base, canary), max(base_limit, ROUNDED)
+    elif canary.merged is not None:
+        expected = canary.merged
+    to_policy = difference(served, expected)
     to_base = difference(served, served_base if served_base is not None else canary.base)
     off_base = difference(served_base, canary.base) if served_base is not None else 0.0
 
@@ -81,7 +91,7 @@ def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = No
         return found(
             "unprovable", f"The run moved its model by {apart:.2g} nats a token, too little to tell it from its base."
         )
-    if not off_base < CLOSE * apart:
+    if not off_base < base_limit:
         return found(
             "other_base",
             f"The server's base model is not the one that this policy was trained from: they differ by {off_base:.3g} nats a "
@@ -95,6 +105,13 @@ def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = No
         "other_policy",
         f"Neither the policy nor its base answers: {to_policy:.3g} nats a token from the policy, {to_base:.3g} from the base.",
     )
+
+
+def moved(served_base: Logprobs, canary: Canary) -> Logprobs:
+    """What the server's own base would answer if it changed as the trainer's did. Raises ValueError on unequal lengths."""
+    difference(served_base, canary.base)  # the lengths
+    rows = zip(served_base, canary.policy, canary.base, strict=True)
+    return [[a + b - c for a, b, c in zip(*row, strict=True)] for row in rows]
 
 
 def difference(left: Logprobs, right: Logprobs) -> float:

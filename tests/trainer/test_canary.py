@@ -39,6 +39,17 @@ def test_a_server_with_another_base_is_named():
     assert "not the one that this policy was trained from" in verdict.message
 
 
+def test_a_base_that_was_trained_in_four_bits_is_judged_by_its_change():
+    rounded = Canary([[5, 6, 7]], policy=[[-1.0, -2.0]], base=[[-1.2, -2.2]], merged=[[-1.15, -1.85]])
+    of_base = [[-1.35, -2.05]]  # 0.15 nats from the rounded base, which the run moved by 0.2
+    assert judge(rounded, [[-1.15, -1.85]], served_base=of_base).passed
+    assert judge(rounded, of_base, served_base=of_base).finding == "base_answers"
+    assert judge(rounded, [[-1.15, -1.85]], served_base=[[-5.0, -5.0]]).finding == "other_base"
+    assert judge(rounded, [[-1.15, -1.85]]).passed  # the whole model, after a restart
+    whole = Canary(rounded.probes, rounded.policy, rounded.base)
+    assert judge(whole, [[-1.15, -1.85]], served_base=of_base).finding == "other_base"
+
+
 def test_a_run_that_changed_nothing_cannot_be_proven():
     still = Canary([[5, 6]], policy=[[-1.0]], base=[[-1.0005]])
     assert judge(still, [[-1.0]]).finding == "unprovable"

@@ -51,7 +51,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tasks = {"environment": "office", "split": "train", "count": 60, "levels": ["L1"]}
         do(home / script, {"kind": "rollout", "policy": {"engine": "scripted", "script": script}, "tasks": tasks})
     rows = {"data": {"train": "../expert/trajectories.jsonl"}, "log_every": 20}
-    scratch = {"layers": 2, "hidden": 96, "intermediate": 192, "vocabulary": 700}
+    scratch = {"layers": 2, "hidden": 64, "intermediate": 192, "heads": 2, "kv_heads": 1, "vocabulary": 700}
     steps = {"batch_size": 8, "max_steps": 70, "learning_rate": 2e-3, "max_length": 1024}
     do(home / "base", {"kind": "sft", "model": {"scratch": scratch}, "optimizer": steps, **rows})
     for name, script in (("one", "expert"), ("two", "careless")):

@@ -1,5 +1,6 @@
 """Scores a few of a run's own rows before and after training, for the canary."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,6 +24,10 @@ class Probing:
 
     def end(self, model: PreTrainedModel) -> Canary:
         return Canary(self.probes, policy=token_logprobs(model, self.probes), base=self.base)
+
+    def end_merged(self, canary: Canary, model: PreTrainedModel) -> Canary:
+        """The same, with what the policy became that learnt on four bits and is published whole."""
+        return replace(canary, merged=token_logprobs(model, self.probes))
 
 
 def can_probe(trainer: Trainer) -> bool:

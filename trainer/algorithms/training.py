@@ -107,16 +107,18 @@ class TrainingRun:
             return
         self.events.emit(Log("Saving the model"))
         model: Any = trainer.accelerator.unwrap_model(trainer.model)
-        if self._probing is not None:
-            write_canary(self._probing.end(model), self.folder)
+        canary = self._probing.end(model) if self._probing else None
         if isinstance(model, PeftModel):
             with WholeFolder(self.folder / "adapter") as adapter:
                 model.save_pretrained(str(adapter))
                 tokenizer.save_pretrained(adapter)
             if self.config.lora and self.config.lora.quantized:
                 model = merge_into_whole(model, self.folder / "adapter", self.config.model, self.folder, self.dtype)
+                canary = self._probing.end_merged(canary, model) if self._probing and canary else None
             else:
                 model = model.merge_and_unload()
+        if canary is not None:
+            write_canary(canary, self.folder)
         with WholeFolder(self.folder / "model") as place:
             model.to(self.dtype).save_pretrained(place)
             tokenizer.save_pretrained(place)
