@@ -6,6 +6,7 @@ that was acknowledged is there once; nobody was shown an item again that they ha
 
 from __future__ import annotations
 
+import http.client
 import random
 import threading
 import time
@@ -27,7 +28,7 @@ MOST_ITEMS = 600
 LEASE_SECONDS = 30
 """The shortest there is: who walks away holds others up for so long."""
 SKIPS, WALKS_AWAY, SUBMITS_TWICE, UNDOES, SECOND_TAB = 0.03, 0.02, 0.1, 0.05, 0.1
-PATIENCE_SECONDS = 150.0
+PATIENCE_SECONDS = 400.0
 
 
 @dataclass
@@ -114,6 +115,14 @@ class Browser(Annotator):
     def __init__(self, url: str, membership: Membership, queue: Queue, tally: Tally, chance: random.Random) -> None:
         super().__init__(url, membership, queue)
         self.tally, self.chance = tally, chance
+
+    def _ask(self, method: str, path: str, body: str | None) -> bytes:
+        """As a browser does: a connection that the server closed while it was idle is opened anew, and the request repeated."""
+        try:
+            return super()._ask(method, path, body)
+        except (http.client.RemoteDisconnected, ConnectionError):
+            self.connection.close()
+            return super()._ask(method, path, body)
 
     def work(self) -> None:
         """Until nothing is left for anybody: while others hold places, they may come back."""

@@ -36,7 +36,7 @@ app.conf.update(
     broker_url=_broker_url(),
     task_ignore_result=True,  # outcomes live in Postgres, where pages read them
     task_default_queue="default",
-    task_routes={"training.*": {"queue": "gpu"}, "rollouts.*": {"queue": "gpu"}, "continuations.*": {"queue": "gpu"}},
+    task_routes={f"{kind}.*": {"queue": "gpu"} for kind in ("training", "rollouts", "continuations", "scoring")},
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,

@@ -1,12 +1,14 @@
 """Machine annotators at work: setting one up, letting it judge a stretch of a queue, stopping it."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from math import exp
 from time import monotonic
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, User, subject_id
@@ -20,6 +22,7 @@ from apps.policies.models import Policy
 from apps.trajectories.models import Trajectory
 from workers.app import enqueue
 
+JUDGING = (Policy.Kind.ENDPOINT, Policy.Kind.REWARD_MODEL)
 LEASE = timedelta(minutes=10)
 """Longer than the slowest pair: two answers with all their tries."""
 STRETCH_SECONDS = 60.0
@@ -35,7 +38,7 @@ DEFAULT_PROMPT = (
 
 class NotServed(Refusal):
     code = "not_served"
-    message = "Only a served model can judge: register it under Policies with the address of its server."
+    message = "Only a served model or a reward model can judge. Register a served one under Policies with the address of its server."
 
 
 class OnlyPairs(Refusal):
@@ -65,7 +68,7 @@ def send_judge(
     """Let a served model judge a queue; a worker begins at once. Raises NotServed, OnlyPairs, AtWorkAlready."""
     if queue.kind != Queue.Kind.PAIRWISE:
         raise OnlyPairs
-    if policy.kind != Policy.Kind.ENDPOINT or policy.endpoint is None:
+    if policy.kind not in JUDGING:
         raise NotServed
     annotator, _ = Annotator.objects.get_or_create(
         workspace_id=queue.workspace_id, kind=Annotator.Kind.MODEL, name=policy.name, defaults={"policy": policy}
@@ -88,8 +91,15 @@ def send_judge(
         raise AtWorkAlready from None
     JudgePrompt.objects.create(judge=judge, version=1, text=prompt, created_by=by)
     _audit(judge, by, "judge.send")
-    enqueue("judging.go_on", str(judge.pk))
+    _call_worker(judge)
     return judge
+
+
+def _call_worker(judge: Judge) -> None:
+    """Served models are asked from any worker; a reward model is loaded where there is an accelerator, if there is one."""
+    policy = judge.annotator.policy
+    is_loaded = policy is not None and policy.kind == Policy.Kind.REWARD_MODEL
+    enqueue("scoring.go_on" if is_loaded else "judging.go_on", str(judge.pk))
 
 
 @transaction.atomic
@@ -116,7 +126,7 @@ def resume_judge(*, judge: Judge, by: User | None) -> None:
     if halted.update(state=Judge.State.RUNNING, error="", failed=0):
         judge.answers.exclude(error="").delete()
         _audit(judge, by, "judge.resume")
-        enqueue("judging.go_on", str(judge.pk))
+        _call_worker(judge)
 
 
 def _audit(judge: Judge, by: User | None, action: str) -> None:
@@ -132,10 +142,10 @@ def _audit(judge: Judge, by: User | None, action: str) -> None:
 
 def resume_forsaken() -> int:
     """Ask workers again for judges that nobody holds, because a worker died or a message was lost; how many."""
-    ids = list(Judge.objects.forsaken().values_list("pk", flat=True))
-    for judge_id in ids:
-        enqueue("judging.go_on", str(judge_id))
-    return len(ids)
+    found = list(Judge.objects.forsaken().select_related("annotator__policy"))
+    for judge in found:
+        _call_worker(judge)
+    return len(found)
 
 
 # At work -------------------------------------------------------------------------------------------------------------
@@ -143,17 +153,88 @@ def resume_forsaken() -> int:
 
 def go_on(judge_id: UUID) -> None:
     """Judge for a while, then hand on. Does nothing where another worker has this judge, or it is not to work."""
-    if not Judge.objects.forsaken().filter(pk=judge_id).update(leased_until=now() + LEASE):
+    with held(judge_id, seconds=LEASE.total_seconds()) as judge:
+        if judge is None:
+            return
+        try:
+            _stretch(judge)
+        except Refused as refused:
+            stop(judge, str(refused))
+    hand_on(judge_id)
+
+
+@contextmanager
+def held(judge_id: UUID, *, seconds: float) -> Iterator[Judge | None]:
+    """The judge, for this worker alone; None where another worker has it, or it is not to work."""
+    lease = now() + timedelta(seconds=seconds)
+    if not Judge.objects.forsaken().filter(pk=judge_id).update(leased_until=lease):
+        yield None
         return
-    judge = Judge.objects.select_related("queue", "annotator__policy__endpoint").get(pk=judge_id)
     try:
-        _stretch(judge)
-    except Refused as refused:
-        _halt(judge, Judge.State.FAILED, str(refused))
+        yield Judge.objects.select_related("queue", "annotator__policy__endpoint").get(pk=judge_id)
     finally:
         Judge.objects.filter(pk=judge_id).update(leased_until=None)
-    if Judge.objects.filter(pk=judge_id, state=Judge.State.RUNNING).exists():
-        enqueue("judging.go_on", str(judge_id))
+
+
+def hand_on(judge_id: UUID) -> None:
+    """Let a worker go on with a judge that has more to do."""
+    for judge in Judge.objects.forsaken().filter(pk=judge_id).select_related("annotator__policy"):
+        _call_worker(judge)
+
+
+def stop(judge: Judge, error: str) -> None:
+    """It cannot go on; say why."""
+    _halt(judge, Judge.State.FAILED, error)
+
+
+def unasked(judge: Judge) -> QuerySet[Item]:
+    """The items that it has said nothing about, in the queue's order."""
+    asked = JudgeAnswer.objects.filter(judge=judge, item=OuterRef("pk"))
+    return Item.objects.filter(~Exists(asked), queue=judge.queue).select_related("task", "a", "b").order_by("position")
+
+
+# Reward models -------------------------------------------------------------------------------------------------------
+
+
+GRADED = ((0.9, 3), (0.75, 2), (0.55, 1))
+"""From how likely one run is the better one, to how strongly it is preferred; below the last, neither is."""
+
+
+def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None) -> None:
+    """What a reward model says of a pair: the difference of its rewards, and the grade that this likelihood comes to."""
+    columns: dict[str, object] = {"prompt_version": 0, "a_left": 0, "b_left": 0, "strength": 0}
+    if a is None or b is None:
+        columns["error"] = "Its chat template refuses a run of this pair."
+    else:
+        strength = graded(a - b)
+        columns |= {"a_left": strength, "b_left": strength, "strength": strength, "margin": a - b}
+    _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
+    counter = "failed" if "error" in columns else "answered"
+    Judge.objects.filter(pk=judge.pk).update(**{counter: F(counter) + int(is_new)})
+
+
+def graded(margin: float) -> int:
+    """A grade in favour of run a from the difference of rewards, read as Bradley–Terry does."""
+    likely = 1 / (1 + exp(-abs(margin)))
+    grade = next((grade for least, grade in GRADED if likely >= least), 0)
+    return grade if margin > 0 else -grade
+
+
+def finish(judge: Judge) -> None:
+    """All is scored. A reward model in places of its own judges now, from what it said."""
+    if judge.mode == Judge.Mode.JOIN:
+        for item, assignment in _assigned(judge):
+            said = JudgeAnswer.objects.usable().filter(judge=judge, item=item).first()
+            if assignment is None:
+                continue
+            if said is None:
+                skip(assignment=assignment, reason="It could not score this pair.")
+            else:
+                record_preference(assignment=assignment, strength=said.strength, rationale=f"Margin {said.margin:.2f}")
+    _halt(judge, Judge.State.DONE, "")
+
+
+# Served models -------------------------------------------------------------------------------------------------------
 
 
 def _stretch(judge: Judge) -> None:
@@ -198,8 +279,7 @@ def _work(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
     if judge.mode == Judge.Mode.JOIN:
         yield from _assigned(judge)
         return
-    unasked = Item.objects.filter(queue=judge.queue).exclude(judge_answers__judge=judge)
-    while item := unasked.select_related("task", "a", "b").order_by("position").first():
+    while item := unasked(judge).first():
         yield item, None
 
 

@@ -10,7 +10,7 @@ from django import forms
 
 from apps.accounts.models import User, Workspace
 from apps.annotation.checking import NO_ERROR
-from apps.annotation.judging import DEFAULT_PROMPT
+from apps.annotation.judging import DEFAULT_PROMPT, JUDGING
 from apps.annotation.models import Item, Judge, Queue
 from apps.annotation.setting import Settings
 from apps.annotation.wording import by_side, said
@@ -204,7 +204,10 @@ class JudgeForm(forms.Form):
     """A served model that is to judge a queue."""
 
     policy: forms.ModelChoiceField[Policy] = forms.ModelChoiceField(
-        label="Model", queryset=Policy.objects.none(), empty_label=None, help_text="A served model from Policies."
+        label="Model",
+        queryset=Policy.objects.none(),
+        empty_label=None,
+        help_text="A served model or a reward model from Policies. A reward model needs no prompt and no prices.",
     )
     mode = forms.ChoiceField(
         label="How", choices=Judge.Mode.choices, initial=Judge.Mode.PRELABEL, widget=forms.RadioSelect
@@ -225,9 +228,7 @@ class JudgeForm(forms.Form):
 
     def __init__(self, data: Any = None, *, workspace: Workspace) -> None:
         super().__init__(data)
-        served = Policy.objects.filter(workspace=workspace, kind=Policy.Kind.ENDPOINT, archived_at=None).order_by(
-            "name"
-        )
+        served = Policy.objects.filter(workspace=workspace, kind__in=JUDGING, archived_at=None).order_by("name")
         cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = served
 
     @property

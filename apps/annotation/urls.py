@@ -24,6 +24,7 @@ urlpatterns = [
     path("queues/<uuid:queue_id>/review/<int:item_id>/rows/<int:start>/", reviews.rows, name="review_rows"),
     path("queues/<uuid:queue_id>/review/<int:item_id>/<str:side>/<int:index>/", reviews.part, name="review_part"),
     path("queues/<uuid:queue_id>/items/<int:item_id>/remarks/<uuid:annotator_id>/", reviews.remark, name="remark"),
+    path("queues/<uuid:queue_id>/reorder/", judges.reorder, name="reorder"),
     path("queues/<uuid:queue_id>/machines/", judges.judges, name="judges"),
     path("queues/<uuid:queue_id>/machines/<uuid:judge_id>/prompt/", judges.prompt, name="judge_prompt"),
     *(

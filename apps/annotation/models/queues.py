@@ -80,13 +80,15 @@ class Queue(WorkspaceModel):
     class Order(models.TextChoices):
         FIFO = "fifo", "Task by task"
         RANDOM = "random", "Shuffled"
+        UNCERTAIN = "uncertain", "Most uncertain first"
+        INFORMATIVE = "informative", "Most informative first"
 
     visible_from = Role.ANNOTATOR
 
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.PAIRWISE)
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
-    order = models.CharField(max_length=10, choices=Order.choices, default=Order.FIFO)
+    order = models.CharField(max_length=12, choices=Order.choices, default=Order.FIFO)
     overlap = models.PositiveSmallIntegerField(default=1)
     lease_seconds = models.PositiveIntegerField(default=1200)
     skipped_come_back = models.BooleanField(

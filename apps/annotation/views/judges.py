@@ -5,13 +5,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import judging
+from apps.annotation import judging, ordering
 from apps.annotation.machines import judge_rows
 from apps.annotation.models import Judge, Queue
 from apps.annotation.refusals import Refusal
@@ -61,6 +61,22 @@ def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse
     else:
         messages.error(request, "Write what it should look for.")
     return redirect("annotation:judges", queue_id=queue_id)
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def reorder(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
+    """Put first what teaches most, by what the models here say."""
+    queue = _visible(request, queue_id)
+    order = request.POST.get("order", "")
+    if order not in ordering.SCORES:
+        raise Http404
+    try:
+        moved = ordering.reorder(queue=queue, order=order, by=request.user)
+        messages.success(request, f"{moved:,} items are in their new order; what is under way stays.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("annotation:judges", queue_id=queue.pk)
 
 
 def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
