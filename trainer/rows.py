@@ -2,8 +2,8 @@
 
 A turn is an assistant message. Columns after the first ones are optional, more columns do no harm, and `tools` is a list of schemas or its JSON.
 
-- preference: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "tools", "margin": number, "weight": number, "soft_label": 0 … 1,
-  "label_weight": number, "tie": bool, "shown_left": 0 … 1}. A step preference is one whose sides are a single turn each.
+- preference: {"prompt": [messages], "chosen": [messages], "rejected": [messages], "tools", "margin": number, "strength": number, "weight": number,
+  "soft_label": 0 … 1, "label_weight": number, "tie": bool, "shown_left": 0 … 1}. A step preference is one whose sides are a single turn each.
 - demonstration: {"messages": [messages], "tools", "train_turns": [bool, one a turn]}, or {"prompt", "completion", "tools"} where only the
   completion is to be learnt, a preference row (its chosen side), or a trajectory in rich form.
 - unpaired: {"prompt": [messages], "completion": [messages], "label": bool, "tools", "weight": number}, a preference row (both sides), or a
@@ -34,13 +34,15 @@ class PreferenceRow:
     rejected: list[Message]
     tools: list[ToolSchema] = field(default_factory=list)
     margin: float | None = None
-    """By how much the chosen one is better, on the annotators' scale. Reward models use it."""
+    """The least difference of rewards to ask for. Reward models use it."""
     weight: float = 1.0
     """How much the row counts."""
     soft_label: float | None = None
     """How likely the chosen one is the better one, where several judgements were put together."""
     label_weight: float = 1.0
     """How much the row counts by its soft label."""
+    strength: float = 0.0
+    """By how many grades the chosen one is better, as annotators see it."""
     tie: bool = False
     """Neither is better: `chosen` is only the one that comes first."""
     shown_left: float | None = None
@@ -126,6 +128,7 @@ def preference_from_json(row: JsonObject) -> PreferenceRow:
         weight=weight_in(row),
         soft_label=share_in(row, "soft_label"),
         label_weight=weight_in(row, "label_weight"),
+        strength=number_in(row, "strength") or 0.0,
         tie=row.get("tie") is True,
         shown_left=share_in(row, "shown_left"),
     )

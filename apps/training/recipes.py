@@ -43,6 +43,7 @@ RANGES: Mapping[str, Range] = {
     "label_smoothing": Range(0, 0.49),
     "desirable_weight": Range(0.001, 1000),
     "undesirable_weight": Range(0.001, 1000),
+    "margin": Range(0, 10),
     "tie_margin": Range(0, 10),
     "error_weight": Range(0.001, 1000),
     "tasks": Range(1, 1_000_000),
@@ -72,6 +73,7 @@ ONLY_FOR: Mapping[str, tuple[str, ...]] = {
     "scope": (Run.Algorithm.DPO,),
     "desirable_weight": (Run.Algorithm.KTO,),
     "undesirable_weight": (Run.Algorithm.KTO,),
+    "margin": (Run.Algorithm.REWARD_MODEL,),
     "tie_margin": (Run.Algorithm.REWARD_MODEL,),
     "error_weight": (Run.Algorithm.PROCESS_REWARD_MODEL,),
     "environment": Run.ONLINE,
@@ -105,6 +107,7 @@ class RunSettings:
     scope: str = "trajectory"
     desirable_weight: float = 1.0
     undesirable_weight: float = 1.0
+    margin: float = 0.0
     tie_margin: float = 0.0
     error_weight: float = 1.0
     environment: str = "office"

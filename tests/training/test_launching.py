@@ -141,7 +141,7 @@ def test_presets_and_single_changes_make_the_settings():
             {"beta": 0.1, "loss": "ipo", "scope": "step", "label_smoothing": 0.0},
         ),
         ("kto", {"undesirable_weight": 2}, {"beta": 0.1, "desirable_weight": 1.0, "undesirable_weight": 2.0}),
-        ("reward_model", {"tie_margin": 0.5}, {"tie_margin": 0.5}),
+        ("reward_model", {"tie_margin": 0.5}, {"tie_margin": 0.5, "margin": 0.0}),
         ("process_reward_model", {"error_weight": 3}, {"error_weight": 3.0}),
     ],
 )

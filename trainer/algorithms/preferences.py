@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from trainer.rendering.chat import Rendered, render_completion
 from trainer.rows import PreferenceRow
 
-ABOUT_PAIRS = ("weight", "margin", "soft_label", "label_weight", "tie")
+ABOUT_PAIRS = ("weight", "margin", "strength", "soft_label", "label_weight", "tie")
 """What a batch says of each pair beside its tokens."""
 
 
@@ -29,6 +29,7 @@ class Pair(NamedTuple):
     weight: float
     soft_label: float | None = None
     label_weight: float = 1.0
+    strength: float = 0.0
     tie: bool = False
     shown_left: float | None = None
 
@@ -63,14 +64,14 @@ def tokenise_pairs(rows: Iterable[PreferenceRow], tokenizer: PreTrainedTokenizer
         elif chosen == rejected:
             identical += 1
         else:
-            about = (row.margin, row.weight, row.soft_label, row.label_weight, row.tie, row.shown_left)
-            pairs.append(Pair(chosen, rejected, *about))
+            about = {name: getattr(row, name) for name in Pair._fields[2:]}
+            pairs.append(Pair(chosen, rejected, **about))
     return Tokenised(pairs, too_long, identical, shortest)
 
 
 def pair_dataset(pairs: Sequence[Pair]) -> Dataset:
-    """Columns: chosen_ids, chosen_mask, rejected_ids, rejected_mask, weight, margin (0 where a row has none), and
-    soft_label (1 where a row has none), label_weight, tie."""
+    """Columns: chosen_ids, chosen_mask, rejected_ids, rejected_mask, weight, margin and strength (0 where a row
+    has none), soft_label (1 where it has none), label_weight, tie."""
     return Dataset.from_dict(
         {
             "chosen_ids": [pair.chosen.ids for pair in pairs],
@@ -79,6 +80,7 @@ def pair_dataset(pairs: Sequence[Pair]) -> Dataset:
             "rejected_mask": [pair.rejected.mask for pair in pairs],
             "weight": [pair.weight for pair in pairs],
             "margin": [pair.margin or 0.0 for pair in pairs],
+            "strength": [pair.strength for pair in pairs],
             "soft_label": [1.0 if pair.soft_label is None else pair.soft_label for pair in pairs],
             "label_weight": [pair.weight if pair.soft_label is None else pair.label_weight for pair in pairs],
             "tie": [float(pair.tie) for pair in pairs],
@@ -93,7 +95,7 @@ class PairCollator:
     pad_token_id: int
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """input_ids, attention_mask, completion_mask: (2B, T) int64; weight, margin, soft_label, label_weight, tie: (B,) float32."""
+        """input_ids, attention_mask, completion_mask: (2B, T) int64; all of ABOUT_PAIRS: (B,) float32."""
         ids = [row[f"{side}_ids"] for side in ("chosen", "rejected") for row in rows]
         masks = [row[f"{side}_mask"] for side in ("chosen", "rejected") for row in rows]
         return {

@@ -87,7 +87,7 @@ def weighted_loss(chosen: Tensor, rejected: Tensor, about: dict[str, Tensor], se
     losses = pair_losses(
         chosen,
         rejected,
-        margin=about["margin"],
+        margin=about["margin"] + settings.margin * about["strength"],
         soft_label=about["soft_label"] if soft else torch.ones_like(about["soft_label"]),
         tie=about["tie"],
         tie_margin=settings.tie_margin,

@@ -187,6 +187,8 @@ class RewardModelConfig(FileTrainingConfig):
     """Weight of the squared mean reward, which keeps rewards near zero (Eisenstein et al., 2023)."""
     soft_labels: bool = True
     """Learn from `soft_label` and `label_weight` where rows have them; off takes the chosen side for certain and its `weight`."""
+    margin: NonNegative = 0.0
+    """The least difference of rewards to ask for, for each grade of a row's `strength`; a row's own `margin` is added."""
     tie_margin: NonNegative = 0.0
     """Rewards that differ by less are likely a tie (log θ of Rao and Kupper, 1967). 0 counts a tie as half a win for each side."""
 

@@ -91,7 +91,8 @@ def trainer_with(**settings: Any) -> PairReward:
 
 
 def batch(**about: list[float]) -> dict[str, torch.Tensor]:
-    given = {"weight": [1.0, 1.0], "margin": [0.0, 0.0], "soft_label": [1.0, 1.0], "tie": [0.0, 0.0]} | about
+    usual = {"weight": 1.0, "margin": 0.0, "strength": 0.0, "soft_label": 1.0, "tie": 0.0}
+    given = {name: [value, value] for name, value in usual.items()} | about
     given.setdefault("label_weight", given["weight"])
     tokens = {name: torch.ones(4, 3, dtype=torch.long) for name in ("input_ids", "attention_mask", "completion_mask")}
     return tokens | {name: torch.tensor(values) for name, values in given.items()}
@@ -106,6 +107,12 @@ def test_the_loss_asks_for_the_margin_and_weights_each_pair():
     loss.backward()
     # d/dr_chosen = -σ(-x)/2 · weight: -0.377541/2 · 1, -0.5/2 · 3
     assert model.logits.grad.squeeze(-1).tolist() == pytest.approx([-0.18877, -0.75, 0.18877, 0.75], abs=1e-4)
+
+
+def test_stronger_judgements_ask_for_more():
+    loss = trainer_with(margin=0.25).compute_loss(Fixed([1.0, 1.0, 0.0, 0.0]), batch(strength=[2.0, 0.0]))
+    # (-log σ(1 - 0.25 · 2) - log σ(1)) / 2 = (0.474077 + 0.313262) / 2
+    assert loss.item() == pytest.approx(0.393669, abs=1e-5)
 
 
 def test_a_soft_label_mixes_both_orders_and_brings_its_own_weight():
