@@ -43,12 +43,10 @@ class PolicyTokenGrpo(LearnsFromPractice, GRPOTrainer):
         config = self.practice.config
         if not isinstance(config, GrpoConfig) or config.credit == "trajectory":
             return
-        advantages = turn_advantages(
-            [turn_rewards(reward) for reward in batch.rewards], samples=config.samples, scale=config.scale
-        )
-        output["advantages"] = spread_over_tokens(advantages, [row.turns for row in batch.rows]).to(
-            self.accelerator.device
-        )
+        rewards = [turn_rewards(reward) for reward in batch.rewards]
+        batch.turn_advantages = turn_advantages(rewards, samples=config.samples, scale=config.scale)
+        spread = spread_over_tokens(batch.turn_advantages, [row.turns for row in batch.rows])
+        output["advantages"] = spread.to(self.accelerator.device)
 
 
 def played(_: list[str], trainer: Any) -> dict[str, Any]:

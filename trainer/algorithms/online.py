@@ -116,8 +116,7 @@ class LearnsFromPractice:
         for name in batch.figures.keys() - {"reward", "reward_std"}:  # TRL has these
             self._metrics["train"][name].append(batch.figures[name])
         if self.accelerator.is_main_process:
-            own = output["advantages"]
-            self.practice.keep(step=step, advantages=own.mean(-1).tolist() if own.dim() > 1 else own.tolist())
+            self.practice.keep(step=step, advantages=[] if batch.turn_advantages else output["advantages"].tolist())
         return output
 
     def probes(self, count: int) -> list[list[int]]:

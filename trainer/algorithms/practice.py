@@ -3,6 +3,7 @@
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,6 +58,8 @@ class Batch:
     rewards: list[Reward]
     rows: list[TokenRow]
     figures: dict[str, float] = field(default_factory=dict)
+    turn_advantages: list[list[float]] | None = None
+    """For each rollout one number a turn, where credit is given by turns."""
 
 
 class Practice:
@@ -101,18 +104,23 @@ class Practice:
 
     def keep(self, *, step: int, advantages: Sequence[float]) -> None:
         """Write down the first groups of the batch, so that a point of a curve can be read as chats."""
-        count = self.config.kept * self.config.samples
-        kept = zip(self.batch.rollouts[:count], self.batch.rewards, advantages, strict=False)
-        self.write(f"step-{step:06d}", [(run, facts_of(reward, advantage)) for run, reward, advantage in kept], step)
+        batch, by_turn = self.batch, self.batch.turn_advantages
+        kept = []
+        for index, rollout in enumerate(batch.rollouts[: self.config.kept * self.config.samples]):
+            credit = {"turn_advantages": by_turn[index]} if by_turn else {"advantage": advantages[index]}
+            kept.append((rollout, facts_of(batch.rewards[index]) | credit))
+        self.write(f"step-{step:06d}", kept, step)
 
     def write(self, name: str, rollouts: Sequence[tuple[Trajectory, dict[str, Any]]], step: int) -> None:
         """`rollouts/<name>.jsonl`, one retrace/1 record a line."""
         if not rollouts:
             return
         self.folder.mkdir(exist_ok=True)
+        attempts: Counter[str] = Counter()
         with (self.folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
-            for number, (rollout, facts) in enumerate(rollouts):
-                sample = number % self.config.samples
+            for rollout, facts in rollouts:
+                sample = attempts[rollout.task.key]
+                attempts[rollout.task.key] += 1
                 known = replace(
                     rollout,
                     id=f"{name}:{rollout.task.key}#{sample}",
@@ -192,7 +200,6 @@ def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dic
     }
 
 
-def facts_of(reward: Reward, advantage: float | None = None) -> dict[str, Any]:
-    """What a kept rollout's `info` says of it."""
-    facts: dict[str, Any] = {"reward": round(reward.total, 4), "reward_parts": reward.parts}
-    return facts if advantage is None else {**facts, "advantage": round(advantage, 4)}
+def facts_of(reward: Reward) -> dict[str, Any]:
+    """What a kept rollout's `info` says of what it earned."""
+    return {"reward": round(reward.total, 4), "reward_parts": reward.parts}

@@ -167,6 +167,18 @@ def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str,
     torch.testing.assert_close(gradients[0], expected, rtol=2e-2, atol=1e-2 * expected.abs().max().item())
 
 
+def test_turns_get_credit_of_their_own(tmp_path: Path):
+    folder = tmp_path / "run"
+    config = online_run(folder, "grpo", credit="turn", held_out=0, kept=1)
+    config["optimizer"] = {**config["optimizer"], "max_steps": 1}
+    assert run_here(folder, config) == ExitCode.FINISHED
+    kept = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
+    advantages = [rollout.info["turn_advantages"] for rollout in kept]
+    assert [len(each) for each in advantages] == [len(rollout.steps) for rollout in kept] == [3, 3, 3, 3]
+    for turn in range(3):
+        assert sum(each[turn] for each in advantages) == pytest.approx(0, abs=1e-6)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind: str):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
