@@ -29,7 +29,7 @@ GRPO: dict[str, Any] = {
         "learning_rate": 3e-4,
         "batch_size": 16,
         "gradient_accumulation": 2,
-        "max_steps": 60,
+        "max_steps": 40,
         "schedule": "constant",
     },
     "samples": 8,
