@@ -174,8 +174,8 @@ def test_turns_get_credit_of_their_own(tmp_path: Path):
     assert run_here(folder, config) == ExitCode.FINISHED
     kept = list(read_trajectories(folder / "rollouts" / "step-000001.jsonl"))
     advantages = [rollout.info["turn_advantages"] for rollout in kept]
-    assert [len(each) for each in advantages] == [len(rollout.steps) for rollout in kept] == [3, 3, 3, 3]
-    for turn in range(3):
+    assert [len(each) for each in advantages] == [len(rollout.steps) for rollout in kept]
+    for turn in range(3):  # the turns that all of them have
         assert sum(each[turn] for each in advantages) == pytest.approx(0, abs=1e-6)
 
 
