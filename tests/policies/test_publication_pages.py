@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.accounts.issuing import issue_token
@@ -43,8 +45,8 @@ def trained(member: Membership, runs: Path, *, adapter: bool = True, canary: boo
     return factories.policy(of=member.workspace, kind=Policy.Kind.MODEL, location=f"{name}/model", report=report)
 
 
-def a_server(member: Membership) -> Endpoint:
-    return Endpoint.objects.create(workspace=member.workspace, name="vllm", base_url="http://127.0.0.1:8000/v1")
+def a_server(member: Membership, name: str = "vllm") -> Endpoint:
+    return Endpoint.objects.create(workspace=member.workspace, name=name, base_url="http://127.0.0.1:8000/v1")
 
 
 def live(policy: Policy, **fields: object) -> Publication:
@@ -122,6 +124,22 @@ def test_a_refusal_of_the_canary_is_shown_with_its_figures(client: Client, membe
     for words in ("Refused by the canary", "The base model answers", "0.31 from the policy", "Where it is published"):
         assert words in page
     assert "every 2s" not in page
+
+
+def test_the_page_asks_as_much_for_three_publications_as_for_one(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as counted:
+            client.get(reverse("policies:policy", args=[policy.pk]))
+        return len(counted)
+
+    live(policy, by=member.user)
+    queries()
+    once = queries()
+    for name in ("two", "three"):
+        live(policy, name=name, way="adapter", endpoint=a_server(member, name), by=member.user)
+    assert queries() == once
 
 
 def test_rolling_back_is_one_click(client: Client, member, settings):
