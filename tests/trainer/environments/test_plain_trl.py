@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from datasets import Dataset
 from transformers.utils import get_json_schema
 from trl import GRPOConfig, GRPOTrainer
@@ -39,7 +40,8 @@ def test_the_schemas_that_trl_reads_are_ours():
             assert get_json_schema(function)["function"]["parameters"] == ours["function"]["parameters"]
 
 
-def test_a_step_of_grpo_runs_in_it(tmp_path: Path):
+def test_a_step_of_grpo_runs_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
     rewards: list[Any] = []
 
     class Watched(trl_environment(Office)):  # type: ignore[misc]  # the class is made at run time
