@@ -130,7 +130,9 @@ def deviation_of(name: str) -> str:
 def kl_blow_up(curves: Curves) -> Finding | None:
     """The policy leaves its base (Ziegler et al., 2019, arXiv 1909.08593, section 2.2, on why the KL is held): a jump, or simply far."""
     values = [value for value in curves.values.get("kl", []) if math.isfinite(value)]
-    if len(values) < WINDOW:
+    if len(values) < WINDOW or not curves.known(
+        "reward"
+    ):  # KTO's is that of whole completions, and no alarm at ten nats
         return None
     now, usual = fmean(values[-3:]), median(values[-WINDOW - 3 : -3] or values[:1])
     jumped = now > 0.1 and now > 5 * max(usual, 1e-3)

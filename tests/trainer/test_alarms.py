@@ -120,6 +120,10 @@ def test_a_divergence_that_grows_slowly_or_stays_small_is_none(kl: Curve):
     assert alarms(**{**HEALTHY, "kl": kl}) == {}
 
 
+def test_the_divergence_of_whole_completions_is_measured_otherwise():
+    assert alarms(loss=0.1, kl=lambda t: 8.0 * t) == {}  # as KTO logs it
+
+
 def test_rollouts_that_grow_without_succeeding_more_game_the_length():
     longer = {**HEALTHY, "length": lambda t: 100 + 200 * t, "held_out": 0.4}
     assert set(alarms(**longer, noise=0.02)) == {"length_gaming"}
