@@ -10,8 +10,8 @@ from django import forms
 
 from apps.accounts.models import User, Workspace
 from apps.annotation.checking import NO_ERROR
-from apps.annotation.judging import DEFAULT_PROMPT, JUDGING
 from apps.annotation.models import Item, Judge, Queue
+from apps.annotation.sending import DEFAULT_PROMPT, JUDGING
 from apps.annotation.setting import Settings
 from apps.annotation.wording import by_side, said
 from apps.policies.models import Policy

@@ -10,12 +10,13 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation import asking_models, judging
+from apps.annotation import asking_models, judging, sending
 from apps.annotation.asking_models import Opinion, Pace, together
 from apps.annotation.assigning import next_assignment
-from apps.annotation.judging import AtWorkAlready, NotServed, OnlyPairs, go_on, resume_judge, revise_prompt, send_judge
+from apps.annotation.judging import go_on
 from apps.annotation.labelling import record_preference
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Preference, Queue
+from apps.annotation.sending import AtWorkAlready, NotServed, OnlyPairs, resume_judge, revise_prompt, send_judge
 from apps.policies.models import Endpoint, Policy
 from tests import factories
 from tests.annotation import making
@@ -39,7 +40,7 @@ def workspace() -> Workspace:
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     calls: list[tuple[object, ...]] = []
-    monkeypatch.setattr(judging, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(sending, "enqueue", lambda *call: calls.append(call))
     monkeypatch.setattr(asking_models, "FIRST_WAIT_SECONDS", 0.01)
     return calls
 
@@ -139,9 +140,10 @@ def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(work
     Judge.objects.update(leased_until=judging.now() + judging.LEASE)
     go_on(judge.pk)
     assert not JudgeAnswer.objects.exists()
-    assert judging.resume_forsaken() == 0
+    assert sending.resume_forsaken() == 0
     Judge.objects.update(leased_until=judging.now())
-    assert judging.resume_forsaken() == 1
+    assert sending.resume_forsaken() == 1
+    assert sending.resume_forsaken() == 0  # called for a moment ago
     assert sent[-1] == ("judging.go_on", str(judge.pk))
 
 

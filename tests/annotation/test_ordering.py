@@ -6,12 +6,13 @@ import pytest
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.annotation import judging
+from apps.annotation import sending
 from apps.annotation.assigning import next_assignment
-from apps.annotation.judging import graded, send_judge
+from apps.annotation.judging import graded
 from apps.annotation.labelling import record_preference
 from apps.annotation.models import Judge, JudgeAnswer, Preference, Queue
 from apps.annotation.ordering import NothingSaid, informative, reorder, uncertain
+from apps.annotation.sending import send_judge
 from apps.policies.models import Policy
 from tests import factories
 from tests.annotation import making
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     calls: list[tuple[object, ...]] = []
-    monkeypatch.setattr(judging, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(sending, "enqueue", lambda *call: calls.append(call))
     return calls
 
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from apps.annotation import assigning, continuing, filling, judging, setting
+from apps.annotation import assigning, continuing, filling, sending, setting
 from apps.policies import delivering
 from apps.training import recovering
 from apps.trajectories import harvesting
@@ -15,7 +15,7 @@ CHORES = (
     filling.fill_stalled,
     continuing.recover_continuations,
     setting.close_ended,
-    judging.resume_forsaken,
+    sending.resume_forsaken,
     recovering.recover_runs,
     harvesting.recover_rollouts,
     delivering.recover_publications,

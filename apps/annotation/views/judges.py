@@ -11,14 +11,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import judging, ordering
+from apps.annotation import ordering, sending
 from apps.annotation.machines import judge_rows
 from apps.annotation.models import Judge, Queue
 from apps.annotation.refusals import Refusal
 from apps.annotation.setting_forms import JudgeForm, PromptForm
 from apps.common.http import HtmxRequest
 
-STEERING = {"pause": judging.pause_judge, "resume": judging.resume_judge}
+STEERING = {"pause": sending.pause_judge, "resume": sending.resume_judge}
 
 
 @at_least(Role.RESEARCHER)
@@ -29,7 +29,7 @@ def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     form = JudgeForm(request.POST or None, workspace=request.member.workspace)
     if request.method == "POST" and form.is_valid():
         try:
-            judge = judging.send_judge(queue=queue, by=request.user, **form.settings())
+            judge = sending.send_judge(queue=queue, by=request.user, **form.settings())
             messages.success(request, f"{judge.annotator} is at work.")
             return redirect("annotation:judges", queue_id=queue.pk)
         except Refusal as refusal:
@@ -56,7 +56,7 @@ def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse
     judge = get_object_or_404(Judge, queue=_visible(request, queue_id), pk=judge_id)
     form = PromptForm(request.POST)
     if form.is_valid():
-        saved = judging.revise_prompt(judge=judge, text=form.cleaned_data["prompt"], by=request.user)
+        saved = sending.revise_prompt(judge=judge, text=form.cleaned_data["prompt"], by=request.user)
         messages.success(request, f"Its prompt is at version {saved.version}; what it said before keeps the old one.")
     else:
         messages.error(request, "Write what it should look for.")
