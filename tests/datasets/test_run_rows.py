@@ -26,6 +26,7 @@ from tests import factories
 from tests.annotation import making
 from tests.annotation.test_assigning import take
 from tests.datasets.test_pages import rules
+from tests.trainer.policies import save_policy
 from trainer.rows import (
     read_demonstrations,
     read_judged_steps,
@@ -162,6 +163,24 @@ def test_sources_are_recorded_and_frozen_and_a_run_knows_its_annotators(member: 
 def test_queues_of_another_kind_are_refused(member: Membership, inspected: Queue) -> None:
     with pytest.raises(BadRecipe, match="compare two runs"):
         freeze(member, inspected)
+
+
+def test_plain_trl_trains_on_single_runs(member: Membership, inspected: Queue, tmp_path: Path) -> None:
+    """KTO on unpaired rows and SFT on demonstrations, from the files as they are handed out."""
+    from trl import KTOConfig, KTOTrainer, SFTConfig, SFTTrainer
+
+    base = str(save_policy(tmp_path / "base"))
+    quick = {"max_steps": 1, "per_device_train_batch_size": 2, "use_cpu": True, "bf16": False, "report_to": "none"}
+    usual = {**quick, "max_length": None, "save_strategy": "no", "logging_steps": 1}
+    for row_type, trainer, config in (
+        ("unpaired", KTOTrainer, KTOConfig(output_dir=str(tmp_path / "kto"), **usual)),
+        ("demonstrations", SFTTrainer, SFTConfig(output_dir=str(tmp_path / "sft"), assistant_only_loss=True, **usual)),
+    ):
+        files = freeze(member, inspected, row_type=row_type).files["parquet"]["train"]
+        rows = load_dataset("parquet", data_files=default_storage.path(files["name"]), split="train")
+        made = trainer(model=base, args=config, train_dataset=rows)
+        made.train()
+        assert made.state.log_history[0]["loss"] > 0
 
 
 @pytest.mark.parametrize("row_type", ["steps", "step_preferences", "demonstrations", "unpaired"])
