@@ -48,11 +48,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`base`, a small model that has learnt the office's tool calls, and two runs with LoRA that began from it."""
     home = tmp_path_factory.mktemp("vllm")
     for script in ("expert", "careless"):
-        tasks = {"environment": "office", "split": "train", "count": 60, "levels": ["L1"]}
+        tasks = {"environment": "office", "split": "train", "count": 120, "levels": ["L1"]}
         do(home / script, {"kind": "rollout", "policy": {"engine": "scripted", "script": script}, "tasks": tasks})
     rows = {"data": {"train": "../expert/trajectories.jsonl"}, "log_every": 20}
-    scratch = {"layers": 2, "hidden": 64, "intermediate": 192, "heads": 2, "kv_heads": 1, "vocabulary": 700}
-    steps = {"batch_size": 8, "max_steps": 70, "learning_rate": 2e-3, "max_length": 1024}
+    scratch = {"layers": 2, "hidden": 128, "intermediate": 256, "vocabulary": 700}
+    steps = {"batch_size": 16, "max_steps": 150, "learning_rate": 2e-3, "max_length": 1024}
     do(home / "base", {"kind": "sft", "model": {"scratch": scratch}, "optimizer": steps, **rows})
     for name, script in (("one", "expert"), ("two", "careless")):
         config = {
