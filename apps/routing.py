@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from apps.datasets.consumers import VersionConsumer
 from apps.training.consumers import RolloutsConsumer, RunConsumer
+from apps.trajectories.consumers import EpisodeConsumer
 from apps.trajectories.watching import ImportConsumer
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [
@@ -11,4 +12,5 @@ websocket_urlpatterns: list[URLPattern | URLResolver] = [
     path("ws/versions/<uuid:version_id>/", VersionConsumer.as_asgi()),
     path("ws/runs/<uuid:run_id>/", RunConsumer.as_asgi()),
     path("ws/rollouts/<uuid:batch_id>/", RolloutsConsumer.as_asgi()),
+    path("ws/rollouts/<uuid:batch_id>/episodes/<slug:name>/", EpisodeConsumer.as_asgi()),
 ]

@@ -12,6 +12,7 @@ from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.training.queries import TIMELINE, headway, metric_points
 from apps.training.sampling import sampled
+from apps.trajectories import following
 from apps.trajectories.models import RolloutBatch, Trajectory
 
 SHOWN = 50
@@ -59,6 +60,7 @@ def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
         "failure_log": "\n".join(batch.failure.get("log", [])),
         "share": quantities.percent(batch.finished / batch.total) if batch.total else "",
         "trajectories": list(light.order_by("-id")[:SHOWN]),
+        "playing": following.playing(batch.pk) if batch.is_active else [],
         "success_share": batch.succeeded / batch.finished if batch.finished else None,
     }
 

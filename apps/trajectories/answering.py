@@ -7,28 +7,38 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 
 from apps.trajectories import queries
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.forms import FORMS, Place, chunk
 from apps.trajectories.rendering.images import picture_of
-from apps.trajectories.rendering.steps import part_of
+from apps.trajectories.rendering.steps import Messages, part_of
 
 SEALED = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 
 def answer_part(request: HttpRequest, trajectory: Trajectory, index: int, *, url: str) -> HttpResponse:
-    """What a link made by `Place.link` asks for. The caller has checked that the trajectory may be seen; `url` is this view's own address.
+    """More of a stored step; the caller has checked that the trajectory may be seen. See `answer_for`."""
+    step = get_object_or_404(Step, trajectory=trajectory, index=index)
+    following = queries.following(trajectory, index) if request.GET.get("at", "").startswith("after") else []
+    back = reverse("trajectories:step", args=[trajectory.pk, index + 1])
+    return answer_for(request, step, following, url=url, back=back, name=f"{trajectory.pk}")
+
+
+def answer_for(
+    request: HttpRequest, step: Step, following: Messages, *, url: str, back: str, name: str
+) -> HttpResponse:
+    """What a link made by `Place.link` asks for. `url` is this view's own address, `back` the page of the step.
 
     `at`: the part; `as`: its form; `from`: where to go on; `path`: the branch of a tree; `raw`: everything, as a download.
     """
-    step = get_object_or_404(Step, trajectory=trajectory, index=index)
     at, form, path = request.GET.get("at", ""), request.GET.get("as", "text"), request.GET.get("path", "")
     start = request.GET.get("from", "0")
     try:
-        content = part_of(step, queries.following(trajectory, index) if at.startswith("after") else [], at)
+        content = part_of(step, following, at)
         if request.GET.get("raw"):
-            return _download(content, name=f"{trajectory.pk}-{index + 1}-{at.replace('.', '-')}.txt")
+            return _download(content, name=f"{name}-{step.index + 1}-{at.replace('.', '-')}.txt")
         if form == "image":
             return _picture(content)
         if form not in FORMS or not start.isdecimal() or len(start) > 12:
@@ -37,7 +47,7 @@ def answer_part(request: HttpRequest, trajectory: Trajectory, index: int, *, url
     except (LookupError, ValueError):
         raise Http404("There is no such part in this step.") from None
     template = "trajectories/_part.html" if request.headers.get("HX-Request") else "trajectories/part.html"
-    return render(request, template, {"html": html, "more": more, "trajectory": trajectory, "number": index + 1})
+    return render(request, template, {"html": html, "more": more, "back": back, "number": step.index + 1})
 
 
 def _picture(part: Any) -> HttpResponse:

@@ -12,6 +12,7 @@ from apps.accounts.models import AuditEntry, User, Workspace
 from apps.common.environments import ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER
 from apps.policies.models import Policy
+from apps.trajectories import following
 from apps.trajectories.models import JobState, RolloutBatch
 from workers.app import enqueue
 
@@ -123,6 +124,7 @@ def cancel_rollouts(*, batch: RolloutBatch, by: User) -> RolloutBatch:
     if not cancelled:
         raise NotRollingOut(f"These rollouts are {batch.get_state_display().lower()}; there is nothing to cancel.")
     _record(batch, by, "cancelled rollouts")
+    transaction.on_commit(lambda: following.end_all(batch.pk))
     return batch
 
 

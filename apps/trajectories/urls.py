@@ -4,7 +4,7 @@ from django.urls import path
 
 from apps.trajectories import api as trajectories_api
 from apps.trajectories import import_api, import_views
-from apps.trajectories.views import comparing, forking, lists, replay
+from apps.trajectories.views import comparing, following, forking, lists, replay
 
 app_name = "trajectories"
 urlpatterns = [
@@ -23,6 +23,12 @@ urlpatterns = [
     path("trajectories/<uuid:trajectory_id>/original/", replay.original, name="original"),
     path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/", comparing.compare, name="compare"),
     path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/rows/", comparing.compare_rows, name="compare_rows"),
+    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/", following.episode, name="episode"),
+    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/state/", following.episode_state, name="episode_state"),
+    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/steps/", following.episode_steps, name="episode_steps"),
+    path(
+        "rollouts/<uuid:batch_id>/episodes/<slug:name>/parts/<int:index>/", following.episode_part, name="episode_part"
+    ),
     path("tasks/", lists.tasks, name="tasks"),
     path("tasks/<uuid:task_id>/", lists.task, name="task"),
     path("tasks/<uuid:task_id>/forks/", forking.task_forks, name="task_forks"),

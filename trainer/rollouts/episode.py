@@ -19,8 +19,18 @@ from trainer.rollouts.policy import Agent, PolicyError, Turn
 Answer = TypeVar("Answer")
 
 
+Watcher = Callable[[list[Step], list[Message]], None]
+"""Hears after each step what was done so far, and what the environment answered last."""
+
+
 async def play(
-    environment: Environment, task: Task, agent: Agent, budget: Budget, *, after: Replayed | None = None
+    environment: Environment,
+    task: Task,
+    agent: Agent,
+    budget: Budget,
+    *,
+    after: Replayed | None = None,
+    watch: Watcher | None = None,
 ) -> Trajectory:
     """Play until the environment says done or a budget is spent. However it ends, what happened is returned.
 
@@ -64,6 +74,8 @@ async def play(
             tokens_left -= turn.completion_tokens or 0
             context = transition.observation
             chat = [*chat, turn.message, *context]
+            if watch is not None:
+                watch(steps, context)
         score = await asked(world, world.score)
     except EnvironmentFailed as error:
         termination, failure = "environment_error", str(error)

@@ -23,6 +23,7 @@ from trainer.rollouts.policy import Policy
 from trainer.rollouts.react import ReactPolicy
 from trainer.rollouts.scripted import ScriptedEngine
 from trainer.rollouts.summary import summarise
+from trainer.rollouts.unfinished import UnfinishedFolder
 from trainer.stopping import StopRequest
 
 
@@ -48,6 +49,7 @@ class Runner:
         self.tasks = load_tasks(config.tasks, folder)
         self.policy = speaking(config.policy, make_policy(config, folder, stop))
         self.output = TrajectoryFile(folder / config.output)
+        self.unfinished = UnfinishedFolder(folder)
         self.total = len(self.tasks) * config.samples
         self.done = 0
 
@@ -81,15 +83,11 @@ class Runner:
                 return
             environment = environment_named(episode.task.environment or self.config.tasks.environment)()
             agent = self.policy.begin(episode.task, episode_seed(self.config.seed, episode))
-            trajectory = await play(environment, episode.task, agent, self.config.budget)
-            self._keep(
-                replace(
-                    trajectory,
-                    id=self._id(episode),
-                    policy=self.policy.name,
-                    info={**trajectory.info, "sample": episode.sample, "seed": self.config.seed},
-                )
-            )
+            identifier, name = self._id(episode), self.policy.name
+            with self.unfinished.begin(identifier, episode.task, name, environment.tools) as unfinished:
+                trajectory = await play(environment, episode.task, agent, self.config.budget, watch=unfinished.watch)
+                info = {**trajectory.info, "sample": episode.sample, "seed": self.config.seed}
+                self._keep(replace(trajectory, id=identifier, policy=name, info=info))
             await asyncio.sleep(0)  # a scripted policy never waits: let the others, and a cancel, have their turn
 
     def _keep(self, trajectory: Trajectory) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 from apps.policies.models import Endpoint, Policy
 from apps.training import live
 from apps.training.folders import folder_of, last_lines
-from apps.trajectories import harvesting
+from apps.trajectories import following, harvesting
 from apps.trajectories.models import RolloutBatch
 from trainer.configs import RunConfig, run_config_from_json, write_run_config
 from trainer.events import StampedEvent, Started
 from workers.bridge.configs import model_path
+from workers.bridge.following import Relay
 from workers.bridge.outcomes import Outcome
 
 logger = logging.getLogger(__name__)
@@ -35,12 +36,14 @@ class RolloutJob:
         self._output = self.folder.path / OUTPUT
         self._position = batch.position
         self._shown_at = 0.0
+        self._relay = Relay(batch.pk, self.folder.path)
 
     def prepare(self) -> None:
         write_run_config(rollout_config(self.batch, self.folder.path), self.folder.config)
 
     def started(self, process_id: int) -> None:
         harvesting.note_process(self.batch, process_id=process_id)
+        following.end_all(self.batch.pk)  # of an earlier attempt
         self._show()
 
     def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
@@ -52,10 +55,15 @@ class RolloutJob:
     def pulse(self) -> bool:
         """A cancelled batch is no longer held, so Superseded ends the child: what it has played is in its output file."""
         harvesting.renew(self.batch)
+        if self._relay.look():
+            self._harvest()
+        if self._relay.pass_on():
+            self._show()
         return False
 
     def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
         self._harvest()
+        self._relay.end()
         match outcome.kind:
             case "finished":
                 harvesting.finish(self.batch)

@@ -1,0 +1,161 @@
+"""Episodes that a policy is still playing: kept for a while in the cache by the worker that has them, followed by whoever looks.
+
+Nothing here is stored: when an episode ends it arrives as a trajectory, and the pages that followed it lead there.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from uuid import UUID
+
+from django.core.cache import cache
+from django.template.loader import render_to_string
+
+from apps.common import live
+from apps.trajectories import jsontext
+from apps.trajectories.formats import named
+from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.outlines import clip, outline
+from apps.trajectories.records import TrajectoryRecord
+from apps.trajectories.rendering.steps import StepView, step_views
+
+KEPT_SECONDS = 3600
+MAX_BYTES = 16_000_000
+"""A longer record is followed no further; it arrives whole when the episode ends."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An attempt that is under way, or has just ended."""
+
+    name: str
+    """Names it within its batch; part of addresses."""
+    identifier: str
+    """The external id of the trajectory that it becomes."""
+    task: str
+    instruction: str
+    steps: int
+    ended: bool = False
+
+
+def group_of(batch_id: UUID, name: str) -> str:
+    """The group of those who follow an episode."""
+    return f"episode.{batch_id}.{name}"
+
+
+def note(batch_id: UUID, name: str, body: bytes) -> Episode:
+    """Keep what an episode has come to, and tell those who follow it. Raises BadRow or UnreadableJSON."""
+    record = _read(body)
+    episode = Episode(
+        name=name,
+        identifier=clip(record.external_id, 300),
+        task=clip(record.task.key, 300),
+        instruction=clip(record.task.instruction, 300),
+        steps=len(record.steps),
+    )
+    if len(body) <= MAX_BYTES:
+        cache.set(_record_key(batch_id, name), body, KEPT_SECONDS)
+    _keep(batch_id, episode)
+    return episode
+
+
+def end(batch_id: UUID, name: str) -> None:
+    """The episode is over, and stored unless its batch was stopped. Told twice, it does nothing."""
+    episode = episode_of(batch_id, name)
+    if episode and not episode.ended:
+        _keep(batch_id, Episode(**{**asdict(episode), "ended": True}))
+
+
+def end_all(batch_id: UUID) -> None:
+    """Nobody plays this batch any more, or somebody begins it anew."""
+    for episode in playing(batch_id):
+        end(batch_id, episode.name)
+
+
+def playing(batch_id: UUID) -> list[Episode]:
+    """The episodes of a batch that are under way."""
+    found = cache.get_many([_key(batch_id, name) for name in json.loads(cache.get(_names_key(batch_id), "[]"))])
+    episodes = [Episode(**json.loads(value)) for value in found.values()]
+    return sorted((episode for episode in episodes if not episode.ended), key=lambda episode: episode.identifier)
+
+
+def episode_of(batch_id: UUID, name: str) -> Episode | None:
+    """An episode that is under way or ended not long ago."""
+    value = cache.get(_key(batch_id, name))
+    return Episode(**json.loads(value)) if value else None
+
+
+def trajectory_of(batch_id: UUID, episode: Episode) -> Trajectory | None:
+    """What an ended episode has become."""
+    return Trajectory.objects.filter(rollout_batch=batch_id, external_id=episode.identifier).first()
+
+
+def steps_of(batch_id: UUID, name: str) -> tuple[list[Step], list[object]]:
+    """The steps so far, as unsaved rows, and what the environment answered to the last one."""
+    body = cache.get(_record_key(batch_id, name))
+    if body is None:
+        return [], []
+    record = _read(body)
+    steps = [
+        Step(
+            index=index,
+            kind=line.kind,
+            tool=line.tool,
+            headline=line.headline,
+            result=line.result,
+            is_error=line.is_error,
+            reward=step.reward,
+            seconds=step.seconds,
+            context_chars=line.context_chars,
+            result_chars=line.result_chars,
+            context=step.context,
+            message=step.message,
+            info={"error": step.error} if step.error else {},
+        )
+        for index, (step, line) in enumerate(zip(record.steps, outline(record), strict=True))
+    ]
+    return steps, list(record.closing)
+
+
+def views_from(batch_id: UUID, name: str, first: int, part_url: str) -> list[StepView]:
+    """The steps from `first` on, opened; `part_url` ends where the step's index goes."""
+    steps, answer = steps_of(batch_id, name)
+    return step_views(
+        steps[first:],
+        following=answer,
+        previous_kind=steps[first - 1].kind if 0 < first <= len(steps) else "",
+        part_url=lambda index: f"{part_url}{index}/",
+    )
+
+
+def state_of(batch_id: UUID, episode: Episode) -> str:
+    """The partial that says how far it is."""
+    trajectory = trajectory_of(batch_id, episode) if episode.ended else None
+    return render_to_string("trajectories/_episode_state.html", {"episode": episode, "trajectory": trajectory})
+
+
+def _keep(batch_id: UUID, episode: Episode) -> None:
+    cache.set(_key(batch_id, episode.name), json.dumps(asdict(episode)), KEPT_SECONDS)
+    # One worker holds a batch, so nobody else writes the names meanwhile.
+    names = set(json.loads(cache.get(_names_key(batch_id), "[]")))
+    names = names - {episode.name} if episode.ended else names | {episode.name}
+    cache.set(_names_key(batch_id), json.dumps(sorted(names)), KEPT_SECONDS)
+    live.send(group_of(batch_id, episode.name), state_of(batch_id, episode))
+
+
+def _read(body: bytes) -> TrajectoryRecord:
+    [record] = named("retrace").read(jsontext.loads(body), "unfinished.json")
+    return record
+
+
+def _key(batch_id: UUID, name: str) -> str:
+    return f"episode.{batch_id}.{name}"
+
+
+def _names_key(batch_id: UUID) -> str:
+    return f"episodes.{batch_id}"
+
+
+def _record_key(batch_id: UUID, name: str) -> str:
+    return f"episode.{batch_id}.{name}.record"

@@ -1,0 +1,72 @@
+"""Following an episode that is being played: new steps come by socket or by poll, and the reader's place is kept."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import Role
+from apps.trajectories import following
+from apps.trajectories.models import RolloutBatch
+from tests import factories
+from tests.live import LiveStack
+from tests.trajectories.test_following import NAME, record
+
+pytestmark = pytest.mark.browser
+
+
+def elsewhere(act: Callable[..., Any], *given: Any) -> None:
+    """As a worker would: in a thread of its own, since Playwright keeps an event loop in this one."""
+
+    def done() -> None:
+        act(*given)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(done).result()
+
+
+@pytest.mark.parametrize("by", ["socket", "poll"])
+def test_new_steps_come_and_the_readers_place_is_kept(
+    open_as: Callable[..., Page], live_stack: LiveStack, by: str
+) -> None:
+    researcher = factories.member(Role.RESEARCHER)
+    policy = factories.policy(of=researcher.workspace)
+    batch = RolloutBatch.objects.create(
+        workspace=researcher.workspace, policy=policy, environment="office", state="running", total=1
+    )
+    long = "\nand more" * 12
+    elsewhere(following.note, batch.pk, NAME, record(5, long=long))
+    page = open_as(researcher.user)
+    if by == "poll":
+        page.route_web_socket("**/ws/rollouts/**", lambda socket: socket.close(code=1011))
+    page.goto(f"/rollouts/{batch.pk}/")
+    page.get_by_role("link", name="lamp").click()
+    page.wait_for_selector("[data-following][data-ready]")
+    steps, pane = page.locator("[data-steps] .step"), page.locator(".content")
+    expect(steps).to_have_count(5)
+
+    page.keyboard.press("Shift+G")
+    elsewhere(following.note, batch.pk, NAME, record(7, long=long))
+    expect(steps).to_have_count(7)
+    assert pane.evaluate("pane => pane.scrollTop + pane.clientHeight >= pane.scrollHeight - 2")
+
+    page.keyboard.press("g")
+    page.keyboard.press("g")
+    expect(page.locator("#step-1")).to_be_focused()
+    elsewhere(following.note, batch.pk, NAME, record(10, long=long))
+    expect(steps).to_have_count(10)
+    assert pane.evaluate("pane => pane.scrollTop") == 0
+    page.get_by_role("button", name="3 new steps").click()
+    expect(page.locator("#step-8")).to_be_focused()
+
+    task = factories.task(of=researcher.workspace)
+    run = factories.trajectory(of=task, rollout_batch=batch, external_id="rule:lamp#0", success=True)
+    elsewhere(following.end, batch.pk, NAME)
+    expect(page.locator("#episode-state")).to_contain_text("success")
+    expect(page.locator("#step-8")).to_be_focused()
+    page.keyboard.press("o")
+    page.wait_for_url(f"**/trajectories/{run.pk}/**")

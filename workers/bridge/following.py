@@ -1,0 +1,66 @@
+"""Passes on how far the unfinished episodes of a rollout are; whatever goes wrong here, the rollout goes on."""
+
+import logging
+from pathlib import Path
+from uuid import UUID
+
+from apps.trajectories import following
+from trainer.rollouts.unfinished import FOLDER
+
+MOST_FOLLOWED = 40
+"""Episodes of a batch that are passed on at a time."""
+
+logger = logging.getLogger(__name__)
+
+
+class Relay:
+    """The unfinished episodes of one batch."""
+
+    def __init__(self, batch_id: UUID, folder: Path) -> None:
+        self.batch_id = batch_id
+        self._folder = folder / FOLDER
+        self._seen: dict[str, int] = {}
+        self._there: dict[str, Path] = {}
+
+    def look(self) -> bool:
+        """See which episodes are under way; True where some that were have ended, so that their trajectories can be stored first."""
+        self._there = {path.stem: path for path in sorted(self._folder.glob("*.json"))}
+        return any(name not in self._there for name in self._seen)
+
+    def pass_on(self) -> bool:
+        """Tell what was new at the last look; whether anything was."""
+        try:
+            return self._pass_on()
+        except Exception:
+            logger.warning("%s: could not pass on the unfinished episodes", self.batch_id, exc_info=True)
+            return False
+
+    def end(self) -> None:
+        """None is played any more."""
+        try:
+            for name in list(self._seen):
+                self._end(name)
+        except Exception:
+            logger.warning("%s: could not say that its episodes have ended", self.batch_id, exc_info=True)
+
+    def _pass_on(self) -> bool:
+        gone = [name for name in self._seen if name not in self._there]
+        for name in gone:
+            self._end(name)
+        is_new = bool(gone)
+        for name, path in self._there.items():
+            if name not in self._seen and len(self._seen) >= MOST_FOLLOWED:
+                continue
+            try:
+                written, body = path.stat().st_mtime_ns, path.read_bytes()
+            except FileNotFoundError:  # it has just ended
+                continue
+            if self._seen.get(name) != written:
+                following.note(self.batch_id, name, body)
+                self._seen[name] = written
+                is_new = True
+        return is_new
+
+    def _end(self, name: str) -> None:
+        del self._seen[name]
+        following.end(self.batch_id, name)
