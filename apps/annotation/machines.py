@@ -8,6 +8,7 @@ from apps.annotation.shares import Share, share
 from apps.annotation.wording import by_side
 
 SHOWN = 20
+SAID = ("item", "strength", "a_left", "b_left", "margin")
 COMPARED = 20_000
 """Answers of one judge that are compared with people: the newest."""
 
@@ -55,13 +56,15 @@ def _majorities(queue: Queue) -> dict[int, int]:
 def _row(judge: Judge, prompt: JudgePrompt | None, majorities: dict[int, int], known: dict[int, int]) -> JudgeRow:
     same = of = steady = sided = lefts = sides = right = golds = 0
     answers = JudgeAnswer.objects.usable().filter(judge=judge).order_by("-pk")
-    for item, strength, a_left, b_left in answers.values_list("item", "strength", "a_left", "b_left")[:COMPARED]:
+    for item, strength, a_left, b_left, margin in answers.values_list(*SAID)[:COMPARED]:
         if item in majorities:
             of += 1
             same += _sign(strength) == majorities[item]
         if item in known:
             golds += 1
             right += _sign(strength) == known[item]
+        if margin is not None:
+            continue  # a reward model knows no sides
         if a_left and b_left:
             sided += 1
             steady += _sign(a_left) == _sign(b_left)
