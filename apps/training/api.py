@@ -21,11 +21,12 @@ from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
 from apps.training.checking import refuse_if_known
+from apps.training.choices import METHODS, InvalidSetting
 from apps.training.forms import default_name, parameters_of
 from apps.training.launching import LaunchRefused, Plan, launch_run
 from apps.training.models import Run
 from apps.training.queries import metric_points
-from apps.training.recipes import METHODS, PRESETS, InvalidSetting, settings_from
+from apps.training.recipes import PRESETS, settings_from
 
 CHECK_PATIENCE_SECONDS = 5.0
 

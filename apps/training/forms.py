@@ -11,20 +11,10 @@ from apps.accounts.models import Membership
 from apps.common.environments import CHOICES
 from apps.datasets.models import Version
 from apps.policies.models import Policy
+from apps.training.choices import CREDITS, LOSSES, METHODS, ONLY_FOR, RANGES, SCOPES, InvalidSetting
 from apps.training.launching import LaunchRefused, Plan, check_plan
 from apps.training.models import Run
-from apps.training.recipes import (
-    CREDITS,
-    LOSSES,
-    METHODS,
-    ONLY_FOR,
-    PRESETS,
-    RANGES,
-    SCOPES,
-    InvalidSetting,
-    RunSettings,
-    settings_from,
-)
+from apps.training.recipes import PRESETS, RunSettings, settings_from
 
 PRACTICE = ("environment", "levels")
 ADVANCED = (

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from trainer.failures import DataFailure
-from trainer.rows import Demonstration, PreferenceRow, read_demonstrations, read_preferences
+from trainer.rows import (
+    Demonstration,
+    PreferenceRow,
+    Unpaired,
+    read_demonstrations,
+    read_preferences,
+    read_unpaired,
+)
 
 ASK = {"role": "user", "content": "Add 1 and 2."}
 GOOD = {"role": "assistant", "content": "3"}
@@ -78,3 +85,35 @@ def test_demonstrations_come_in_three_shapes(tmp_path: Path):
         Demonstration([ASK], [GOOD]),
         Demonstration([], [ASK, GOOD], [TOOL]),
     ]
+
+
+def test_single_runs_come_from_rows_of_their_own_from_both_sides_of_a_pair_and_from_trajectories(tmp_path: Path):
+    own = {"prompt": [ASK], "completion": [GOOD], "label": True, "weight": 2}
+    step = {"context": [ASK], "message": BAD}
+    run = {
+        "format": "retrace/1",
+        "task": {"key": "t", "instruction": ""},
+        "steps": [step],
+        "outcome": {"success": False},
+    }
+    tie = {**ROW, "tie": True}
+    assert read_unpaired(written(tmp_path / "rows.jsonl", own, ROW, run, tie)) == [
+        Unpaired([ASK], [GOOD], True, weight=2.0),
+        Unpaired([ASK], [GOOD], True),
+        Unpaired([ASK], [BAD], False),
+        Unpaired([ASK], [BAD], False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("read", "row", "problem"),
+    [
+        (read_unpaired, {"prompt": [ASK], "completion": [GOOD], "label": 1}, "label is int 1, not true or false"),
+        (read_demonstrations, {"messages": [ASK, GOOD], "train_turns": [True, False]}, "not a list of 1 times true"),
+        (read_demonstrations, {"messages": [ASK, GOOD], "train_turns": [False]}, "there is nothing to learn"),
+        (read_preferences, {**ROW, "soft_label": 1.5}, "soft_label is 1.5, not from 0 to 1"),
+    ],
+)
+def test_what_other_rows_may_not_say_is_named(read: Any, row: dict[str, Any], problem: str, tmp_path: Path):
+    with pytest.raises(DataFailure, match=problem):
+        read(written(tmp_path / "rows.jsonl", row))

@@ -18,6 +18,7 @@ from apps.training.checking import (
     key_of,
     refuse_if_known,
 )
+from apps.training.choices import LOSSES, ONLY_FOR, InvalidSetting
 from apps.training.launching import (
     BaseMissing,
     DataTooSmall,
@@ -34,7 +35,7 @@ from apps.training.launching import (
     launch_run,
 )
 from apps.training.models import Run
-from apps.training.recipes import LOSSES, ONLY_FOR, InvalidSetting, RunSettings, settings_from
+from apps.training.recipes import RunSettings, settings_from
 from tests import factories
 from trainer.configs import GrpoConfig, KtoConfig, run_config_from_json
 from trainer.configs.training import DpoLoss
