@@ -18,9 +18,9 @@ CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
 """Part of the text, one token each."""
 TEMPLATE = Path(__file__).parents[1] / "rendering" / "small_template.jinja"
-NAMES_NUMBERS_REST = Regex(r"@[\p{L}.]+|[\p{L}_]+|\p{N}{1,3}|[^\p{L}\p{N}_@]+|@")
-"""Names, numbers and punctuation never share a token: the number in an id such as f37 is one token wherever it stands, easy to copy.
-The part of an address after its number, always the same, may be one."""
+NAMES_DIGITS_REST = Regex(r"@[\p{L}.]+|[\p{L}_]+|\p{N}|[^\p{L}\p{N}_@]+|@")
+"""Names, single digits and punctuation never share a token, so that an id such as f37 can be copied from wherever it stands: ten digits are
+seen often enough to learn it, where each whole number would be rare. The part of an address after its number, always the same, may be one token."""
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
@@ -28,7 +28,7 @@ def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(NAMES_NUMBERS_REST, behavior="isolated"),
+            pre_tokenizers.Split(NAMES_DIGITS_REST, behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
