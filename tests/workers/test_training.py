@@ -185,7 +185,7 @@ def test_a_child_that_exceeds_its_address_space_ran_out_of_memory(
     settings.TRAINER_MEMORY_MB = 600  # importing torch alone maps more
     run = work_on(sft(version))
     assert (run.state, run.failure["category"]) == ("failed", "out_of_memory"), run.failure
-    assert "batch_size" in run.failure["advice"]
+    assert "batch" in run.failure["advice"]
     assert read_log(folder_of(run.pk)).text
 
 

@@ -13,7 +13,7 @@ from trainer.failures import ExitCode
 
 NO_SPACE = re.compile(rf"No space left on device|\[Errno {errno.ENOSPC}\]|Disk quota exceeded")
 NO_MEMORY = re.compile(
-    r"MemoryError|std::bad_alloc|Cannot allocate memory|can't allocate memory|[Oo]ut of memory|OutOfMemoryError"
+    r"MemoryError|std::bad_alloc|Cannot allocate memory|can't allocate memory|failed to map segment from shared object|[Oo]ut of memory|OutOfMemoryError"
 )
 LESS_MEMORY = (
     "Halve the batch size and double the accumulation, shorten the longest row, turn on gradient checkpointing, or use "
