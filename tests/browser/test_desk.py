@@ -220,7 +220,7 @@ def test_a_phone_shows_one_side_and_does_everything(open_as: Open, annotator: Me
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     pair = shown(page)
     page.get_by_title("Right is clearly better").tap()
-    page.locator("[data-submit]").tap()
+    with page.expect_response("**/judge/"):
+        page.locator("[data-submit]").tap()
     after(page, pair)
-    expect(page.locator("[data-desk-saving]")).to_have_text("")
     assert standing() == [(-2, False)]
