@@ -84,8 +84,20 @@ def _come_to_rest(stack: LiveStack) -> None:
         if time.monotonic() > deadline:
             for name in busy:
                 stack.restart(name)
-            return
+            break
         time.sleep(0.2)
+    while _in_transactions() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _in_transactions() -> int:
+    """Connections of other processes that are in a transaction: a closed page's last request may still be, and the rows cannot go before."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend' AND xact_start IS NOT NULL"
+        )
+        return int(cursor.fetchone()[0])
 
 
 def _busy(stack: LiveStack) -> list[str]:
