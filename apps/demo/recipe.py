@@ -20,8 +20,7 @@ SFT: dict[str, Any] = {
     "max_steps": 960,
     "warmup_steps": 30,
 }
-"""Sixteen rows of mixed length a step: it begins to copy names and ids out of its context after some 150, and needs the learning rate to stay
-high for several hundred more until it does so reliably."""
+"""Sixteen rows of mixed length a step: it begins to copy names and ids out of its context after some 150, and still gets better after 480."""
 SAMPLING: dict[str, Any] = {"temperature": 1.0, "max_new_tokens": 48}
 BUDGET: dict[str, Any] = {"steps": 10}
 
