@@ -25,21 +25,17 @@ class Picture(NamedTuple):
     path: str
     links: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
-    dark: bool = False
     height: int = 800
 
 
 WANTED = (
     Picture("home", "/"),
-    Picture("trajectories", "/trajectories/"),
     Picture("replay", "/trajectories/", ("tbody a.row-link",), ("j", "j")),
     Picture("desk", "/queues/", ("a.row-link:text-is('Office runs')", "a[href^='/desk/']")),
-    Picture("desk-dark", "/queues/", ("a.row-link:text-is('Office runs')", "a[href^='/desk/']"), dark=True),
     Picture("queue", "/queues/", ("a.row-link:text-is('Office runs')",)),
     Picture("version", "/datasets/", ("a.row-link:has-text('Office preferences')", "main a[href$='/v/1/']")),
     Picture("run", "/runs/", ("a.row-link",), height=620),  # below that it names folders of the machine
     Picture("experiment", "/experiments/", ("a.row-link:has-text('Hasty or careless?')",)),
-    Picture("policies", "/policies/"),
 )
 
 
@@ -59,11 +55,9 @@ def main() -> None:
 
 def take(browser: Browser, picture: Picture) -> None:
     """One picture, in a window of its own."""
-    scheme = "dark" if picture.dark else "light"
     page = browser.new_page(
         base_url=ADDRESS,
         viewport={"width": WIDTH, "height": picture.height},
-        color_scheme=scheme,
         reduced_motion="reduce",
     )  # type: ignore[arg-type]  # the literal types of Playwright
     sign_in(page)
