@@ -58,8 +58,8 @@ def fill(pairs: int, size: Size) -> tuple[Membership, Queue]:
         )
         cursor.execute(
             """INSERT INTO trajectories_step (trajectory_id, index, kind, tool, headline, result, is_error, done,
-                                              context_chars, result_chars, context, message, info)
-               SELECT run, i, 'tool', 'look', 'x', 'y', false, false, %(bytes)s, 0,
+                                              context_chars, result_chars, action, context, message, info)
+               SELECT run, i, 'tool', 'look', 'x', 'y', false, false, %(bytes)s, 0, decode(md5(run::text || i), 'hex'),
                       format('[{"role":"%%s","content":"%%s"}]', CASE i WHEN 0 THEN 'user' ELSE 'tool' END,
                              left(%(filler)s, %(bytes)s - 220))::json,
                       format('{"role":"assistant","content":"%%s","tool_calls":[{"id":"c%%s","type":"function","function":'

@@ -74,6 +74,9 @@ def measure(size: Size) -> Iterator[Figure]:
     user = User.objects.create_user(email="bench-listing@example.org", name="Bench", password=None)
     Membership.objects.create(user=user, workspace=home, role=Role.RESEARCHER)
     names = fill(home, size.trajectories)
+    with connection.cursor() as cursor:
+        for model in (Task, Trajectory):
+            cursor.execute(f"VACUUM ANALYZE {model._meta.db_table}")
     with serving(processes=1) as server:
         cookies = {settings.SESSION_COOKIE_NAME: session_of(user)}
         with httpx.Client(base_url=server.url, cookies=cookies, timeout=60) as client:
@@ -95,8 +98,6 @@ def fill(home: Workspace, count: int) -> dict[str, str]:
     with connection.cursor() as cursor:
         cursor.execute(_TASKS, given)
         cursor.execute(_TRAJECTORIES, given)
-        for model in (Task, Trajectory):
-            cursor.execute(f"VACUUM ANALYZE {model._meta.db_table}")
     return {"common": str(common.pk), "rare": str(rare.pk)}
 
 

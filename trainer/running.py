@@ -6,27 +6,30 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
-from trainer.configs import (
-    ContinuationConfig,
-    DpoConfig,
-    GrpoConfig,
-    KtoConfig,
-    ProcessRewardModelConfig,
-    RlooConfig,
-    RolloutConfig,
-    RunConfig,
-    SftConfig,
-    StarConfig,
-    read_run_config,
-)
+from trainer.configs import RunConfig, read_run_config
 from trainer.events import EventLog, Failed, Finished, Log, RunCancelled
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
 from trainer.reports import complete_report, write_report
 from trainer.stopping import StopRequest
 
 Work = Callable[[Any, Path, EventLog, StopRequest], dict[str, Any]]
+
+WORK_OF = {
+    "rollout": "trainer.rollouts.runner:run_rollout",
+    "continuation": "trainer.rollouts.continuing:run_continuation",
+    "sft": "trainer.algorithms.sft:train_sft",
+    "star": "trainer.algorithms.star:train_star",
+    "reward_model": "trainer.algorithms.reward_model:train_reward_model",
+    "process_reward_model": "trainer.algorithms.prm:train_process_reward_model",
+    "dpo": "trainer.algorithms.dpo:train_dpo",
+    "kto": "trainer.algorithms.kto:train_kto",
+    "grpo": "trainer.algorithms.grpo:train_grpo",
+    "rloo": "trainer.algorithms.rloo:train_rloo",
+}
+"""Kind of run -> the function that does it."""
 
 
 def run(path: Path, *, stop: StopRequest) -> ExitCode:
@@ -59,45 +62,8 @@ def run(path: Path, *, stop: StopRequest) -> ExitCode:
 def work_of(config: RunConfig) -> Work:
     """The function that does this kind of run. Each is imported only when used: rollouts of scripts need no torch."""
     set_up_libraries()
-    if isinstance(config, RolloutConfig):
-        from trainer.rollouts.runner import run_rollout
-
-        return run_rollout
-    if isinstance(config, ContinuationConfig):
-        from trainer.rollouts.continuing import run_continuation
-
-        return run_continuation
-    if isinstance(config, SftConfig):
-        from trainer.algorithms.sft import train_sft
-
-        return train_sft
-    if isinstance(config, DpoConfig):
-        from trainer.algorithms.dpo import train_dpo
-
-        return train_dpo
-    if isinstance(config, KtoConfig):
-        from trainer.algorithms.kto import train_kto
-
-        return train_kto
-    if isinstance(config, ProcessRewardModelConfig):
-        from trainer.algorithms.prm import train_process_reward_model
-
-        return train_process_reward_model
-    if isinstance(config, GrpoConfig):
-        from trainer.algorithms.grpo import train_grpo
-
-        return train_grpo
-    if isinstance(config, RlooConfig):
-        from trainer.algorithms.rloo import train_rloo
-
-        return train_rloo
-    if isinstance(config, StarConfig):
-        from trainer.algorithms.star import train_star
-
-        return train_star
-    from trainer.algorithms.reward_model import train_reward_model
-
-    return train_reward_model
+    work: Work = resolve_name(WORK_OF[config.kind])
+    return work
 
 
 def set_up_libraries() -> None:

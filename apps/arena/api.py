@@ -9,7 +9,6 @@ from django.shortcuts import get_object_or_404
 from django.utils.crypto import get_random_string
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -19,7 +18,7 @@ from apps.arena import experimenting
 from apps.arena.forms import ExperimentForm, PromotionForm
 from apps.arena.models import Experiment
 from apps.arena.queries import standing
-from apps.common.api import Conflict, MemberView
+from apps.common.api import Conflict, MemberView, cleaned
 from apps.common.pages import ApiCursorPagination
 from apps.policies import promoting
 
@@ -99,13 +98,10 @@ class ExperimentsView(MemberView):
         given = StartSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         form = ExperimentForm(given.validated_data, member=self.member)
-        if not form.is_valid():
-            raise ValidationError(
-                {name: [str(problem) for problem in problems] for name, problems in form.errors.items()}
-            )
+        wanted = cleaned(form)
         experiment = experimenting.start_experiment(
             workspace=self.member.workspace,
-            **{name: value for name, value in form.cleaned_data.items() if name != "min_tasks"},
+            **{name: value for name, value in wanted.items() if name != "min_tasks"},
             levels=[],
             rule=form.rule,
             seed=int(get_random_string(9, "123456789")),
@@ -171,20 +167,16 @@ class PromoteView(_OneExperiment):
         experiment = self.find(experiment_id)
         given = PromoteSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        form = PromotionForm(given.validated_data, experiment=experiment)
-        if not form.is_valid():
-            raise ValidationError(
-                {name: [str(problem) for problem in problems] for name, problems in form.errors.items()}
-            )
+        wanted = cleaned(PromotionForm(given.validated_data, experiment=experiment))
         try:
             promoting.promote(
-                policy=form.cleaned_data["policy"],
+                policy=wanted["policy"],
                 environment=experiment.environment,
                 by=self.member.user,
-                reason=form.cleaned_data["reason"],
+                reason=wanted["reason"],
                 evidence=experimenting.evidence_of(experiment),
             )
         except promoting.AlreadyChampion as refusal:
             raise Conflict(str(refusal)) from None
-        champion = {"environment": experiment.environment, "champion": form.cleaned_data["policy"].pk}
+        champion = {"environment": experiment.environment, "champion": wanted["policy"].pk}
         return Response(PromotionSerializer(champion).data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.forms import Form
 from django.http import Http404
 from rest_framework import status
 from rest_framework.exceptions import APIException, ValidationError
@@ -39,6 +40,13 @@ class Conflict(APIException):
 
     status_code = status.HTTP_409_CONFLICT
     default_code = "conflict"
+
+
+def cleaned(form: Form) -> dict[str, Any]:
+    """What a form makes of a request: the API and the page refuse the same things in the same words. Raises ValidationError."""
+    if not form.is_valid():
+        raise ValidationError({name: list(map(str, problems)) for name, problems in form.errors.items()})
+    return form.cleaned_data
 
 
 def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:

@@ -4,6 +4,9 @@ A group is named `<noun>.<id>`. Senders render the same partial that the page in
 its id. Nothing is remembered: a page that reconnects fetches its state again.
 """
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from asgiref.sync import async_to_sync
@@ -13,6 +16,20 @@ from channels.layers import get_channel_layer
 
 if TYPE_CHECKING:
     from apps.accounts.models import Membership
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def telling(subject: object) -> Iterator[None]:
+    """What is done inside only keeps pages up to date, and they also ask by themselves.
+
+    The channel layer may be away, the database restart, a template fail: none of it is a reason for the work itself to stop.
+    """
+    try:
+        yield
+    except Exception:
+        logger.warning("%s: could not tell the pages that watch", subject, exc_info=True)
 
 
 def send(group: str, html: str) -> None:

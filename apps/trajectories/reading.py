@@ -202,7 +202,7 @@ def _fill(buffer: Any, read: Callable[[int], bytes]) -> int:
     while filled < len(buffer):
         try:
             data = read(len(buffer) - filled)
-        except Exception:
+        except Exception:  # whatever a decompressor raises on damaged data; what came before it is good
             if filled:
                 break
             raise

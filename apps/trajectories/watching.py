@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +16,6 @@ from apps.trajectories.models import ImportBatch
 
 SHOWN_REJECTED = 20
 """Rejected rows on the page; the downloads have all of them."""
-
-logger = logging.getLogger(__name__)
 
 
 def group_of(batch: ImportBatch) -> str:
@@ -58,10 +55,8 @@ class LiveImport:
         if batch.is_active and time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self.EVERY
-        try:
+        with live.telling(batch.pk):
             live.send(group_of(batch), rendered(batch))
-        except Exception:  # the page polls; an import does not stop because nobody can be told of it
-            logger.warning("The progress of import %s could not be sent.", batch.pk, exc_info=True)
 
 
 class ImportConsumer(live.LiveConsumer):

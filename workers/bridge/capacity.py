@@ -76,7 +76,7 @@ class _Herald:
         self.next = time.monotonic() + TOLD_EVERY_SECONDS
         try:
             tell()
-        except Exception:
+        except Exception:  # the cache may be away, nvidia-smi hang: signals must not take the worker down
             logger.warning("could not tell what this worker has", exc_info=True)
 
 

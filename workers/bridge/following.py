@@ -1,16 +1,14 @@
 """Passes on how far the unfinished episodes of a rollout are; whatever goes wrong here, the rollout goes on."""
 
-import logging
 from pathlib import Path
 from uuid import UUID
 
+from apps.common.live import telling
 from apps.trajectories import following
 from trainer.rollouts.unfinished import FOLDER
 
 MOST_FOLLOWED = 40
 """Episodes of a batch that are passed on at a time."""
-
-logger = logging.getLogger(__name__)
 
 
 class Relay:
@@ -29,19 +27,15 @@ class Relay:
 
     def pass_on(self) -> bool:
         """Tell what was new at the last look; whether anything was."""
-        try:
+        with telling(self.batch_id):
             return self._pass_on()
-        except Exception:
-            logger.warning("%s: could not pass on the unfinished episodes", self.batch_id, exc_info=True)
-            return False
+        return False
 
     def end(self) -> None:
         """None is played any more."""
-        try:
+        with telling(self.batch_id):
             for name in list(self._seen):
                 self._end(name)
-        except Exception:
-            logger.warning("%s: could not say that its episodes have ended", self.batch_id, exc_info=True)
 
     def _pass_on(self) -> bool:
         gone = [name for name in self._seen if name not in self._there]

@@ -1,11 +1,11 @@
 """A batch of rollouts as the supervisor's job."""
 
-import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from apps.common.live import telling
 from apps.policies.models import Endpoint, Policy
 from apps.training import live
 from apps.training.folders import folder_of, last_lines
@@ -16,8 +16,6 @@ from trainer.events import StampedEvent, Started
 from workers.bridge.configs import model_path
 from workers.bridge.following import Relay
 from workers.bridge.outcomes import Outcome
-
-logger = logging.getLogger(__name__)
 
 OUTPUT = "trajectories.jsonl"
 PIECE_BYTES = 4 * 1024 * 1024
@@ -104,10 +102,8 @@ class RolloutJob:
 
     def _show(self) -> None:
         self._shown_at = time.monotonic()
-        try:
+        with telling(self.batch.pk):
             live.show_rollouts(self.batch.pk)
-        except Exception:
-            logger.warning("%s: could not tell the pages that watch", self.batch.pk, exc_info=True)
 
 
 def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:

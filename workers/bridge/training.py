@@ -1,9 +1,9 @@
 """A training run as the supervisor's job."""
 
-import logging
 import time
 from collections.abc import Sequence
 
+from apps.common.live import telling
 from apps.datasets.models import Split
 from apps.training import claiming, live, progress, recovering
 from apps.training.folders import folder_of, last_lines
@@ -15,8 +15,6 @@ from workers.bridge.digesting import digest
 from workers.bridge.materialising import materialise
 from workers.bridge.outcomes import Outcome
 from workers.bridge.preflight import refuse_what_cannot_work
-
-logger = logging.getLogger(__name__)
 
 SHOW_EVERY_SECONDS = 1.0
 
@@ -86,9 +84,6 @@ class TrainingJob:
         )
 
     def _show(self) -> None:
-        """Tell the pages that watch. They also ask by themselves, so a channel layer that is away is no reason to stop."""
         self._shown_at = time.monotonic()
-        try:
+        with telling(self.run.pk):
             live.show(self.run.pk)
-        except Exception:
-            logger.warning("%s: could not tell the pages that watch", self.run.pk, exc_info=True)

@@ -29,5 +29,5 @@ def expire() -> None:
     for chore in CHORES:
         try:
             chore()
-        except Exception:
+        except Exception:  # a chore may fail at anything: it is other people's work that it looks after
             log.exception("%s.%s failed; it runs again in 15 seconds", chore.__module__, chore.__name__)

@@ -1,0 +1,38 @@
+"""What the measurements write by SQL still fits the tables of today. Their figures are measured by `make bench`, never here."""
+
+import pytest
+
+from apps.annotation.models import Preference, Queue
+from apps.trajectories.models import Step, Trajectory
+from bench import freezing, labelling, listing
+from bench.columns import give_defaults
+from bench.harness import Size
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+SIZE = Size(20)
+
+
+@pytest.fixture(autouse=True)
+def defaults(db: None) -> None:
+    give_defaults()
+
+
+def test_judged_pairs_can_be_frozen() -> None:
+    member, queue = freezing.fill(20, SIZE)
+    assert Preference.objects.filter(queue=queue).count() == 20
+    assert sum(freezing.frozen(member, queue).row_counts.values()) == 20
+
+
+def test_a_queue_of_pairs_can_be_labelled() -> None:
+    workspace = factories.workspace()
+    labelling.make_runs(workspace, SIZE)
+    queue = labelling.make_queue(workspace, "pairs", 20)
+    labelling._judge_first_half(queue, [labelling.member(workspace, 1)], 10)
+    assert Queue.objects.get(pk=queue.pk).items.filter(judged=1).count() == 10
+    assert Step.objects.count() == 40 * SIZE.steps
+
+
+def test_a_workspace_is_filled_with_trajectories() -> None:
+    listing.fill(factories.workspace(), 40)
+    assert Trajectory.objects.count() == 40
