@@ -1,0 +1,115 @@
+"""A whole step becomes markup that is safe and legible, and every part of it can be asked for again."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.template.loader import render_to_string
+
+from apps.trajectories.models import Step
+from apps.trajectories.rendering.rules import broken_rules
+from apps.trajectories.rendering.steps import part_of, step_view
+from tests.trajectories.hostile import HOSTILE
+
+
+def step(index: int = 1, **fields: Any) -> Step:
+    return Step(
+        **{"index": index, "kind": "tool", "context": [], "message": {"role": "assistant", "content": ""}, **fields}
+    )
+
+
+def test_results_stand_with_the_calls_that_caused_them() -> None:
+    calls = [{"id": i, "type": "function", "function": {"name": "get", "arguments": "{}"}} for i in ("c1", "c2")]
+    following = [
+        {"role": "tool", "tool_call_id": "c2", "content": "second"},
+        {"role": "tool", "tool_call_id": "c1", "content": "first"},
+        {"role": "user", "content": "thanks"},
+    ]
+    view = step_view(step(message={"content": None, "tool_calls": calls}), following=following, part_url="/parts/")
+    assert ["first" in view.calls[0].results[0].html, "second" in view.calls[1].results[0].html] == [True, True]
+    assert view.came_back == []
+
+
+def test_words_of_a_user_after_a_text_command_are_its_result_and_not_heard_twice() -> None:
+    observation = [{"role": "user", "content": "total 0"}]
+    acting = step_view(step(message={"content": "ls"}), following=observation, part_url="/parts/")
+    after = step_view(step(2, context=observation), following=[], part_url="/parts/", previous_kind="tool")
+    assert [(message.title, message.blocks[0].form) for message in acting.came_back] == [("Result", "text")]
+    assert after.heard == []
+
+
+def test_blind_steps_carry_no_reward() -> None:
+    view = step_view(step(reward=1.0), following=[], part_url="/parts/", blind=True)
+    assert view.head.reward is None
+
+
+def test_broken_rules_are_named_and_kept_from_the_blind() -> None:
+    broken = {
+        "violations": [
+            {"rule": "no_preview", "hard": False},
+            {"rule": "permanent_delete", "hard": True},
+            {"rule": 1},
+            "x",
+        ]
+    }
+    assert broken_rules(broken) == ["no preview", "permanent delete (refused)"]
+    assert broken_rules({"violations": {"rule": "x"}}) == broken_rules(None) == broken_rules({}) == []
+    assert step_view(step(info=broken), following=[], part_url="/parts/", blind=True).rules == []
+
+
+def test_every_part_that_is_shown_can_be_asked_for_again() -> None:
+    long = "word " * 4_000
+    arguments = {"old_str": "a\n" * 500, "new_str": "b\n" * 500, "note": long}
+    message = {
+        "content": [{"type": "text", "text": long}],
+        "reasoning_content": long,
+        "tool_calls": [{"id": "c", "function": {"name": "edit", "arguments": json.dumps(json.dumps(arguments))}}],
+    }
+    following = [{"role": "tool", "tool_call_id": "c", "content": long}]
+    shown = step(message=message, context=[{"role": "user", "content": long}])
+    view = step_view(shown, following=following, part_url="/parts/", previous_kind="message")
+    html = render_to_string("trajectories/_step_body.html", {"step": view})
+    places = set(re.findall(r"/parts/\?at=([\w.]+)", html))
+    assert places == {"said.0", "reasoning", "call.0.edit", "call.0.2", "before.0", "after.0"}
+    for at in places:
+        assert len(part_of(shown, following, at)) > 1_000
+
+
+@pytest.mark.parametrize(
+    "at", ["", "said.9", "before.0", "before.x", "call.0", "call.0.edit", "after.-5.1", "__class__", "said.__len__"]
+)
+def test_a_part_that_does_not_exist_is_a_lookup_error(at: str) -> None:
+    with pytest.raises(LookupError):
+        part_of(step(), [], at) or (_ for _ in ()).throw(LookupError(at))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_whole_step_of_hostile_content_is_inert(name: str) -> None:
+    text = HOSTILE[name]
+    message = {
+        "content": text,
+        "reasoning_content": text,
+        "tool_calls": [
+            {
+                "id": text,
+                "function": {"name": text, "arguments": {text: text, "command": text, "old": text, "new": text}},
+            }
+        ],
+    }
+    following = [
+        {"role": "tool", "tool_call_id": text, "content": text},
+        {"role": text, "name": text, "content": [{"type": text, "x": text}]},
+    ]
+    shown = step(
+        message=message,
+        context=[{"role": text, "content": text}],
+        tool=text[:100],
+        headline=text[:200],
+        result=text[:200],
+        info={"error": text, "violations": [{"rule": text}]},
+    )
+    view = step_view(shown, following=following, part_url="/parts/", is_last=True)
+    html = render_to_string("trajectories/_step_body.html", {"step": view})
+    for forbidden in ("<script", "<img", "<svg", "<iframe", "<form", 'onerror="', 'href="javascript'):
+        assert forbidden not in html.lower()
