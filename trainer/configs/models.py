@@ -16,8 +16,8 @@ class ScratchConfig(Checked):
     """Transformer blocks."""
     hidden: Count = 192
     """Width of the residual stream."""
-    intermediate: Count = 576
-    """Width of the feed-forward layer."""
+    intermediate: Count = 256
+    """Width of the feed-forward layer: small, for the work is in the attention."""
     heads: Count = 4
     """Attention heads; `hidden` must be divisible by it."""
     kv_heads: Count = 2

@@ -40,10 +40,10 @@ HABITS: dict[str, Habits] = {
         compares=0.8, completes=0.8, checks=0.8, acts=0.95, copies=0.75, asks=0.8, looks=0.7, confirms=0.8, persists=0.8
     ),
     "demonstrator": Habits(
-        compares=0.55,
-        completes=0.6,
-        checks=0.55,
-        acts=0.9,
+        compares=0.65,
+        completes=0.65,
+        checks=0.65,
+        acts=0.95,
         thinks=False,
         asks=0.6,
         looks=0.6,
