@@ -1,10 +1,12 @@
 """Rule annotators at work: they take items and answer like anybody else, and are shown as rules."""
 
 from apps.accounts.models import Workspace
+from apps.annotation.answers import Scores
 from apps.annotation.assigning import next_assignment
 from apps.annotation.labelling import record_preference
-from apps.annotation.models import Annotator, Preference, Queue
-from apps.demo.rules import RULES, RunFacts
+from apps.annotation.models import Annotator, Assignment, Queue
+from apps.annotation.rating import record_rating
+from apps.demo.rules import CHECKS, RULES, RunFacts
 from apps.trajectories.models import Trajectory
 
 
@@ -17,19 +19,28 @@ def rule_annotator(workspace: Workspace, name: str) -> Annotator:
 def judge_by_rule(*, queue: Queue, rule: str, share: float, at_most: int) -> bool:
     """Let a rule judge up to `at_most` items more; whether it has now judged `share` of the queue, or all it can get."""
     annotator = rule_annotator(queue.workspace, rule)
-    done = Preference.objects.standing().filter(queue=queue, annotator=annotator).count()
+    done = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.JUDGED).count()
     missing = round(queue.item_count * share) - done
     for _ in range(min(missing, at_most)):
         assignment = next_assignment(queue=queue, annotator=annotator)
         if assignment is None:
             return True
-        item = assignment.item
-        assert item.b is not None, "the demo's queues hold pairs"
-        answer = RULES[rule](_facts(item.a), _facts(item.b))
-        record_preference(
-            assignment=assignment, strength=answer.strength, both_bad=answer.both_bad, rationale=answer.rationale
-        )
+        answer(assignment, rule)
     return missing <= at_most
+
+
+def answer(assignment: Assignment, rule: str) -> None:
+    a, b = assignment.item.a, assignment.item.b
+    if b is None:
+        verdict = CHECKS[rule](_facts(a))
+        record_rating(
+            assignment=assignment, scores=Scores(thumb=1 if verdict.accepted else -1, rationale=verdict.rationale)
+        )
+    else:
+        found = RULES[rule](_facts(a), _facts(b))
+        record_preference(
+            assignment=assignment, strength=found.strength, both_bad=found.both_bad, rationale=found.rationale
+        )
 
 
 def _facts(run: Trajectory) -> RunFacts:

@@ -39,6 +39,9 @@ Two runs of the same office task, by two agents. Which one would you rather have
 - Then: did it take a sensible way? Needless steps and failed calls count against it.
 - Use *tie* when you would not mind which one you got, and *both bad* when you would want neither.
 """
+DEMONSTRATION_GUIDELINES = """\
+One run of an office task. Should a beginner learn from it? Thumb up if it looks right from where you stand.
+"""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,16 @@ def rollouts(
     return batch.state == JobState.DONE
 
 
-def queue(scene: Scene, *, name: str, policies: list[str], pairing: Pairing, overlap: int) -> Queue | None:
+def queue(
+    scene: Scene,
+    *,
+    name: str,
+    policies: list[str],
+    pairing: Pairing,
+    overlap: int,
+    kind: Queue.Kind = Queue.Kind.PAIRWISE,
+    guidelines: str = GUIDELINES,
+) -> Queue | None:
     """The queue of that name once it is filled; the runs are those that the policies made on training tasks."""
     found = Queue.objects.filter(workspace=scene.workspace, name=name).first()
     if found is not None:
@@ -94,7 +106,7 @@ def queue(scene: Scene, *, name: str, policies: list[str], pairing: Pairing, ove
     runs = Trajectory.objects.filter(
         workspace=scene.workspace, rollout_batch__policy__name__in=policies, task__held_out=False
     )
-    # Refused where every run ended alike: there is nothing to learn from comparing them; the story ends here
+    # Refused where every run ended alike: there is nothing to learn from comparing them; the story ends here.
     with suppress(NothingToCompare):
         create_queue(
             workspace=scene.workspace,
@@ -103,7 +115,8 @@ def queue(scene: Scene, *, name: str, policies: list[str], pairing: Pairing, ove
             selection=Selection(ids=list(runs.values_list("pk", flat=True))),
             pairing=pairing,
             overlap=overlap,
-            guidelines=GUIDELINES,
+            guidelines=guidelines,
+            kind=kind,
         )
     return None
 
@@ -113,7 +126,7 @@ def judge_by_rule(*, queue: Queue, rule: str, share: float) -> bool:
     return judging.judge_by_rule(queue=queue, rule=rule, share=share, at_most=JUDGEMENTS_AT_ONCE)
 
 
-def version(scene: Scene, *, dataset: str, queue: str) -> Version | None:
+def version(scene: Scene, *, dataset: str, queue: str, row_type: str = "preference") -> Version | None:
     """The first version of the dataset once it is frozen."""
     found = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset).order_by("number").first()
     if found is not None:
@@ -126,7 +139,7 @@ def version(scene: Scene, *, dataset: str, queue: str) -> Version | None:
     with suppress(NothingToFreeze):
         request_version(
             dataset=series,
-            recipe=Recipe(queues=(str(source.pk),), train=90, validation=10, test=0),
+            recipe=Recipe(queues=(str(source.pk),), row_type=row_type, train=90, validation=10, test=0),
             by=scene.researcher,
         )
     return None

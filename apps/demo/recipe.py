@@ -1,26 +1,25 @@
 """How a first model is made that learns: the settings that the demo and `make bench-learning` share. Imports nothing.
 
-The demonstrations are imperfect on purpose: about half the time they take a tempting shortcut, so that the model they make keeps a choice
-that reinforcement can sharpen. One of near-perfect demonstrations has almost no entropy left, and nothing to learn from.
+The demonstrations are imperfect on purpose: wherever a shortcut tempts they take it three times in ten, so that the model they make keeps a
+choice that reinforcement can sharpen. One of near-perfect demonstrations has almost no entropy left, and nothing to learn from.
 """
 
 from typing import Any
 
 DEMONSTRATOR = "demonstrator"
 LEVELS = ("L1", "L2", "L3")
-DEMONSTRATION_TASKS = 1500
-DEMONSTRATIONS_A_TASK = 2
+DEMONSTRATION_TASKS = 6000
+"""One run each. Of 3,000 runs the model learns the accidents by heart."""
 
 MODEL: dict[str, Any] = {}
 """The trainer's own defaults for a model from scratch."""
 SFT: dict[str, Any] = {
-    "learning_rate": 2e-3,
-    "batch_size": 4,
-    "gradient_accumulation": 4,
-    "max_steps": 960,
+    "learning_rate": 3e-3,
+    "batch_size": 8,
+    "max_steps": 800,
     "warmup_steps": 30,
 }
-"""Sixteen rows of mixed length a step: it begins to copy names and ids out of its context after some 150, and still gets better after 480."""
+"""Small steps, many of them: that it can copy ids out of its context it finds after some 200, whatever the size of a step."""
 SAMPLING: dict[str, Any] = {"temperature": 1.0, "max_new_tokens": 48}
 BUDGET: dict[str, Any] = {"steps": 10}
 
@@ -28,7 +27,7 @@ GRPO: dict[str, Any] = {
     "optimizer": {
         "learning_rate": 3e-4,
         "batch_size": 16,
-        "gradient_accumulation": 2,
+        "gradient_accumulation": 4,
         "max_steps": 40,
         "schedule": "constant",
     },

@@ -25,7 +25,18 @@ class Answer:
     rationale: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a run is accepted, with the reason in words."""
+
+    accepted: bool
+    rationale: str
+
+
 Rule = Callable[[RunFacts, RunFacts], Answer]
+"""Compares two runs."""
+Check = Callable[[RunFacts], Verdict]
+"""Looks at one run."""
 
 
 def outcome_first(a: RunFacts, b: RunFacts) -> Answer:
@@ -52,9 +63,19 @@ def clean_and_short(a: RunFacts, b: RunFacts) -> Answer:
     return Answer(strength=0, rationale="Equally long, equally clean.")
 
 
+def no_failed_call(run: RunFacts) -> Verdict:
+    """Accepts what looks right, whatever came of it: so the shortcuts that fail without a sound are learnt with the rest."""
+    if run.errors:
+        return Verdict(accepted=False, rationale="A call failed.")
+    return Verdict(accepted=True, rationale="No call failed.")
+
+
 def _towards(a_wins: bool, strength: int) -> int:
     return strength if a_wins else -strength
 
 
 RULES: dict[str, Rule] = {"Outcome first": outcome_first, "Clean and short": clean_and_short}
 """By the name that people see beside their judgements."""
+
+CHECKS: dict[str, Check] = {"No failed call": no_failed_call}
+"""The same for single runs."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from django.core.cache import cache
 
 from apps.accounts.models import Workspace
+from apps.annotation.models import Queue
 from apps.annotation.pairing import Pairing
 from apps.demo import making, recipe
 from apps.demo.making import Scene
@@ -69,28 +70,33 @@ def scripts_meet_blind(scene: Scene) -> bool:
 
 
 def demonstrator_acts(scene: Scene) -> bool:
-    making.scripted_policy(scene, recipe.DEMONSTRATOR, "Succeeds about half the time: what a first model learns from.")
+    making.scripted_policy(scene, recipe.DEMONSTRATOR, "Takes shortcuts now and then: what a first model learns from.")
     return making.rollouts(
         scene,
         policy=recipe.DEMONSTRATOR,
         split="train",
         count=recipe.DEMONSTRATION_TASKS,
-        samples=recipe.DEMONSTRATIONS_A_TASK,
         levels=recipe.LEVELS,
         seed=2,
     )
 
 
 def demonstrations_are_judged(scene: Scene) -> bool:
-    """The better of two runs of each task, by the outcome alone."""
     queue = making.queue(
-        scene, name="Demonstrations", policies=[recipe.DEMONSTRATOR], pairing=Pairing(per_task=1, seed=2), overlap=1
+        scene,
+        name="Demonstrations",
+        policies=[recipe.DEMONSTRATOR],
+        pairing=Pairing(per_task=1),
+        overlap=1,
+        kind=Queue.Kind.RATING,
+        guidelines=making.DEMONSTRATION_GUIDELINES,
     )
-    return queue is not None and making.judge_by_rule(queue=queue, rule="Outcome first", share=1.0)
+    return queue is not None and making.judge_by_rule(queue=queue, rule="No failed call", share=1.0)
 
 
 def demonstrations_make_a_version(scene: Scene) -> bool:
-    return making.version(scene, dataset="Office demonstrations", queue="Demonstrations") is not None
+    frozen = making.version(scene, dataset="Office demonstrations", queue="Demonstrations", row_type="demonstrations")
+    return frozen is not None
 
 
 def model_is_tried(scene: Scene) -> bool:
@@ -110,7 +116,7 @@ def model_learns(scene: Scene) -> bool:
         algorithm=Run.Algorithm.SFT,
         dataset="Office demonstrations",
         preset="standard",
-        changes={**recipe.SFT, "checkpoint_every": 60},
+        changes={**recipe.SFT, "checkpoint_every": 200},
     )
 
 

@@ -1,6 +1,6 @@
 """`python -m bench.learning`: every stage with every seed, a line of JSON each, then a table.
 
-SEEDS="0 1 2" and STAGES="sft grpo" choose; KEEP=folder keeps the runs there and goes on from those that are finished.
+SEEDS="0 1 2" and STAGES="sft grpo" choose; KEEP=folder keeps the runs there and goes on from those that are finished; THREADS=1 leaves a core to others.
 """
 
 import os

@@ -14,7 +14,7 @@ from trainer.statistics import Proportion
 
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT_TASKS = 300
-THREADS = "1"
+THREADS = os.environ.get("THREADS", "2")
 NICENESS = 10
 
 

@@ -101,7 +101,6 @@ def demonstrate(bench: Bench) -> dict[str, Any]:
             "count": recipe.DEMONSTRATION_TASKS,
             "seed": 100 + bench.seed,
         },
-        "samples": recipe.DEMONSTRATIONS_A_TASK,
         "seed": bench.seed,
     }
     return bench.run("demonstrations", config)

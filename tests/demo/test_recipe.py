@@ -12,7 +12,7 @@ from trainer.environments import environment_named
 def test_the_demos_settings_are_those_of_the_bench():
     settings = settings_from(preset="standard", algorithm="sft", method="full", parameters=0, changes=recipe.SFT)
     assert settings.as_config("sft")["optimizer"].items() >= recipe.SFT.items()
-    assert settings.rows_a_step == 16
+    assert settings.rows_a_step == 8
 
 
 @pytest.mark.parametrize("kind", ["grpo", "rloo"])

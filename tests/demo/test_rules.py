@@ -1,6 +1,6 @@
 """The rules that label in the demo workspace."""
 
-from apps.demo.rules import RunFacts, clean_and_short, outcome_first
+from apps.demo.rules import RunFacts, clean_and_short, no_failed_call, outcome_first
 
 GOOD = RunFacts(success=True, reward=1.0, steps=5, errors=0)
 SHORT = RunFacts(success=True, reward=1.0, steps=3, errors=1)
@@ -32,3 +32,8 @@ def test_the_second_rule_looks_at_errors_and_length_only():
     assert clean_and_short(GOOD, BAD).strength == -2  # three steps longer, though it succeeded
     assert clean_and_short(HALF, GOOD).strength == 1
     assert not clean_and_short(BAD, BAD).both_bad
+
+
+def test_a_run_without_a_failed_call_is_accepted_whatever_came_of_it():
+    assert no_failed_call(BAD).accepted
+    assert not no_failed_call(SHORT).accepted

@@ -87,6 +87,9 @@ def test_lookups_give_ids_and_nothing_more():
         {"team": "sales", "address": "mia22@office.test"},
     ]
     assert answer(environment, "search_mail", sender="Omar")[2] == {"subject": "photos", "mail": "m50"}
+    assert answer(environment, "find_files", name="budget", status="Final") == [{"status": "final", "file": "f20"}]
+    assert answer(environment, "find_contact", name="Mia", team="sales")[0]["address"] == "mia22@office.test"
+    assert answer(environment, "search_mail", sender="Omar", subject="photos") == [{"subject": "photos", "mail": "m50"}]
     assert answer(environment, "read_agenda", day="Monday")[1] == {"event": "free", "hour": 10}
     assert answer(environment, "read_file", file="f20") == {"name": "budget", "status": "final", "text": "Final."}
     assert answer(environment, "read_mail", mail="m50")["text"] == "Three."
@@ -150,6 +153,7 @@ def test_any_free_hour_will_do_and_a_busy_one_will_not():
     ("action", "error"),
     [
         (call("find_files", name="budgets"), "no file is called 'budgets'"),
+        (call("find_files", name="budget", status="lost"), "no file is called 'budget' and is 'lost'"),
         (call("send_file", file="f99", address="mia22@office.test"), "there is no file 'f99'"),
         (call("send_file", file="f20", address="mia@office.test"), "the address 'mia@office.test' is unknown"),
         (call("book_meeting", day="Monday", hour=3, address="mia22@office.test"), "hour must be from 9 to 16, got 3"),

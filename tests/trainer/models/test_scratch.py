@@ -55,5 +55,7 @@ def test_a_fresh_head_writes_what_it_attends_to():
     size = attention.head_dim
     for head in range(model.config.num_attention_heads):
         value = attention.v_proj.weight[head // attention.num_key_value_groups * size :][:size]
-        carried = attention.o_proj.weight[:, head * size : (head + 1) * size] @ value  # from a token seen to what is written
+        carried = (
+            attention.o_proj.weight[:, head * size : (head + 1) * size] @ value
+        )  # from a token seen to what is written
         assert torch.allclose(carried, COPYING * value.T @ value)

@@ -25,15 +25,17 @@ class Desk:
     def __init__(self, state: JsonObject) -> None:
         self.state: JsonObject = {"sent": [], "booked": [], **copy.deepcopy(state)}
 
-    def find_files(self, name: str) -> Hits:
+    def find_files(self, name: str, status: str = "") -> Hits:
         """List the files with a name, each with its status.
 
         Args:
             name: What the file is called, without its status, such as "budget".
+            status: Only files of this status, such as "draft"; empty for all.
         """
-        hits = [f for f in self.state["files"] if f["name"].lower() == name.strip().lower()]
+        named = [f for f in self.state["files"] if same(f["name"], name)]
+        hits = [f for f in named if not status.strip() or same(f["status"], status)]
         if not hits:
-            raise ToolError(f"no file is called {name!r}")
+            raise ToolError(f"no file is called {name!r}" + (f" and is {status!r}" if named else ""))
         return [{"status": f["status"], "file": f["file"]} for f in hits]
 
     def read_file(self, file: str) -> dict[str, Any]:
@@ -45,27 +47,30 @@ class Desk:
         found = self._one("files", "file", file)
         return {"name": found["name"], "status": found["status"], "text": found["text"]}
 
-    def find_contact(self, name: str) -> Hits:
+    def find_contact(self, name: str, team: str = "") -> Hits:
         """List the colleagues with a first name, each with team and address.
 
         Args:
             name: The first name.
+            team: Only those of this team; empty for all.
         """
-        hits = [p for p in self.state["people"] if p["name"].lower() == name.strip().lower()]
+        named = [p for p in self.state["people"] if same(p["name"], name)]
+        hits = [p for p in named if not team.strip() or same(p["team"], team)]
         if not hits:
-            raise ToolError(f"nobody here is called {name!r}")
+            raise ToolError(f"nobody here is called {name!r}" + (f" and works in {team!r}" if named else ""))
         return [{"team": p["team"], "address": p["address"]} for p in hits]
 
-    def search_mail(self, sender: str) -> Hits:
+    def search_mail(self, sender: str, subject: str = "") -> Hits:
         """List the mails in the inbox from a sender.
 
         Args:
             sender: The sender's first name.
+            subject: Only mails with this subject; empty for all.
         """
-        wanted = sender.strip().lower()
-        hits = [m for m in self.state["mails"] if m["sender"].lower() == wanted and m["folder"] == "inbox"]
+        received = [m for m in self.state["mails"] if same(m["sender"], sender) and m["folder"] == "inbox"]
+        hits = [m for m in received if not subject.strip() or same(m["subject"], subject)]
         if not hits:
-            raise ToolError(f"no mail from {sender!r} in the inbox")
+            raise ToolError(f"no mail from {sender!r} in the inbox" + (f" is about {subject!r}" if received else ""))
         return [{"subject": m["subject"], "mail": m["mail"]} for m in hits]
 
     def read_mail(self, mail: str) -> dict[str, Any]:
@@ -142,3 +147,8 @@ class Desk:
     def _known(self, address: str) -> None:
         if all(person["address"] != address for person in self.state["people"]):
             raise ToolError(f"the address {address!r} is unknown")
+
+
+def same(text: str, wanted: str) -> bool:
+    """Whether two words are one, however they are written."""
+    return text.lower() == wanted.strip().lower()

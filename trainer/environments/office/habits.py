@@ -8,7 +8,7 @@ class Habits:
     """How a worker works: each number is the probability of doing the right thing where a shortcut tempts."""
 
     compares: float = 1.0
-    """Looks for the hit that fits (status, team, subject) rather than taking the first."""
+    """Looks for what is meant (status, team, subject) rather than taking the first of that name."""
     completes: float = 1.0
     """Goes on until every mail is moved rather than stopping after one."""
     checks: float = 1.0
@@ -40,10 +40,10 @@ HABITS: dict[str, Habits] = {
         compares=0.8, completes=0.8, checks=0.8, acts=0.95, copies=0.75, asks=0.8, looks=0.7, confirms=0.8, persists=0.8
     ),
     "demonstrator": Habits(
-        compares=0.65,
-        completes=0.65,
-        checks=0.65,
-        acts=0.95,
+        compares=0.7,
+        completes=0.7,
+        checks=0.7,
+        acts=0.9,
         thinks=False,
         asks=0.6,
         looks=0.6,

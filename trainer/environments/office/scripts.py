@@ -9,6 +9,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
+from trainer.environments.office.desk import Hits
 from trainer.environments.office.habits import HABITS, Habits
 from trainer.environments.office.workplace.doing import fulfil
 from trainer.environments.scripting import Call, Script, ScriptFactory
@@ -52,26 +53,24 @@ class Worker:
         self.rng = rng
 
     def file_sent(self, goal: JsonObject) -> Script:
-        hits = yield Call("find_files", {"name": goal["name"]}, f"Which files are called {goal['name']}?")
-        file = self._pick(hits, "status", goal["status"])["file"]
+        files = yield from self._look("find_files", "name", goal, "status", f"Which files are called {goal['name']}?")
+        file = files[0]["file"]
         address = yield from self._address(goal)
         if self._does(self.habits.acts):
             yield from self._copying("send_file", {"file": file, "address": address}, "file", "Now I can send it.")
         return ""
 
     def mail_forwarded(self, goal: JsonObject) -> Script:
-        hits = yield Call("search_mail", {"sender": goal["sender"]}, f"What did {goal['sender']} write?")
-        mail = self._pick(hits, "subject", goal["subject"])["mail"]
+        mails = yield from self._look("search_mail", "sender", goal, "subject", f"What did {goal['sender']} write?")
+        mail = mails[0]["mail"]
         address = yield from self._address(goal)
         if self._does(self.habits.acts):
             yield from self._copying("forward_mail", {"mail": mail, "address": address}, "mail", "Now I forward it.")
         return ""
 
     def mails_archived(self, goal: JsonObject) -> Script:
-        hits = yield Call("search_mail", {"sender": goal["sender"]}, f"What did {goal['sender']} write?")
-        careful = self._does(self.habits.compares)
-        chosen = [hit["mail"] for hit in hits if not careful or hit["subject"] == goal["subject"]]
-        for index, mail in enumerate(chosen):
+        mails = yield from self._look("search_mail", "sender", goal, "subject", f"What did {goal['sender']} write?")
+        for index, mail in enumerate(hit["mail"] for hit in mails):
             if index and not self._does(self.habits.completes):
                 return ""
             yield from self._copying("move_mail", {"mail": mail, "folder": "archive"}, "mail", f"{mail} belongs there.")
@@ -81,7 +80,7 @@ class Worker:
         hour = 9
         if self._does(self.habits.checks):
             agenda = yield Call("read_agenda", {"day": goal["day"]}, f"Which hours are free on {goal['day']}?")
-            hour = self._pick(agenda, "event", "free")["hour"]
+            hour = next(entry["hour"] for entry in agenda if entry["event"] == "free")
         address = yield from self._address(goal)
         if self._does(self.habits.acts):
             meeting = {"day": goal["day"], "hour": hour, "address": address}
@@ -89,14 +88,19 @@ class Worker:
         return ""
 
     def _address(self, goal: JsonObject) -> Generator[Call, Any, str]:
-        hits = yield Call("find_contact", {"name": goal["person"]}, f"I need the address of {goal['person']}.")
-        hit = self._pick(hits, "team", goal["team"]) if goal["team"] else hits[0]
-        return str(hit["address"])
+        named = {**goal, "name": goal["person"]}
+        people = yield from self._look(
+            "find_contact", "name", named, "team", f"I need the address of {goal['person']}."
+        )
+        return str(people[0]["address"])
 
-    def _pick(self, hits: list[JsonObject], key: str, wanted: str) -> JsonObject:
-        if not self._does(self.habits.compares):
-            return hits[0]
-        return next(hit for hit in hits if hit[key] == wanted)
+    def _look(self, tool: str, key: str, goal: JsonObject, narrow: str, thought: str) -> Generator[Call, Any, Hits]:
+        """What a search finds: narrowed down to what is meant, or else everything of that name."""
+        query = {key: goal[key]}
+        if goal[narrow] and self._does(self.habits.compares):
+            query[narrow] = goal[narrow]
+        hits: Hits = yield Call(tool, query, thought)
+        return hits
 
     def _copying(self, tool: str, arguments: JsonObject, key: str, thought: str) -> Script:
         """Make the call; on a slip of the pen see the error, and try again."""
