@@ -20,7 +20,7 @@ class ScratchConfig(Checked):
     """Width of the feed-forward layer: small, for the work is in the attention."""
     heads: Count = 4
     """Attention heads; `hidden` must be divisible by it."""
-    kv_heads: Count = 2
+    kv_heads: Count = 4
     """Key-value heads; must divide `heads`."""
     vocabulary: Annotated[int, Between(300, 50_000)] = 1000
     """Tokens, the 256 bytes and the special ones included."""
