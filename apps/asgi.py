@@ -4,21 +4,22 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
 
-from django.core.asgi import get_asgi_application
+import django
 
-pages = get_asgi_application()  # first: it loads the apps that the imports below need
+django.setup(set_prefix=False)  # first: it loads the apps that the imports below need
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
 from apps.accounts.middleware import MemberOnSocket
+from apps.common.handling import OneTripHandler
 from apps.common.uploads import LimitUploads
 from apps.routing import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": LimitUploads(pages),
+        "http": LimitUploads(OneTripHandler()),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns)))),
     }
 )
