@@ -162,6 +162,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 # The tones of toasts: static/css/feedback.css.
 MESSAGE_TAGS = {10: "plain", 20: "plain", 25: "good", 30: "attention", 40: "bad"}
 AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["apps.accounts.backends.PeopleBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {

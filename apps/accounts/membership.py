@@ -14,9 +14,6 @@ def current_membership(user: User | AnonymousUser, session: MutableMapping[str, 
     """The membership that the session chose, else the oldest; None for strangers and people without a workspace."""
     if not user.is_authenticated:
         return None
-    memberships = Membership.objects.filter(user=user).select_related("workspace", "user")
-    if chosen := session.get(SESSION_KEY):
-        member = memberships.filter(workspace_id=chosen).first()
-        if member:
-            return member
-    return memberships.order_by("created_at", "pk").first()
+    mine = user.own_memberships
+    chosen = session.get(SESSION_KEY)
+    return next((member for member in mine if str(member.workspace_id) == chosen), mine[0] if mine else None)

@@ -10,6 +10,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Lower, Now
+from django.utils.functional import cached_property
 from django.utils.timezone import now
 
 from apps.common.ids import new_id
@@ -68,6 +69,11 @@ class User(AbstractUser):
     def get_short_name(self) -> str:
         return self.name
 
+    @cached_property
+    def own_memberships(self) -> list[Membership]:
+        """The oldest first, each with its workspace."""
+        return list(Membership.objects.of(self.pk))
+
 
 class Workspace(models.Model):
     """A team's trajectories, queues, datasets, runs and policies. Nothing crosses its border."""
@@ -105,6 +111,12 @@ class WorkspaceModel(models.Model):
         abstract = True
 
 
+class MembershipQuerySet(WorkspaceQuerySet["Membership"]):
+    def of(self, user_id: int) -> Self:
+        """A person's own, the oldest first, with the person and the workspaces."""
+        return self.filter(user=user_id).select_related("user", "workspace").order_by("created_at", "pk")
+
+
 class Membership(models.Model):
     """A person's place in a workspace."""
 
@@ -115,7 +127,7 @@ class Membership(models.Model):
     role = models.PositiveSmallIntegerField(choices=Role.choices)
     created_at = models.DateTimeField(db_default=Now())
 
-    objects = WorkspaceQuerySet["Membership"].as_manager()
+    objects = MembershipQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -46,7 +46,7 @@ def join(request: HtmxRequest, secret: str) -> HttpResponse:
         raise NotHere(GONE) from refusal
     except inviting.AccountExists:
         return redirect(request.path)
-    login(request, membership.user, backend="django.contrib.auth.backends.ModelBackend")
+    login(request, membership.user)
     return _welcome(request, membership)
 
 

@@ -1,0 +1,17 @@
+"""Who a session belongs to."""
+
+from django.contrib.auth.backends import ModelBackend
+
+from apps.accounts.models import Membership, User
+
+
+class PeopleBackend(ModelBackend):
+    """Reads the person of a session together with their memberships: pages want both, and one query has them."""
+
+    def get_user(self, user_id: int) -> User | None:
+        memberships = list(Membership.objects.of(user_id))
+        if not memberships:
+            return super().get_user(user_id)
+        user = memberships[0].user
+        user.own_memberships = memberships
+        return user if self.user_can_authenticate(user) else None
