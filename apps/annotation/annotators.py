@@ -6,9 +6,6 @@ from apps.annotation.models import Annotator
 
 def annotator_of(member: Membership) -> Annotator:
     """This person as an annotator of their workspace; the same one after they left and came back."""
-    found = Annotator.objects.filter(workspace=member.workspace_id, user=member.user_id).first()
-    if found:
-        return found
     return Annotator.objects.get_or_create(
         workspace_id=member.workspace_id,
         user=member.user,

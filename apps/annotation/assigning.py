@@ -66,7 +66,7 @@ def may_label(queue: Queue, annotator: Annotator) -> bool:
 
 @transaction.atomic
 def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assignment | None:
-    desk = lock_desk(queue=queue, annotator=annotator)
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     if desk.paused_at:
         raise DeskPaused(desk.pause_reason)
     in_hand = list(_in_hand(queue, annotator))
@@ -83,14 +83,9 @@ def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assi
     return None if place is None else _assign(place, queue, annotator)
 
 
-def lock_desk(*, queue: Queue, annotator: Annotator) -> Desk:
+def lock_desk(*, queue: UUID, annotator: UUID) -> Desk:
     """This annotator's desk, locked until the transaction ends: one person does one thing at a time."""
-    desks = Desk.objects.select_for_update().filter(queue=queue, annotator=annotator)
-    found = desks.first()
-    if found is None:
-        Desk.objects.bulk_create([Desk(queue=queue, annotator=annotator)], ignore_conflicts=True)
-        found = desks.get()
-    return found
+    return Desk.objects.select_for_update().get_or_create(queue_id=queue, annotator_id=annotator)[0]
 
 
 def _in_hand(queue: Queue, annotator: Annotator) -> QuerySet[Assignment]:
@@ -159,7 +154,7 @@ def expire_leases(*, queue: Queue | None = None, at_most: int = 1000) -> int:
 @transaction.atomic
 def release_ahead(*, queue: Queue, annotator: Annotator) -> int:
     """Give back what was loaded ahead and never shown; how many. Called when the person leaves the desk."""
-    lock_desk(queue=queue, annotator=annotator)
+    lock_desk(queue=queue.pk, annotator=annotator.pk)
     unseen = _in_hand(queue, annotator).filter(opened_at=None, replaces=None)
     return _give_back(list(unseen))
 

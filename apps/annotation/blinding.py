@@ -3,12 +3,15 @@
 Addresses name the assignment and a side, never a run.
 """
 
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
+from uuid import UUID
 
 from django.core.cache import cache
+from django.db.models import Q
 
 from apps.annotation.models import Assignment
 from apps.trajectories import comparing
@@ -112,8 +115,13 @@ def _open(
     left: Trajectory, right: Trajectory, rows: list[comparing.Row], opened: range, part_url: PartUrl
 ) -> list[Row]:
     chosen = [row for row in rows if row.number in opened]
-    ours = views_of(left, {row.left.index for row in chosen if row.left}, lambda index: part_url("left", index))
-    theirs = views_of(right, {row.right.index for row in chosen if row.right}, lambda index: part_url("right", index))
+    wanted = {
+        left.pk: {row.left.index for row in chosen if row.left},
+        right.pk: {row.right.index for row in chosen if row.right},
+    }
+    steps = steps_around(wanted)
+    ours = views_of(left, steps[left.pk], wanted[left.pk], lambda index: part_url("left", index))
+    theirs = views_of(right, steps[right.pk], wanted[right.pk], lambda index: part_url("right", index))
     return [_row(row, ours, theirs) for row in rows]
 
 
@@ -125,10 +133,21 @@ def _row(row: comparing.Row, ours: dict[int, StepView], theirs: dict[int, StepVi
     return Row(row.number, _blind(row.left), _blind(row.right), left, right, row.same_action, row.is_identical)
 
 
-def views_of(run: Trajectory, wanted: Collection[int], part_url: Callable[[int], str]) -> dict[int, StepView]:
-    """Opened steps by index, in one query: what came back for a step is stored with the one after it."""
-    around = {index + offset for index in wanted for offset in (-1, 0, 1)}
-    steps = {step.index: step for step in Step.objects.filter(trajectory=run, index__in=around)}
+def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
+    """These steps of runs with the ones before and after, in one query: what came back for a step is stored with the next."""
+    asked = Q()
+    for run, indices in wanted.items():
+        asked |= Q(trajectory=run, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
+    found: dict[UUID, dict[int, Step]] = defaultdict(dict)
+    for step in Step.objects.filter(asked):
+        found[step.trajectory_id][step.index] = step
+    return found
+
+
+def views_of(
+    run: Trajectory, steps: dict[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
+) -> dict[int, StepView]:
+    """Opened steps by index; `steps` holds their neighbours, too."""
     return {index: _view(run, steps, index, part_url(index)) for index in wanted if index in steps}
 
 

@@ -21,7 +21,7 @@ class Locked(NamedTuple):
 
 def locked(assignment: Assignment) -> Locked:
     """The desk, then the assignment with its item, as they are now and stay until the transaction ends."""
-    desk = lock_desk(queue=assignment.queue, annotator=assignment.annotator)
+    desk = lock_desk(queue=assignment.queue_id, annotator=assignment.annotator_id)
     rows = Assignment.objects.select_for_update(of=("self", "item")).select_related("item")
     fresh = rows.get(pk=assignment.pk)
     fresh.queue = assignment.queue

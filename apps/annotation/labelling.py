@@ -111,7 +111,7 @@ def keep(*, assignment: Assignment) -> Assignment:
 @transaction.atomic
 def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     """Take back this person's latest judgement or skip in `queue`; the item is theirs again, with the old answer as its draft."""
-    desk = lock_desk(queue=queue, annotator=annotator)
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     own = Assignment.objects.filter(queue=queue, annotator=annotator)
     if own.filter(state=Assignment.State.OPEN, replaces__isnull=False).count() >= UNDO_REACH:
         raise NothingToUndo

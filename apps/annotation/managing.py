@@ -13,7 +13,7 @@ from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Item
 @transaction.atomic
 def pause_annotator(*, queue: Queue, annotator: Annotator, reason: str, by: User | None) -> None:
     """Give this annotator nothing more here until `resume_annotator`; they read the reason. What is in hand they may still finish."""
-    desk = lock_desk(queue=queue, annotator=annotator)
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     desk.paused_at, desk.pause_reason = desk.paused_at or now(), reason
     desk.save(update_fields=["paused_at", "pause_reason"])
     _audit(desk, by, "annotator.pause", reason)
@@ -22,7 +22,7 @@ def pause_annotator(*, queue: Queue, annotator: Annotator, reason: str, by: User
 @transaction.atomic
 def resume_annotator(*, queue: Queue, annotator: Annotator, by: User | None) -> None:
     """Give this annotator items here again."""
-    desk = lock_desk(queue=queue, annotator=annotator)
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     desk.paused_at, desk.pause_reason = None, ""
     desk.save(update_fields=["paused_at", "pause_reason"])
     _audit(desk, by, "annotator.resume")
@@ -34,7 +34,7 @@ def retrain_annotator(*, queue: Queue, annotator: Annotator, by: User | None) ->
 
     Their earlier answers to them stay, marked as taken back.
     """
-    desk = lock_desk(queue=queue, annotator=annotator)
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     if not queue.training_count:
         raise NoTrainingItems
     learnt = Assignment.objects.select_for_update(of=("self",)).filter(

@@ -6,7 +6,7 @@ Addresses name the assignment, never the run.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from apps.annotation.blinding import CHUNK, OPENED, unsigned, views_of
+from apps.annotation.blinding import CHUNK, OPENED, steps_around, unsigned, views_of
 from apps.annotation.models import Assignment
 from apps.trajectories import queries
 from apps.trajectories.models import Trajectory
@@ -58,5 +58,5 @@ def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[WalkR
 
 def _rows(run: Trajectory, heads: list[StepHead], opened: range, part_url: PartUrl) -> list[WalkRow]:
     wanted = {head.index for head in heads if head.index in opened}
-    views = views_of(run, wanted, part_url)
+    views = views_of(run, steps_around({run.pk: wanted})[run.pk], wanted, part_url)
     return [WalkRow(head, views.get(head.index)) for head in heads]

@@ -133,11 +133,11 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         return self.filter(workspace=member.workspace_id, annotator__user=member.user_id)
 
     def with_runs(self) -> Self:
-        """With queue, task and runs, but without what is large and seldom looked at."""
-        heavy = ("tools", "closing", "info")
-        return self.select_related("queue", "item__task", "item__a", "item__b").defer(
-            *(f"item__{run}__{column}" for run in "ab" for column in heavy),
-            *(f"item__task__{column}" for column in ("initial_state", "success_check")),
+        """With queue, task and runs, but of task and runs only what the desk shows of every item."""
+        own = [field.name for field in Assignment._meta.concrete_fields]
+        runs = [f"item__{run}__{column}" for run in "ab" for column in ("step_count", "closing")]
+        return self.select_related("queue", "item__task", "item__a", "item__b").only(
+            *own, *runs, "item__task__instruction", "item__task__environment"
         )
 
     def open_to(self, member: Membership) -> Self:

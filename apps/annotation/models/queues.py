@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from django.db import models
-from django.db.models import CheckConstraint, Exists, Index, OuterRef, Q, UniqueConstraint
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from apps.accounts.models import Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
@@ -51,8 +51,8 @@ class QueueQuerySet(WorkspaceQuerySet["Queue"]):
         found = super().visible_to(member, at_least=at_least)
         if member.is_reviewer:
             return found
-        named = Queue.labellers.through.objects.filter(queue=OuterRef("pk"), user=member.user_id)
-        return found.filter(Q(is_restricted=False) | Exists(named))
+        named = Queue.labellers.through.objects.filter(user=member.user_id).values("queue")
+        return found.filter(Q(is_restricted=False) | Q(pk__in=named))
 
     def open(self) -> Self:
         return self.filter(state=Queue.State.OPEN)

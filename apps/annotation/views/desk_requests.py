@@ -43,9 +43,7 @@ def wants_json(request: HtmxRequest) -> bool:
 
 def own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     """An assignment of this very person. A researcher, too, sees only their own here: others' are blind."""
-    return get_object_or_404(
-        Assignment.objects.of(request.member).select_related("queue", "annotator"), pk=assignment_id
-    )
+    return get_object_or_404(Assignment.objects.of(request.member).select_related("queue"), pk=assignment_id)
 
 
 def own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
