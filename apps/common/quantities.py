@@ -68,6 +68,11 @@ def percent(share: float | None) -> str:
     return ">99.9 %" if value > 99.9 else f"{value:.1f} %"
 
 
+def decimal(number: float | None) -> str:
+    """A coefficient with two digits after the point and a real minus: 0.58, −0.62."""
+    return MISSING if number is None or math.isnan(number) else f"{number:.2f}".replace("-", "−")
+
+
 def figure(number: float | None) -> str:
     """A measured number with three significant digits: 0.0123, 12.3, 1,230."""
     if number is None or math.isnan(number):

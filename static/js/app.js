@@ -11,6 +11,7 @@ import "./dialog.js";
 import "./menu.js";
 import "./select.js";
 import "./rows.js";
+import "./tabs.js";
 import "./draft.js";
 import "./live.js";
 import "./chart.js";

@@ -108,7 +108,7 @@ def test_the_queue_page_shows_people_and_agreement(researcher, workspace):
     assert page.count("rule</span>") == 3  # rules are shown as rules
     agreement = researcher.get(at("agreement", queue)).content.decode()
     assert "33 %" in agreement  # of three pairs of judgements one agrees
-    assert "On 1 pair with two judgements or more (3 judgements)" in agreement
+    assert "On 1 item with two judgements or more (3 judgements)" in agreement
 
 
 def test_disputed_items_are_listed_by_themselves(researcher, workspace):

@@ -61,12 +61,14 @@ def test_a_decision_needs_a_reason_and_a_judgement(disputed, reviewer, workspace
         adjudicate(item=unjudged, by=reviewer.user, strength=1, reason="Because")
 
 
-def test_of_a_single_run_one_of_its_judgements_stands(workspace, reviewer):
+def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to_read(
+    workspace, reviewer, client: Client
+):
     from apps.annotation.answers import Scores
     from apps.annotation.queueing import create_queue_of_runs
     from apps.annotation.rating import record_rating
 
-    run = making.attempt(factories.task(of=workspace), steps=1)
+    run = making.attempt(factories.task(of=workspace), steps=10)
     queue = create_queue_of_runs(
         kind=Queue.Kind.RATING, runs=[run], workspace=workspace, created_by=None, name="Rate", overlap=2
     )
@@ -79,6 +81,12 @@ def test_of_a_single_run_one_of_its_judgements_stands(workspace, reviewer):
     (item,) = awaiting_review(queue)
     with pytest.raises(NotAmongThem):
         adjudicate(item=item, by=reviewer.user, upheld=factories.workspace().pk, reason="Because")
+    client.force_login(reviewer.user)
+    address = reverse("annotation:review_item", args=[queue.pk, item.pk])
+    page = client.get(address).content.decode()
+    assert 'id="row-9"' in page
+    assert "Shelf 8 is empty." not in page  # a late step comes opened when one is near it
+    assert "Shelf 8 is empty." in client.get(f"{address}rows/8/").content.decode()
     made = adjudicate(item=item, by=reviewer.user, upheld=ratings[1].pk, reason="It deleted the file.")
     assert (made.upheld, made.strength) == (ratings[1].pk, None)
 

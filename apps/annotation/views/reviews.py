@@ -13,11 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import blinding, queries, reviewing
+from apps.annotation import blinding, queries, reviewing, walking
 from apps.annotation.annotators import annotator_of
 from apps.annotation.models import Adjudication, Annotator, Assignment, Item, Queue
 from apps.annotation.refusals import Refusal
 from apps.annotation.setting_forms import DecisionForm, RemarkForm
+from apps.annotation.views.kinds import run_at
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
 
@@ -61,6 +62,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "hidden": queue.blind_review and queue.kind == Queue.Kind.PAIRWISE and decision is None,
         "waiting": reviewing.awaiting_review(queue)[:100].count(),
         "pair": blinding.pair_of(_shown(item), _part_url(item)) if item.b_id else None,
+        "run": None if item.b_id else walking.run_of(_shown(item), _run_part_url(item)),
     }
     return render(request, "annotation/review.html", context, status=422 if form.is_bound else 200)
 
@@ -68,8 +70,11 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 @at_least(Role.REVIEWER)
 @require_safe
 def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> HttpResponse:
-    """A few rows of the pair, opened."""
-    item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id, b__isnull=False)
+    """A few rows of the pair, or steps of the run, opened."""
+    item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id)
+    if item.b is None:
+        steps = walking.rows_of(_shown(item), _run_part_url(item), start)
+        return render(request, "annotation/_walk_rows.html", {"rows": steps})
     return render(request, "annotation/_rows.html", {"rows": blinding.rows_of(_shown(item), _part_url(item), start)})
 
 
@@ -77,8 +82,8 @@ def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> Http
 @require_safe
 def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand."""
-    item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id, b__isnull=False)
-    run = dict(zip(("left", "right"), blinding.sides_of(_shown(item)), strict=True)).get(side)
+    item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id)
+    run = run_at(_shown(item), side)
     if run is None or not (request.htmx or request.GET.get("raw") or request.GET.get("as") == "image"):
         raise Http404
     return answer_part(request, run, index, url=request.path)
@@ -106,12 +111,16 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
 
 
 def _shown(item: Item) -> Assignment:
-    """The pair as a reviewer sees it: the same sides for everybody, drawn once by the item's number. It is stored nowhere."""
+    """The item as a reviewer sees it: the same sides for everybody, drawn once by the item's number. It is stored nowhere."""
     return Assignment(item=item, a_is_left=bool(item.pk % 2))
 
 
 def _part_url(item: Item) -> Any:
     return lambda side, index: reverse("annotation:review_part", args=[item.queue_id, item.pk, side, index])
+
+
+def _run_part_url(item: Item) -> walking.PartUrl:
+    return lambda index: _part_url(item)(walking.SIDE, index)
 
 
 def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:

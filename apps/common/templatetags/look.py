@@ -75,6 +75,11 @@ def figure(number: float | None) -> str:
     return quantities.figure(number)
 
 
+@register.filter
+def decimal(number: float | None) -> str:
+    return quantities.decimal(number)
+
+
 @register.simple_tag
 def sparkline(values: Sequence[float], label: str = "") -> SafeString:
     """A curve the size of a word."""

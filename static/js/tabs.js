@@ -1,0 +1,8 @@
+// Where tabs do not fit the window, the one of this page is in sight.
+import { attach } from "./attach.js";
+
+attach(".tabs > [aria-current=page]", (tab) => {
+  const bar = tab.parentElement;
+  const [outer, inner] = [bar.getBoundingClientRect(), tab.getBoundingClientRect()];
+  bar.scrollLeft += inner.left + inner.width / 2 - (outer.left + outer.width / 2);
+});
