@@ -6,13 +6,14 @@ import "./desk_better.js";
 import "./desk_labels.js";
 import "./desk_rating.js";
 import "./desk_reading.js";
-import "./desk_walk.js";
 import "./replay_parts.js";
 import { attach } from "./attach.js";
 import { Clock } from "./desk_clock.js";
 import { forgetDraft, keepDraft, valuesOf } from "./desk_draft.js";
 import { Outbox } from "./desk_outbox.js";
 import { markup, post } from "./desk_server.js";
+import { Status } from "./desk_status.js";
+import { goTo } from "./desk_walk.js";
 import { bind } from "./keys.js";
 import { toast } from "./toast.js";
 
@@ -21,10 +22,11 @@ class Desk {
     this.element = element;
     this.ahead = [];
     this.clock = new Clock(signal);
+    this.status = new Status();
     this.outbox = new Outbox(element.dataset.desk, {
       heard: (entry, data) => this.heard(entry, data),
       refused: (entry, detail) => this.refused(entry, detail),
-      changed: () => this.showSaving(),
+      changed: () => this.status.showSaving(this.outbox),
       signal,
     });
     this.listen(signal);
@@ -87,8 +89,8 @@ class Desk {
     const content = data?.item ? await markup(data.item) : null;
     this.loading = false;
     if (result === "done") {
-      this.showProgress(data.progress);
-      this.showSaving();
+      this.status.showProgress(data.progress);
+      this.status.showSaving(this.outbox);
     }
     const article = content?.querySelector("[data-item]");
     if (article) this.arrived(article);
@@ -113,12 +115,12 @@ class Desk {
     this.replace(this.fromTemplate("nothing-more"));
     const say = this.element.querySelector("[data-desk-end-words]");
     if (words) say.textContent = words;
-    else if (this.progress?.left === 0) say.textContent = say.dataset.complete;
-    if (this.progress) this.element.querySelector("[data-desk-mine]").textContent = this.progress.mine.toLocaleString();
+    else if (this.status.progress?.left === 0) say.textContent = say.dataset.complete;
+    if (this.status.progress) this.element.querySelector("[data-desk-mine]").textContent = this.status.progress.mine.toLocaleString();
   }
 
   tryLater(detail) {
-    if (!this.shown) this.say(`${detail ?? "The next one did not come."} Trying again.`);
+    if (!this.shown) this.status.say(`${detail ?? "The next one did not come."} Trying again.`);
     setTimeout(() => this.element.isConnected && this.loadAhead(), 3000);
   }
 
@@ -130,10 +132,8 @@ class Desk {
     if (!form) return;
     const check = new CustomEvent("desk:check", { detail: { problem: "" } });
     article.dispatchEvent(check);
-    if (check.detail.problem) {
-      toast(check.detail.problem, { tone: "attention" });
-      return;
-    }
+    this.status.showProblem(check.detail.problem);
+    if (check.detail.problem) return;
     form.elements.seconds.value = this.clock.stop().toFixed(1);
     this.outbox.add({ item: article.dataset.item, url: form.getAttribute("action"), values: valuesOf(form) });
     this.advance();
@@ -179,7 +179,7 @@ class Desk {
       shown.querySelector("[name=seconds]").value = this.clock.stop().toFixed(1);
       this.ahead.unshift(shown);
     }
-    this.showProgress(data.progress);
+    this.status.showProgress(data.progress);
     this.open(content.querySelector("[data-item]"));
   }
 
@@ -194,6 +194,7 @@ class Desk {
   /** What the server says of an answer: to a newcomer, whether it was the expected one. */
   heard(entry, data) {
     forgetDraft(entry.item);
+    if ("seconds" in entry.values) this.status.countOne();
     if (!data?.taught) return;
     const dialog = document.getElementById("taught");
     dialog.querySelector("[data-taught-words]").textContent = data.taught;
@@ -208,36 +209,8 @@ class Desk {
     if (!dialog.open) dialog.showModal();
   }
 
-  // Saying --------------------------------------------------------------------------------------------------------
-
-  say(words, { trouble = false } = {}) {
-    const place = document.querySelector("[data-desk-saving]");
-    place.textContent = place.title = words;
-    place.classList.toggle("trouble", trouble);
-  }
-
-  showSaving() {
-    const waiting = this.outbox.entries.length;
-    clearTimeout(this.savingTimer);
-    if (!waiting) this.say("");
-    else if (this.outbox.trouble) {
-      const answers = waiting === 1 ? "1 answer is" : `${waiting} answers are`;
-      this.say(`${answers} not saved yet. ${this.outbox.trouble} Trying again.`, { trouble: true });
-    }
-    else this.savingTimer = setTimeout(() => this.say("Saving…"), 400);
-  }
-
-  showProgress(progress) {
-    this.progress = progress;
-    const words = `${progress.mine.toLocaleString()} by you, ${progress.left.toLocaleString()} left for all`;
-    document.querySelector("[data-desk-progress]").textContent = words;
-  }
-
   showClock() {
-    const seconds = Math.floor(this.clock.seconds);
-    const clock = document.querySelector("[data-desk-clock]");
-    clock.hidden = !this.shown;
-    clock.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    this.status.showClock(this.clock.seconds, Boolean(this.shown));
   }
 
   // Listening -----------------------------------------------------------------------------------------------------
@@ -253,11 +226,8 @@ class Desk {
       { signal },
     );
     this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.lookAgain(), { signal });
-    this.element.addEventListener(
-      "keydown",
-      (event) => event.key === "Escape" && event.target.matches("textarea") && this.shown.querySelector(".desk-scroll").focus(),
-      { signal },
-    );
+    this.element.addEventListener("input", () => this.status.showProblem(""), { signal });
+    this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.stopWriting(event.target), { signal });
     bind({ keys: "mod+Enter", label: "Submit while writing", group: "Answer", run: () => this.submit(), signal });
     this.listenToDialogs(signal);
     const ticking = setInterval(() => this.showClock(), 1000);
@@ -267,6 +237,14 @@ class Desk {
       clearInterval(keeping);
     });
     addEventListener("pagehide", () => this.ahead.length && post(this.element.dataset.leave, {}, { keepalive: true }), { signal });
+  }
+
+  /** Back to reading: to the head of the step that one wrote about, or to where one was. */
+  stopWriting(field) {
+    if (!field.matches("textarea, .walk-row input")) return;
+    const row = field.closest(".walk-row");
+    if (row) goTo(this.shown, Number(row.dataset.row));
+    else this.shown.querySelector(".desk-scroll").focus();
   }
 
   listenToDialogs(signal) {

@@ -76,7 +76,6 @@ class Marks {
       mark.note = field.value;
       this.write();
     });
-    field.addEventListener("keydown", (event) => event.key === "Escape" && rowOf(this.article, mark.index).focus({ preventScroll: true }));
     line.append(badge, field);
     return line;
   }

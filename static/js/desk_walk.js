@@ -34,6 +34,8 @@ export function goTo(article, index, { focus = true, scroll = true } = {}) {
   strip.scrollTop = cell.offsetTop - strip.offsetTop - strip.clientHeight / 2;
   if (focus) row.focus({ preventScroll: true });
   if (scroll) bringUp(article.querySelector(".desk-scroll"), row, index);
+  // Rows that were never laid out have a guessed height, so a long way may end short of the step.
+  if (scroll) requestAnimationFrame(() => currentOf(article) === index && bringUp(article.querySelector(".desk-scroll"), row, index));
   const now = article.querySelector("[data-walk-now]");
   if (now) now.textContent = `Step ${(index + 1).toLocaleString()} of ${countOf(article).toLocaleString()}`;
   article.dispatchEvent(new CustomEvent("walk:at", { detail: { index } }));

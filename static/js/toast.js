@@ -6,7 +6,7 @@ import { icon } from "./icon.js";
 const ICONS = { good: "check", bad: "alert", attention: "alert", plain: "info" };
 const SECONDS = 6;
 
-/** Shows `text` for a few seconds; bad news stays until it is closed. */
+/** Shows `text` for a few seconds; bad news stays until it is closed. Returns the element, to be removed earlier. */
 export function toast(text, { tone = "plain", action = null } = {}) {
   const element = document.createElement("div");
   element.className = `toast ${tone}`;
@@ -18,6 +18,7 @@ export function toast(text, { tone = "plain", action = null } = {}) {
   if (action) element.append(actionButton(action, element));
   element.append(closeButton());
   document.getElementById("toasts")?.append(element);
+  return element;
 }
 
 function actionButton({ label, run }, element) {

@@ -1,0 +1,27 @@
+"""Tasks, the trajectories of agents that attempted them, and where those came from."""
+
+from apps.trajectories.models.jobs import ImportBatch, JobState, RejectedRow, RolloutBatch, RolloutBatchQuerySet
+from apps.trajectories.models.saved_views import SavedView
+from apps.trajectories.models.trajectories import (
+    Original,
+    Step,
+    StepKind,
+    Task,
+    Trajectory,
+    TrajectoryQuerySet,
+)
+
+__all__ = [
+    "ImportBatch",
+    "JobState",
+    "Original",
+    "RejectedRow",
+    "RolloutBatch",
+    "RolloutBatchQuerySet",
+    "SavedView",
+    "Step",
+    "StepKind",
+    "Task",
+    "Trajectory",
+    "TrajectoryQuerySet",
+]
