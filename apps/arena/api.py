@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from django.utils.crypto import get_random_string
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -63,7 +62,11 @@ class StartSerializer(serializers.Serializer[Any]):
     policy_b = serializers.UUIDField(help_text="Usually the challenger.")
     environment = serializers.CharField(max_length=100)
     tasks = serializers.IntegerField(default=40, help_text="Held-out tasks that both attempt; 2 to 2000.")
+    levels = serializers.ListField(
+        child=serializers.CharField(max_length=20), default=list, help_text="None: the usual ones."
+    )
     samples = serializers.IntegerField(default=1, help_text="Runs of each task; 1 to 16.")
+    steps = serializers.IntegerField(default=20, help_text="A run is cut after them; 1 to 200.")
     overlap = serializers.IntegerField(default=1, help_text="Different people for each pair; 1 to 20.")
     min_tasks = serializers.IntegerField(default=10, help_text="Judged tasks before the rule may end it.")
 
@@ -98,13 +101,10 @@ class ExperimentsView(MemberView):
         given = StartSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         form = ExperimentForm(given.validated_data, member=self.member)
-        wanted = cleaned(form)
+        cleaned(form)
         experiment = experimenting.start_experiment(
             workspace=self.member.workspace,
-            **{name: value for name, value in wanted.items() if name != "min_tasks"},
-            levels=[],
-            rule=form.rule,
-            seed=int(get_random_string(9, "123456789")),
+            **form.plan,
             by=self.member.user,
         )
         answer = ExperimentSerializer(experiment, context={"request": request}).data

@@ -46,14 +46,17 @@ def start_experiment(
     rule: StoppingRule,
     seed: int,
     by: User,
+    steps: int | None = None,
 ) -> Experiment:
     """Let both policies attempt the same held-out tasks; the blind queue follows when both are done.
 
-    Everything that decides the outcome later (tasks, seed, stopping rule) is written down now.
+    Everything that decides the outcome later (tasks, seed, stopping rule) is written down now. A run is cut after `steps`; None
+    leaves that to the trainer.
     """
     plan = {
         "tasks": tasks,
         "levels": levels,
+        "steps": steps,
         "samples": samples,
         "overlap": overlap,
         "seed": seed,
@@ -67,6 +70,7 @@ def start_experiment(
             tasks={"split": "held_out", "count": tasks, "levels": levels, "seed": seed},
             samples=samples,
             seed=seed,
+            budget={"steps": steps} if steps else None,
             by=by,
         )
         for policy in (policy_a, policy_b)

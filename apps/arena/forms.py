@@ -3,11 +3,12 @@
 from typing import Any, cast
 
 from django import forms
+from django.utils.crypto import get_random_string
 
 from apps.accounts.models import Membership
 from apps.arena.models import Experiment
 from apps.arena.stopping import StoppingRule
-from apps.common.environments import CHOICES
+from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
 from apps.policies.models import Policy
 
 
@@ -22,6 +23,12 @@ class ExperimentForm(forms.Form):
         Policy.objects.none(), label="Policy B", empty_label="Choose a policy", help_text="Usually the challenger."
     )
     environment = forms.ChoiceField(choices=())
+    levels = forms.MultipleChoiceField(
+        choices=[(level, level) for level in LEVELS],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None means the usual ones: all, but of the office L1 to L3.",
+    )
     tasks = forms.IntegerField(
         min_value=2,
         max_value=2000,
@@ -31,6 +38,9 @@ class ExperimentForm(forms.Form):
     )
     samples = forms.IntegerField(
         min_value=1, max_value=16, initial=1, label="Runs of each task", help_text="More tasks say more than more runs."
+    )
+    steps = forms.IntegerField(
+        min_value=1, max_value=200, initial=20, required=False, label="Most steps", help_text="A run is cut after them."
     )
     overlap = forms.IntegerField(
         min_value=1,
@@ -67,11 +77,18 @@ class ExperimentForm(forms.Form):
         cleaned = super().clean() or {}
         if cleaned.get("policy_a") and cleaned.get("policy_a") == cleaned.get("policy_b"):
             self.add_error("policy_b", "Both sides are the same policy. Choose another one to compare with.")
+        environment = cleaned.get("environment")
+        if environment and (unknown := set(cleaned.get("levels", ())) - set(ENVIRONMENTS[environment].levels)):
+            known = ", ".join(ENVIRONMENTS[environment].levels) or "none"
+            self.add_error("levels", f"{environment} has no {min(unknown)}; its levels: {known}.")
         return cleaned
 
     @property
-    def rule(self) -> StoppingRule:
-        return StoppingRule(min_tasks=self.cleaned_data["min_tasks"])
+    def plan(self) -> dict[str, Any]:
+        """What `start_experiment` takes. The seed is a fresh one, so that nobody tunes a policy to the tasks that experiments always draw."""
+        chosen = {name: value for name, value in self.cleaned_data.items() if name != "min_tasks"}
+        rule = StoppingRule(min_tasks=self.cleaned_data["min_tasks"])
+        return {**chosen, "rule": rule, "seed": int(get_random_string(9, "123456789"))}
 
 
 class PromotionForm(forms.Form):

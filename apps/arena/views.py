@@ -6,7 +6,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.crypto import get_random_string
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import at_least
@@ -43,22 +42,7 @@ def new_experiment(request: HtmxRequest) -> HttpResponse:
     initial = {"policy_a": request.GET.get("a"), "policy_b": request.GET.get("b")}
     form = ExperimentForm(request.POST or None, member=request.member, initial=initial)
     if request.method == "POST" and form.is_valid():
-        values = form.cleaned_data
-        experiment = experimenting.start_experiment(
-            workspace=request.member.workspace,
-            name=values["name"],
-            environment=values["environment"],
-            policy_a=values["policy_a"],
-            policy_b=values["policy_b"],
-            tasks=values["tasks"],
-            levels=[],
-            samples=values["samples"],
-            overlap=values["overlap"],
-            rule=form.rule,
-            # A fresh seed, so that nobody tunes a policy to the tasks that experiments always draw.
-            seed=int(get_random_string(9, "123456789")),
-            by=request.user,
-        )
+        experiment = experimenting.start_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
         return redirect("arena:experiment", experiment.pk)
     return render(request, "arena/new_experiment.html", {"form": form}, status=422 if form.errors else 200)
 

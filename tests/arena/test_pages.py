@@ -84,7 +84,7 @@ def test_the_list_takes_the_same_queries_for_one_row_and_three(client, researche
     client.force_login(researcher.user)
     address = reverse("arena:list")
     client.get(address)  # fills caches of sessions and content types
-    with django_assert_num_queries(3) as one:
+    with django_assert_num_queries(2) as one:
         client.get(address)
     make_experiment(researcher.workspace)
     make_experiment(researcher.workspace)
