@@ -126,8 +126,10 @@ def judge_by_rule(*, queue: Queue, rule: str, share: float) -> bool:
     return judging.judge_by_rule(queue=queue, rule=rule, share=share, at_most=JUDGEMENTS_AT_ONCE)
 
 
-def version(scene: Scene, *, dataset: str, queue: str, row_type: str = "preference") -> Version | None:
-    """The first version of the dataset once it is frozen."""
+def version(
+    scene: Scene, *, dataset: str, queue: str, row_type: str = "preference", validation: int = 10
+) -> Version | None:
+    """The first version of the dataset once it is frozen. `validation` is the share of its tasks in percent that are not learnt from."""
     found = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset).order_by("number").first()
     if found is not None:
         return found if found.state == Version.State.FROZEN else None
@@ -139,7 +141,9 @@ def version(scene: Scene, *, dataset: str, queue: str, row_type: str = "preferen
     with suppress(NothingToFreeze):
         request_version(
             dataset=series,
-            recipe=Recipe(queues=(str(source.pk),), row_type=row_type, train=90, validation=10, test=0),
+            recipe=Recipe(
+                queues=(str(source.pk),), row_type=row_type, train=100 - validation, validation=validation, test=0
+            ),
             by=scene.researcher,
         )
     return None

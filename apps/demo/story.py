@@ -95,7 +95,9 @@ def demonstrations_are_judged(scene: Scene) -> bool:
 
 
 def demonstrations_make_a_version(scene: Scene) -> bool:
-    frozen = making.version(scene, dataset="Office demonstrations", queue="Demonstrations", row_type="demonstrations")
+    frozen = making.version(
+        scene, dataset="Office demonstrations", queue="Demonstrations", row_type="demonstrations", validation=2
+    )
     return frozen is not None
 
 
