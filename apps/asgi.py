@@ -14,12 +14,13 @@ from channels.security.websocket import AllowedHostsOriginValidator
 
 from apps.accounts.middleware import MemberOnSocket
 from apps.common.handling import OneTripHandler
+from apps.common.static_files import StaticFiles
 from apps.common.uploads import LimitUploads
 from apps.routing import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": LimitUploads(OneTripHandler()),
+        "http": StaticFiles(LimitUploads(OneTripHandler())),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns)))),
     }
 )

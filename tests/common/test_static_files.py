@@ -1,4 +1,4 @@
-"""What production serves: files named by their content, whose references are to files so named."""
+"""How static files are answered, and what production serves: files named by their content, whose references are to files so named."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from django.core.files.storage import storages
 from django.core.management import call_command
+
+from apps.common.static_files import StaticFiles
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +43,46 @@ def test_styles_refer_to_nothing_outside(collected):
     assert styles
     for style in styles:
         assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//", style.read_text()), style.name
+
+
+async def asked(path: str, *headers: tuple[bytes, bytes], root: str = "") -> tuple[int, dict[bytes, bytes], bytes]:
+    """What is answered to GET: status, headers and body. Behind it stands an application that answers 299."""
+    answered: list[dict] = []
+
+    async def receive() -> dict:
+        return {"type": "http.request"}
+
+    async def send(message: dict) -> None:
+        answered.append(message)
+
+    async def behind(scope: dict, receive: object, send: object) -> None:
+        await send({"type": "http.response.start", "status": 299, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    scope = {"type": "http", "method": "GET", "path": path, "root_path": root, "query_string": b"", "headers": headers}
+    await StaticFiles(behind)(scope, receive, send)
+    start, body = answered
+    return start["status"], dict(start["headers"]), body["body"]
+
+
+@pytest.mark.parametrize(("path", "root"), [("/static/js/app.js", ""), ("/at/static/js/app.js", "/at")])
+async def test_a_static_file_is_answered_before_the_application(path, root, settings):
+    status, headers, body = await asked(path, root=root)
+    assert (status, body) == (200, (settings.BASE_DIR / "static/js/app.js").read_bytes())
+    assert headers[b"content-type"].startswith(b"text/javascript")
+    assert headers[b"x-content-type-options"] == b"nosniff"
+
+
+async def test_a_browser_that_has_the_file_is_told_so():
+    _, headers, _ = await asked("/static/js/app.js")
+    status, _, body = await asked("/static/js/app.js", (b"if-modified-since", headers[b"last-modified"]))
+    assert (status, body) == (304, b"")
+
+
+async def test_no_other_file_is_handed_out():
+    assert (await asked("/static/nothing.js"))[0] == 404
+    assert (await asked("/static/../manage.py"))[0] == 404
+
+
+async def test_everything_else_goes_on_to_the_application():
+    assert (await asked("/desk/"))[0] == 299
