@@ -24,7 +24,7 @@ from apps.trajectories.models import JobState, Trajectory
 from apps.trajectories.preparing import prepare
 from workers.app import enqueue
 
-TASK = "continuations.run"
+LOADED_TASK, SERVED_TASK = "continuations.run", "served_continuations.run"
 MAX_LOSSES = 3
 ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
 
@@ -141,7 +141,7 @@ def release(continuation: Continuation) -> None:
 
 def recover_continuations() -> int:
     """Give orphaned ones to other workers, and remind the workers of those that wait too long; how many were orphaned."""
-    orphaned = list(Continuation.objects.orphaned()[:100])
+    orphaned = list(Continuation.objects.orphaned().select_related("policy")[:100])
     for lost in orphaned:
         held: ContinuationQuerySet = Continuation.objects.orphaned().filter(pk=lost.pk, attempt=lost.attempt)
         if lost.losses + 1 >= MAX_LOSSES:
@@ -150,14 +150,16 @@ def recover_continuations() -> int:
             )
         elif held.update(state=JobState.WAITING, losses=F("losses") + 1):
             _tell_workers(lost)
-    for waiting in Continuation.objects.overlooked()[:100]:
+    for waiting in Continuation.objects.overlooked().select_related("policy")[:100]:
         _tell_workers(waiting)
     return len(orphaned)
 
 
 def _tell_workers(continuation: Continuation) -> None:
+    """A served model is asked from any worker, so that nobody at the desk waits behind a training run."""
     Continuation.objects.filter(pk=continuation.pk).update(leased_until=now() + REMIND_AFTER)
-    enqueue(TASK, str(continuation.pk))
+    is_served = continuation.policy.kind == Policy.Kind.ENDPOINT
+    enqueue(SERVED_TASK if is_served else LOADED_TASK, str(continuation.pk))
 
 
 def _write(continuation: Continuation, **changes: Any) -> None:

@@ -28,14 +28,14 @@ GRPO: dict[str, Any] = {
         "learning_rate": 3e-4,
         "batch_size": 16,
         "gradient_accumulation": 4,
-        "max_steps": 40,
+        "max_steps": 20,
         "schedule": "constant",
     },
     "samples": 8,
     "sampling": SAMPLING,
     "budget": BUDGET,
     "held_out": 60,
-    "evaluate_every": 10,
+    "evaluate_every": 5,
 }
 DPO: dict[str, Any] = {"learning_rate": 1e-4, "batch_size": 8, "epochs": 1.0, "warmup_steps": 5}
 REWARD_MODEL: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 2.0, "warmup_steps": 10}

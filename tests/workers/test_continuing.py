@@ -11,6 +11,7 @@ from apps.annotation.refusals import CannotContinue
 from apps.trajectories.models import JobState, Step, Trajectory
 from tests import factories
 from tests.workers.continuing import office_run, policy_on, served_model
+from workers.app import app
 from workers.bridge.continuing import ContinuationJob
 from workers.bridge.supervising import supervise
 
@@ -107,3 +108,15 @@ def test_what_a_dead_worker_held_goes_to_another_and_not_for_ever(run):
         asked.refresh_from_db()
         states.append(asked.state)
     assert states == [JobState.WAITING, JobState.WAITING, JobState.FAILED]
+
+
+def test_nobody_waits_for_a_served_model_behind_a_training_run(run, monkeypatch, django_capture_on_commit_callbacks):
+    sent: list[str] = []
+    monkeypatch.setattr(app, "send_task", lambda name, args: sent.append(name))
+    app.loader.import_default_modules()
+    loaded = factories.policy(of=run.workspace, kind="model", location="x")
+    with served_model() as server, django_capture_on_commit_callbacks(execute=True):
+        for policy in (loaded, policy_on(server, of=run.workspace)):
+            continuing.sample_actions(run=run, index=1, asks=Alternatives(policy.pk))
+    assert set(sent) <= set(app.tasks)
+    assert [app.amqp.router.route({}, name)["queue"].name for name in sent] == ["gpu", "default"]
