@@ -167,6 +167,7 @@ def judgements_are_scored(scene: Scene) -> bool:
 
 
 def model_practises(scene: Scene) -> bool:
+    optimizer = {name: value for name, value in recipe.GRPO["optimizer"].items() if name != "schedule"}
     return making.run(
         scene,
         name="office-grpo",
@@ -174,7 +175,20 @@ def model_practises(scene: Scene) -> bool:
         dataset=None,
         base="office-sft",
         preset="standard",
-        changes={"levels": " ".join(recipe.LEVELS), "turns": recipe.BUDGET["steps"]},
+        changes={
+            **optimizer,
+            "levels": " ".join(recipe.LEVELS),
+            "samples": recipe.GRPO["samples"],
+            "turns": recipe.BUDGET["steps"],
+            "turn_tokens": recipe.SAMPLING["max_new_tokens"],
+            "checkpoint_every": 10,
+        },
+    )
+
+
+def practice_meets_its_base(scene: Scene) -> bool:
+    return making.experiment(
+        scene, name="Did practice help?", a="office-grpo", b="office-sft", tasks=60, judged=0.5, levels=recipe.LEVELS
     )
 
 
@@ -194,5 +208,6 @@ THREADS: list[list[Step]] = [
         model_meets_its_base,
         judgements_are_scored,
         model_practises,
+        practice_meets_its_base,
     ],
 ]
