@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Coalesce
 
 from apps.accounts.models import Membership
 from apps.policies.models import Policy, Promotion, Publication
@@ -13,6 +15,8 @@ from apps.policies.models import Policy, Promotion, Publication
 DEEPEST = 30
 MOST_DESCENDANTS = 200
 SHOWN_ROLLOUTS = 20
+NOWHERE = Value(UUID(int=0))
+"""Stands for no server: in SQL nothing equals NULL."""
 _DONE_HELD_OUT = Q(rollouts__config__tasks__split="held_out")
 
 
@@ -90,8 +94,16 @@ def _below(parent: Any, children: dict[Any, list[Policy]], depth: int) -> list[D
 
 
 def publications_of(policy: Policy) -> QuerySet[Publication]:
-    """Where it was published, newest first, as its page shows it."""
-    return policy.publications.select_related("endpoint", "by", "policy").order_by("-id")[:SHOWN_ROLLOUTS]
+    """Where it was published, newest first, as its page shows it. `depth` says how many policies one could go back through."""
+    place = Coalesce(OuterRef("endpoint"), NOWHERE)
+    beside = Publication.objects.alias(place=Coalesce("endpoint", NOWHERE)).filter(
+        workspace=OuterRef("workspace"), name=OuterRef("name"), place=place, live_at__isnull=False
+    )
+    # A rollback takes what was rolled back off, and stands for what was before it.
+    gone, lived = (Count("pk", filter=Q(is_rollback=was)) for was in (True, False))
+    depth = beside.order_by().values("name").annotate(depth=lived - gone).values("depth")
+    shown = policy.publications.select_related("endpoint", "by", "policy").order_by("-id")
+    return shown.annotate(depth=Subquery(depth))[:SHOWN_ROLLOUTS]
 
 
 def policy_for_page(member: Membership) -> QuerySet[Policy]:

@@ -82,6 +82,8 @@ def register_server(*, workspace: Workspace, base_url: str, key_variable: str = 
     The key stays in the workers' environment. Its variable must end in _API_KEY, so that nobody can have another secret of the
     worker sent to a server of theirs.
     """
+    if not base_url:
+        raise BadEndpoint("Give the address of the server, such as http://127.0.0.1:8000/v1.")
     if not base_url.startswith(("http://", "https://")):
         raise BadEndpoint(f"{base_url!r} is no http:// or https:// address, such as http://127.0.0.1:8000/v1.")
     if key_variable and not KEY_VARIABLE.fullmatch(key_variable):

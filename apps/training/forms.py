@@ -164,6 +164,8 @@ class RunForm(forms.Form):
         for name in ADVANCED:
             if name in RANGES:
                 self.fields[name] = _number(name)
+            elif isinstance(widget := self.fields[name].widget, forms.NullBooleanSelect):
+                widget.choices = [("unknown", "From the preset"), *list(widget.choices)[1:]]
 
     @property
     def chosen_version(self) -> Version | None:

@@ -19,7 +19,7 @@ export function drawBars(canvas, { labels, series }, options) {
   }
   const slot = (width - EDGE.left - EDGE.right) / Math.max(1, labels.length);
   const bar = Math.max(1, Math.min(32, (slot * 0.76) / series.length));
-  const every = Math.ceil((Math.max(1, ...labels.map((label) => label.length)) * 7 + 8) / slot);
+  const every = Math.ceil((Math.max(1, ...labels.map((label) => label.length)) * 6.2 + 8) / slot);
   labels.forEach((label, i) => {
     const middle = EDGE.left + slot * (i + 0.5);
     series.forEach(({ name, unit, ys }, index) => {

@@ -121,7 +121,7 @@ def test_a_refusal_of_the_canary_is_shown_with_its_figures(client: Client, membe
     canary = {"finding": "base_answers", "to_policy": 0.31, "to_base": 0.002, "apart": 0.3}
     live(policy, state="refused", live_at=None, canary=canary, error="The base model answers under this name.")
     page = client.get(reverse("policies:policy", args=[policy.pk])).content.decode()
-    for words in ("Refused by the canary", "The base model answers", "0.31 from the policy", "Where it is published"):
+    for words in ("Refused by the canary", "The base model answers", "0.31 nats from the policy", "Where it is published"):
         assert words in page
     assert "every 2s" not in page
 
@@ -142,9 +142,13 @@ def test_the_page_asks_as_much_for_three_publications_as_for_one(client: Client,
     assert queries() == once
 
 
-def test_rolling_back_is_one_click(client: Client, member, settings):
+def test_rolling_back_is_one_click_and_offered_where_something_was_before(client: Client, member, settings):
     one, two = (trained(member, settings.RUNS_DIR, name=name) for name in ("one", "two"))
-    live(one, state="replaced")
+    live(two, name="else", way="adapter", endpoint=a_server(member))  # another name, and another server
+    first = live(one)
+    page = client.get(reverse("policies:policy", args=[one.pk])).content.decode()
+    assert reverse("policies:roll_back_publication", args=[first.pk]) not in page
+    Publication.objects.filter(pk=first.pk).update(state="replaced")
     now_live = live(two, live_at="2026-01-03T12:00Z")
     address = reverse("policies:roll_back_publication", args=[now_live.pk])
     assert address in client.get(reverse("policies:policy", args=[two.pk])).content.decode()
