@@ -64,7 +64,7 @@ def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     """What is judged and the answer bar, ready to be put in place of another item."""
     assignment = own_with_runs(request, assignment_id)
-    context = {"queue": assignment.queue, **_item(assignment), **_guidelines(assignment.queue)}
+    context = {"queue": assignment.queue, "guideline": latest_guideline(assignment.queue), **_item(assignment)}
     return render(request, context["item_template"], context)
 
 
