@@ -52,6 +52,7 @@ app.conf.update(
     beat_schedule={
         "resume-imports": {"task": "imports.recover", "schedule": 15.0},
         "resume-freezing": {"task": "freezing.resume", "schedule": 30.0},
+        "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
         "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
         **DEMO,
         "expire-leases": {"task": "leases.expire", "schedule": 15.0},

@@ -61,6 +61,13 @@ def fail(publication: Publication, *, reason: str) -> None:
     _write(publication, state=State.FAILED, error=reason, ended_at=now(), leased_until=None)
 
 
+def withdraw(publication: Publication, *, reason: str, canary: dict[str, Any]) -> None:
+    """It was live and the canary refuses it now: nothing answers under its name any more. Told twice, the second does nothing."""
+    Publication.objects.live().filter(pk=publication.pk).update(
+        state=State.REFUSED, error=reason, canary=canary, ended_at=now()
+    )
+
+
 def recover_publications() -> list[Publication]:
     """Give orphaned publications to other workers, and remind the workers of those that wait too long. Returns those changed."""
     recovered = []

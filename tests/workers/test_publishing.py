@@ -22,6 +22,7 @@ from trainer.failures import ExitCode
 from trainer.serving import keeper
 from workers.bridge import publishing
 from workers.bridge.publishing import pointer_of, publish
+from workers.bridge.restoring import restore_adapters
 from workers.bridge.rollouts import acting_policy
 from workers.tasks.publishing import publish_policy as publish_task
 
@@ -229,3 +230,35 @@ def test_a_publication_is_done_by_one_worker_and_taken_from_one_that_vanished(ru
     assert (publication.state, publication.attempt) == ("live", 2)
     with pytest.raises(delivering.Superseded):
         delivering.fail(first, reason="Too late.")
+
+
+def test_a_server_that_restarted_by_itself_gets_its_adapters_back(runs: Path, server: VllmLike, member):
+    publication = published(member, policy(runs, "one", member), ADAPTER, server)
+    assert restore_adapters() == []  # nothing is missing
+    server.adapters.clear()
+    assert restore_adapters() == [publication]
+    assert server.adapters == {"office": str(runs / "one" / "adapter")}
+
+
+def test_an_adapter_that_is_no_longer_itself_is_not_restored_and_no_longer_live(runs: Path, server: VllmLike, member):
+    publication = published(member, policy(runs, "one", member), ADAPTER, server)
+    server.adapters.clear()
+    server.ignores_adapters = True
+    assert restore_adapters() == []
+    publication.refresh_from_db()
+    assert (publication.state, publication.canary["finding"], server.adapters) == ("refused", "base_answers", {})
+
+
+def test_what_is_being_replaced_or_on_a_server_that_is_away_is_left_alone(runs: Path, server: VllmLike, member):
+    one = policy(runs, "one", member)
+    publication = published(member, one, ADAPTER, server)
+    server.adapters.clear()
+    two = policy(runs, "two", member)
+    publish_policy(policy=two, way=ADAPTER, name="office", endpoint=endpoint(server, member), by=member.user)
+    assert (restore_adapters(), server.adapters) == ([], {})
+    Publication.objects.under_way().delete()
+    server.http.shutdown()
+    server.http.server_close()
+    assert restore_adapters() == []
+    publication.refresh_from_db()
+    assert publication.state == "live"

@@ -61,11 +61,19 @@ def _as_folder(publication: Publication, weights: Weights) -> None:
 
 
 def _as_adapter(publication: Publication, weights: Weights) -> None:
-    """Load it beside what is live, ask the canary there, and only then swap; a refused adapter never had the name."""
+    verdict = swap_in(publication, weights, renew=lambda: delivering.renew(publication))
+    delivering.go_live(publication, canary=verdict.to_json(), location=str(weights.adapter))
+
+
+def swap_in(publication: Publication, weights: Weights, *, renew: Callable[[], None] = lambda: None) -> Verdict:
+    """Load an adapter beside what is live, ask the canary there, and only then swap; a refused adapter never has the name.
+
+    Raises Refused, CannotPublish, ServerProblem.
+    """
     canary = _canary_of(publication, weights)
     path = _as_server_sees(weights.adapter)
     trial = f"{publication.name}--trial-{publication.pk.hex[-8:]}"
-    with _server_of(publication) as server:
+    with server_of(publication) as server:
         base = server.base_model()
         if publication.name == base.name:
             raise CannotPublish(f"{publication.name!r} is what the server calls its base model. Choose another name.")
@@ -74,17 +82,16 @@ def _as_adapter(publication: Publication, weights: Weights) -> None:
         try:
             server.load_adapter(trial, path)
             _prove(canary, server, trial, of_base)
-            delivering.renew(publication)
+            renew()
             server.load_adapter(publication.name, path)
             try:
-                verdict = _prove(canary, server, publication.name, of_base)
+                return _prove(canary, server, publication.name, of_base)
             except (Refused, ServerProblem):
                 _put_back(server, publication.name, before)
                 raise
         finally:
             with suppress(ServerProblem):
                 server.unload_adapter(trial)
-    delivering.go_live(publication, canary=verdict.to_json(), location=str(weights.adapter))
 
 
 def _as_whole_model(publication: Publication, weights: Weights) -> None:
@@ -96,7 +103,7 @@ def _as_whole_model(publication: Publication, weights: Weights) -> None:
     wanted = {"model": os.path.relpath(weights.model, pointer.parent), "served_name": publication.name}
     _replace(pointer, json.dumps(wanted))
     try:
-        with _server_of(publication) as server:
+        with server_of(publication) as server:
             _wait_for(publication, server, weights.model)
             verdict = _prove(canary, server, publication.name, None)
     except (Refused, CannotPublish, ServerProblem):
@@ -156,7 +163,7 @@ def _put_back(server: VllmServer, name: str, before: ServedModel | None) -> None
         server.load_adapter(name, before.root)
 
 
-def _server_of(publication: Publication) -> VllmServer:
+def server_of(publication: Publication) -> VllmServer:
     assert publication.endpoint is not None, "a constraint holds it"
     return VllmServer(publication.endpoint.base_url, key_variable=publication.endpoint.key_variable)
 

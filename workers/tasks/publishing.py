@@ -5,6 +5,7 @@ from apps.policies import delivering
 from workers.app import app
 from workers.bridge.process import worker_name
 from workers.bridge.publishing import publish
+from workers.bridge.restoring import restore_adapters
 
 
 @app.task(name="publishing.publish")
@@ -17,3 +18,9 @@ def publish_policy(publication_id: str) -> None:
         publish(publication)
     except Superseded:
         return  # another worker has it: this one was believed dead
+
+
+@app.task(name="publishing.restore_adapters", expires=60)
+def restore() -> None:
+    """Look whether every server still has the adapters that are live on it."""
+    restore_adapters()
