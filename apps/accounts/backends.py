@@ -14,4 +14,6 @@ class PeopleBackend(ModelBackend):
             return super().get_user(user_id)
         user = memberships[0].user
         user.own_memberships = memberships
+        for membership in memberships:
+            membership.user = user
         return user if self.user_can_authenticate(user) else None
