@@ -175,7 +175,9 @@ class DecisionForm(forms.Form):
     reason = forms.CharField(
         label="Why?",
         max_length=5000,
-        widget=forms.Textarea(attrs={"rows": 4}),
+        widget=forms.Textarea(
+            attrs={"rows": 4, "data-key": "r", "data-key-group": "Decision", "data-key-label": "Say why"}
+        ),
         help_text="Who judged it reads it, without your name.",
         error_messages={"required": "Say why: the people who judged it read your reason and learn from it."},
     )
