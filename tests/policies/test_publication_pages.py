@@ -121,7 +121,12 @@ def test_a_refusal_of_the_canary_is_shown_with_its_figures(client: Client, membe
     canary = {"finding": "base_answers", "to_policy": 0.31, "to_base": 0.002, "apart": 0.3}
     live(policy, state="refused", live_at=None, canary=canary, error="The base model answers under this name.")
     page = client.get(reverse("policies:policy", args=[policy.pk])).content.decode()
-    for words in ("Refused by the canary", "The base model answers", "0.31 nats from the policy", "Where it is published"):
+    for words in (
+        "Refused by the canary",
+        "The base model answers",
+        "0.31 nats from the policy",
+        "Where it is published",
+    ):
         assert words in page
     assert "every 2s" not in page
 
