@@ -49,7 +49,10 @@ def sample(
     ids, attention = ids.to(model.device), attention.to(model.device)
     positions = (attention.cumsum(1) - 1).clamp(min=0)
     results = [Sampled([], []) for _ in requests]
-    open_rows = set(range(len(requests)))
+    rows = list(
+        range(len(requests))
+    )  # the request of each row of the batch; one that has ended stays until half of them have
+    open_rows = set(rows)
     cache = None
     while open_rows:
         if stopped():
@@ -64,17 +67,25 @@ def sample(
         )
         cache = outputs.past_key_values
         logprobs = outputs.logits[:, -1].float().log_softmax(-1)
-        chosen = choose(logprobs, sampling, [request.rng.random() for request in requests])
+        numbers = [requests[row].rng.random() if row in open_rows else 0.0 for row in rows]
+        chosen = choose(logprobs, sampling, numbers)
         kept = logprobs.gather(1, chosen.unsqueeze(1)).squeeze(1).tolist()
-        for row in sorted(open_rows):
-            token = int(chosen[row])
+        for place, row in enumerate(rows):
+            if row not in open_rows:
+                continue
+            token = int(chosen[place])
             results[row].ids.append(token)
-            results[row].logprobs.append(round(kept[row], 5))
+            results[row].logprobs.append(round(kept[place], 5))
             if token in end_ids or len(results[row].ids) >= requests[row].limit:
                 open_rows.discard(row)
         ids = chosen.unsqueeze(1)
-        attention = torch.cat([attention, attention.new_ones(len(requests), 1)], dim=1)
+        attention = torch.cat([attention, attention.new_ones(len(rows), 1)], dim=1)
         positions = positions[:, -1:] + 1
+        if 0 < len(open_rows) <= len(rows) // 2:
+            places = torch.tensor([place for place, row in enumerate(rows) if row in open_rows], device=ids.device)
+            rows = [rows[place] for place in places.tolist()]
+            ids, attention, positions = ids[places], attention[places], positions[places]
+            cache.batch_select_indices(places)
     return results
 
 

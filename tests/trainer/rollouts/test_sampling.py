@@ -1,6 +1,8 @@
 """Sampling: the right token for each number, and the same turn whoever shares the batch."""
 
 import random
+from collections.abc import Sequence
+from itertools import zip_longest
 
 import pytest
 import torch
@@ -35,10 +37,10 @@ def test_temperature_sharpens_and_zero_takes_the_likeliest():
     assert choose(LOGPROBS, Sampling(temperature=0), [0.99]).tolist() == [1]
 
 
-def answers(*numbers: int, sampling: Sampling | None = None) -> list[Sampled]:
+def answers(*numbers: int, sampling: Sampling | None = None, limits: Sequence[int] = ()) -> list[Sampled]:
     requests = [
-        Request(render_prompt(TOKENIZER, CHATS[number], TOOLS), limit=12, rng=random.Random(number))
-        for number in numbers
+        Request(render_prompt(TOKENIZER, CHATS[number], TOOLS), limit=limit, rng=random.Random(number))
+        for number, limit in zip_longest(numbers, limits, fillvalue=12)
     ]
     results = sample(
         small_model(),
@@ -56,6 +58,12 @@ def test_a_chat_is_answered_the_same_alone_and_in_company():
     together = answers(0, 1, 2)
     assert [each.ids for each in together] == [answers(number)[0].ids for number in range(3)]
     assert len({tuple(each.ids) for each in together}) == 3
+
+
+def test_a_long_answer_is_the_same_once_the_others_have_ended():
+    (alone,) = answers(2)
+    assert len(alone.ids) > 4
+    assert answers(0, 1, 2, 1, limits=(2, 3, 12, 4))[2].ids == alone.ids
 
 
 def test_logprobs_are_the_models_own_and_do_not_know_of_temperature():
