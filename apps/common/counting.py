@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from django.db.models import QuerySet
 
@@ -21,6 +21,9 @@ class About:
 
     def __bool__(self) -> bool:
         return self.number > 0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(self.number + other.number, exact=self.exact and other.exact)
 
 
 def about(rows: QuerySet[Any], *, cap: int = 10_000) -> About:

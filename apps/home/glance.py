@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import reduce
+from operator import add
 from typing import Any
 
 from django.db.models import F, QuerySet, Sum
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Desk, Preference, Queue
+from apps.annotation.models import JUDGEMENTS, Desk, Queue
 from apps.arena.models import Experiment
 from apps.common.counting import About, about
 from apps.common.ids import first_id_at
@@ -51,8 +53,11 @@ def stations(member: Membership) -> list[Station]:
 
 
 def _station(name: str, app: str, rows: QuerySet[Any], now_: str, *, moving: bool = False) -> Station:
-    fresh = rows.filter(pk__gte=first_id_at(now() - RECENT))
-    return Station(name, app, about(rows), about(fresh), now_, moving)
+    return Station(name, app, about(rows), about(_fresh(rows)), now_, moving)
+
+
+def _fresh(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.filter(pk__gte=first_id_at(now() - RECENT))
 
 
 def _trajectories(member: Membership) -> Station:
@@ -75,7 +80,10 @@ def _judgements(member: Membership) -> Station:
     asked = queues.aggregate(places=Sum(F("item_count") * F("overlap")))["places"] or 0
     given = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
     words = f"{count(given)} of {count(asked)} in open queues" if asked else ""
-    return _station("Judgements", "annotation", Preference.objects.visible_to(member).standing(), words)
+    kinds = [kind.objects.visible_to(member).standing() for kind in JUDGEMENTS.values()]
+    there = reduce(add, map(about, kinds))
+    fresh = reduce(add, (about(_fresh(rows)) for rows in kinds))
+    return Station("Judgements", "annotation", there, fresh, words)
 
 
 def _versions(member: Membership) -> Station:
