@@ -35,3 +35,8 @@ def test_an_estimate_is_never_below_what_was_counted():
 
 def test_nothing_is_false():
     assert not about(User.objects.none())
+
+
+def test_a_sum_is_exact_where_all_of_it_is():
+    assert About(3, exact=True) + About(4, exact=True) == About(7, exact=True)
+    assert str(About(3, exact=True) + About(20_000, exact=False)) == "about 20,003"
