@@ -145,7 +145,8 @@ def model_improves(scene: Scene) -> bool:
         algorithm=Run.Algorithm.DPO,
         dataset="On-policy preferences",
         base="office-sft",
-        preset="thorough",
+        preset="standard",
+        changes=recipe.DPO,
     )
 
 

@@ -239,8 +239,8 @@ def _learning_rate(algorithm: str, method: str, *, small: bool) -> float:
 
 LEARNING_RATES: Mapping[str, tuple[float, float, float]] = {
     Run.Algorithm.SFT: (2e-3, 1e-4, 1e-5),
-    Run.Algorithm.DPO: (3e-4, 2e-5, 1e-6),
-    Run.Algorithm.KTO: (3e-4, 2e-5, 1e-6),
+    Run.Algorithm.DPO: (1e-4, 2e-5, 1e-6),
+    Run.Algorithm.KTO: (1e-4, 2e-5, 1e-6),
     Run.Algorithm.REWARD_MODEL: (1e-3, 1e-4, 1e-5),
     Run.Algorithm.PROCESS_REWARD_MODEL: (1e-3, 1e-4, 1e-5),
     Run.Algorithm.GRPO: (3e-4, 2e-5, 1e-6),
