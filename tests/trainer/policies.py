@@ -20,7 +20,7 @@ TOOLS = [
         },
     }
 ]
-SMALLEST = ScratchConfig(layers=1, hidden=32, intermediate=64, heads=2, kv_heads=1, vocabulary=400)
+SMALLEST = ScratchConfig(layers=1, hidden=32, intermediate=64, heads=2, vocabulary=400)
 TEXTS = ["Find the budget and say where it is.", '{"name": "find", "arguments": {"name": "budget"}}', "It is f12."]
 
 

@@ -15,7 +15,7 @@ from apps.policies.models import Policy
 from tests import factories
 from tests.trainer.runs import start_child
 
-SMALLEST = {"layers": 1, "hidden": 16, "intermediate": 32, "heads": 2, "kv_heads": 1, "vocabulary": 300}
+SMALLEST = {"layers": 1, "hidden": 16, "intermediate": 32, "heads": 2, "vocabulary": 300}
 """A model that trains in seconds and learns nothing: these tests are about runs, not about learning."""
 
 

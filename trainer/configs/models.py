@@ -20,8 +20,6 @@ class ScratchConfig(Checked):
     """Width of the feed-forward layer: small, for the work is in the attention."""
     heads: Count = 4
     """Attention heads; `hidden` must be divisible by it."""
-    kv_heads: Count = 4
-    """Key-value heads; must divide `heads`."""
     vocabulary: Annotated[int, Between(300, 50_000)] = 1000
     """Tokens, the 256 bytes and the special ones included."""
     initializer_range: Positive = 0.08
@@ -30,8 +28,6 @@ class ScratchConfig(Checked):
     def check(self) -> None:
         if self.hidden % self.heads:
             raise InvalidField("heads", f"{self.heads} does not divide hidden = {self.hidden}")
-        if self.heads % self.kv_heads:
-            raise InvalidField("kv_heads", f"{self.kv_heads} does not divide heads = {self.heads}")
 
 
 @dataclass(frozen=True)

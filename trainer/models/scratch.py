@@ -62,7 +62,7 @@ def make_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerFast, seed: 
             intermediate_size=config.intermediate,
             num_hidden_layers=config.layers,
             num_attention_heads=config.heads,
-            num_key_value_heads=config.kv_heads,
+            num_key_value_heads=config.heads,
             head_dim=config.hidden // config.heads,
             initializer_range=config.initializer_range,
             max_position_embeddings=4096,
@@ -86,8 +86,4 @@ def copy_what_is_attended_to(model: Qwen3ForCausalLM) -> None:
     """
     for layer in model.model.layers:
         attention = layer.self_attn
-        size = attention.head_dim
-        shared = attention.num_key_value_groups
-        for head in range(attention.config.num_attention_heads):
-            values = attention.v_proj.weight[head // shared * size :][:size]
-            attention.o_proj.weight[:, head * size :][:, :size] = COPYING * values.T
+        attention.o_proj.weight.copy_(COPYING * attention.v_proj.weight.T)

@@ -84,7 +84,7 @@ def facts_of_config(config: dict[str, Any], parameters: int) -> ModelFacts:
 
 def facts_of_scratch(scratch: ScratchConfig) -> ModelFacts:
     """Of a model that is yet to be made, with tied embeddings."""
-    attention = scratch.hidden * scratch.hidden * 2 * (1 + scratch.kv_heads / scratch.heads)
+    attention = 4 * scratch.hidden * scratch.hidden
     layer = attention + 3 * scratch.hidden * scratch.intermediate
     return ModelFacts(
         parameters=int(scratch.layers * layer + scratch.vocabulary * scratch.hidden),

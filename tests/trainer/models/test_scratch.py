@@ -50,12 +50,6 @@ def test_the_shape_is_the_configured_one():
 
 
 def test_a_fresh_head_writes_what_it_attends_to():
-    model = small_model()
-    attention = model.model.layers[0].self_attn
-    size = attention.head_dim
-    for head in range(model.config.num_attention_heads):
-        value = attention.v_proj.weight[head // attention.num_key_value_groups * size :][:size]
-        carried = (
-            attention.o_proj.weight[:, head * size : (head + 1) * size] @ value
-        )  # from a token seen to what is written
-        assert torch.allclose(carried, COPYING * value.T @ value)
+    for layer in small_model().model.layers:
+        attention = layer.self_attn
+        assert torch.equal(attention.o_proj.weight, COPYING * attention.v_proj.weight.T)

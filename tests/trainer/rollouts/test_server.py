@@ -176,5 +176,5 @@ def test_a_server_without_tool_calling_is_spoken_to_in_plain_text(tmp_path: Path
     second = next(request for request in server.requests if len(request["messages"]) > 2)
     assert (second["stop"], second["return_token_ids"], "tools" in second) == (["\nObservation:"], True, False)
     assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "user"]
-    assert "- find_contact(name: string): List the colleagues" in second["messages"][0]["content"]
+    assert "- find_contact(name: string, team?: string): List the colleagues" in second["messages"][0]["content"]
     assert second["messages"][3]["content"].startswith("Observation: {")
