@@ -19,7 +19,7 @@ SFT: dict[str, Any] = {
     "max_steps": 800,
     "warmup_steps": 30,
 }
-"""Small steps, many of them: that it can copy ids out of its context it finds after some 200, whatever the size of a step."""
+"""Small steps, many of them: that it can copy ids out of its context it finds after some 200."""
 SAMPLING: dict[str, Any] = {"temperature": 1.0, "max_new_tokens": 48}
 BUDGET: dict[str, Any] = {"steps": 10}
 

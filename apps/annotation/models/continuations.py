@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
-from django.utils.timezone import now
 
-from apps.accounts.models import WorkspaceModel, WorkspaceQuerySet
+from apps.accounts.models import WorkspaceModel
 from apps.common.fields import FaithfulJSONField
 from apps.policies.models import Policy
-from apps.trajectories.models import JobState, Trajectory
+from apps.trajectories.models import JobQuerySet, JobState, Trajectory
 
 
-class ContinuationQuerySet(WorkspaceQuerySet["Continuation"]):
-    def held(self, attempt: int) -> Self:
-        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
-        return self.filter(attempt=attempt, state=JobState.RUNNING)
-
-    def orphaned(self) -> Self:
-        """Taken by a worker that stopped renewing its lease."""
-        return self.filter(state=JobState.RUNNING, leased_until__lt=now())
-
-    def overlooked(self) -> Self:
-        """Waiting for so long that the message to the workers may be lost."""
-        return self.filter(state=JobState.WAITING, leased_until__lt=now())
+class ContinuationQuerySet(JobQuerySet["Continuation"]):
+    """A name for what is held, orphaned or overlooked."""
 
 
 class Continuation(WorkspaceModel):

@@ -1,6 +1,13 @@
 """Tasks, the trajectories of agents that attempted them, and where those came from."""
 
-from apps.trajectories.models.jobs import ImportBatch, JobState, RejectedRow, RolloutBatch, RolloutBatchQuerySet
+from apps.trajectories.models.jobs import (
+    ImportBatch,
+    JobQuerySet,
+    JobState,
+    RejectedRow,
+    RolloutBatch,
+    RolloutBatchQuerySet,
+)
 from apps.trajectories.models.saved_views import SavedView
 from apps.trajectories.models.trajectories import (
     Original,
@@ -13,6 +20,7 @@ from apps.trajectories.models.trajectories import (
 
 __all__ = [
     "ImportBatch",
+    "JobQuerySet",
     "JobState",
     "Original",
     "RejectedRow",

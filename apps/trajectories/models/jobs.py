@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, TypeVar
 
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
@@ -10,6 +10,8 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 from apps.policies.models import Policy
+
+J = TypeVar("J", bound=WorkspaceModel)
 
 
 class JobState(models.TextChoices):
@@ -22,13 +24,12 @@ class JobState(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
-class ImportBatchQuerySet(WorkspaceQuerySet["ImportBatch"]):
+class JobQuerySet(WorkspaceQuerySet[J]):
+    """Of models with `state`, `attempt` and `leased_until`: work that one worker at a time owns."""
+
     def held(self, attempt: int) -> Self:
         """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
         return self.filter(attempt=attempt, state=JobState.RUNNING)
-
-    def active(self) -> Self:
-        return self.filter(state__in=[JobState.WAITING, JobState.RUNNING])
 
     def orphaned(self) -> Self:
         """Taken by a worker that stopped renewing its lease."""
@@ -37,6 +38,11 @@ class ImportBatchQuerySet(WorkspaceQuerySet["ImportBatch"]):
     def overlooked(self) -> Self:
         """Waiting for so long that the message to the workers may be lost."""
         return self.filter(state=JobState.WAITING, leased_until__lt=now())
+
+
+class ImportBatchQuerySet(JobQuerySet["ImportBatch"]):
+    def active(self) -> Self:
+        return self.filter(state__in=[JobState.WAITING, JobState.RUNNING])
 
 
 class ImportBatch(WorkspaceModel):
@@ -111,18 +117,8 @@ class RejectedRow(models.Model):
         constraints = [UniqueConstraint(fields=["batch", "position"], name="one_rejection_per_record")]
 
 
-class RolloutBatchQuerySet(WorkspaceQuerySet["RolloutBatch"]):
-    def held(self, attempt: int) -> Self:
-        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
-        return self.filter(attempt=attempt, state=JobState.RUNNING)
-
-    def orphaned(self) -> Self:
-        """Taken by a worker that stopped renewing its lease."""
-        return self.filter(state=JobState.RUNNING, leased_until__lt=now())
-
-    def overlooked(self) -> Self:
-        """Waiting for so long that the message to the workers may be lost."""
-        return self.filter(state=JobState.WAITING, leased_until__lt=now())
+class RolloutBatchQuerySet(JobQuerySet["RolloutBatch"]):
+    """A name for what is held, orphaned or overlooked."""
 
 
 class RolloutBatch(WorkspaceModel):
