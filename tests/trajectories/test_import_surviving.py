@@ -12,24 +12,9 @@ from apps.trajectories import claiming, importing
 from apps.trajectories.claiming import MOST_LOSSES, NotRetryable, claim, retry
 from apps.trajectories.importing import NO_ROOM, run_import
 from apps.trajectories.models import ImportBatch, JobState, Step, Trajectory
-from tests.trajectories.uploads import ignore, imported, lines, upload
+from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
 
 pytestmark = pytest.mark.django_db
-
-
-def rich(number: int, steps: int = 2, **more: object) -> dict:
-    step = {"context": [{"role": "user", "content": f"{number}"}], "message": {"role": "assistant", "content": "ok"}}
-    return {
-        "format": "retrace/1",
-        "id": f"r{number}",
-        "task": {"key": f"k{number % 3}"},
-        "steps": [step] * steps,
-        **more,
-    }
-
-
-def counts(batch: ImportBatch) -> tuple[int, int, int, int]:
-    return batch.trajectory_count, batch.step_count, batch.duplicate_count, batch.rejected_count
 
 
 @pytest.mark.parametrize("where", ["disk", "database"])

@@ -16,24 +16,9 @@ from apps.trajectories.models import ImportBatch, JobState, Original, RejectedRo
 from apps.trajectories.preparing import unpack_original
 from tests import factories
 from tests.trajectories.formats.examples import EXAMPLES
-from tests.trajectories.uploads import ignore, imported, lines, upload
+from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
 
 pytestmark = pytest.mark.django_db
-
-
-def rich(number: int, steps: int = 2, **more: object) -> dict:
-    step = {"context": [{"role": "user", "content": f"{number}"}], "message": {"role": "assistant", "content": "ok"}}
-    return {
-        "format": "retrace/1",
-        "id": f"r{number}",
-        "task": {"key": f"k{number % 3}"},
-        "steps": [step] * steps,
-        **more,
-    }
-
-
-def counts(batch: ImportBatch) -> tuple[int, int, int, int]:
-    return batch.trajectory_count, batch.step_count, batch.duplicate_count, batch.rejected_count
 
 
 def test_a_record_is_stored_with_everything_it_says():

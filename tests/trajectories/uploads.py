@@ -31,3 +31,20 @@ def imported(body: bytes, workspace: Workspace | None = None, name: str = "file.
 
 def ignore(batch: ImportBatch) -> None:
     """Nobody watches."""
+
+
+def rich(number: int, steps: int = 2, **more: object) -> dict[str, object]:
+    """A row of Retrace's own format."""
+    step = {"context": [{"role": "user", "content": f"{number}"}], "message": {"role": "assistant", "content": "ok"}}
+    return {
+        "format": "retrace/1",
+        "id": f"r{number}",
+        "task": {"key": f"k{number % 3}"},
+        "steps": [step] * steps,
+        **more,
+    }
+
+
+def counts(batch: ImportBatch) -> tuple[int, int, int, int]:
+    """Trajectories, steps, duplicates and rejected rows."""
+    return batch.trajectory_count, batch.step_count, batch.duplicate_count, batch.rejected_count
