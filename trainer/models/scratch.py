@@ -81,8 +81,7 @@ def copy_what_is_attended_to(model: Qwen3ForCausalLM) -> None:
     """Make each head's output map its value map turned round, times COPYING: what a head attends to, it writes.
 
     After the mimetic initialization of Trockman and Kolter (2023, arXiv:2305.09828), who give a fresh transformer the products of value and output
-    maps that trained ones have. To copy an id out of a tool result is the first thing that such a model has to find, and so it is found in about
-    two thirds of the steps.
+    maps that trained ones have. To copy an id out of a tool result is the first thing that such a model has to find.
     """
     for layer in model.model.layers:
         attention = layer.self_attn

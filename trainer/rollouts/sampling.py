@@ -49,9 +49,8 @@ def sample(
     ids, attention = ids.to(model.device), attention.to(model.device)
     positions = (attention.cumsum(1) - 1).clamp(min=0)
     results = [Sampled([], []) for _ in requests]
-    rows = list(
-        range(len(requests))
-    )  # the request of each row of the batch; one that has ended stays until half of them have
+    # The request of each row of the batch. One that has ended stays until half of them have.
+    rows = list(range(len(requests)))
     open_rows = set(rows)
     cache = None
     while open_rows:
