@@ -18,6 +18,7 @@ from apps.annotation.asking import (
 )
 from apps.annotation.continuing import ABLE
 from apps.annotation.models import Queue
+from apps.annotation.models.queues import MOST_OVERLAP
 from apps.annotation.pairing import Pairing
 from apps.policies.models import Policy
 
@@ -91,7 +92,7 @@ class QueueForm(forms.Form):
     overlap = forms.IntegerField(
         label="Judgements of each",
         min_value=1,
-        max_value=50,
+        max_value=MOST_OVERLAP,
         initial=1,
         help_text="By so many different people; two or more show how far they agree.",
     )

@@ -72,7 +72,7 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
 
 
 def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by: User | None) -> None:
-    queue = Queue.objects.select_for_update().get(pk=item.queue_id)
+    queue = Queue.objects.select_for_update(no_key=True).get(pk=item.queue_id)
     if queue.state == Queue.State.FILLING:
         raise StillFilling
     before = Item.objects.select_for_update().get(pk=item.pk)

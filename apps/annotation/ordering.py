@@ -48,7 +48,7 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
 
     Items keep their judgements, and nobody loses their place: new positions lie beyond all old ones, so desks find them.
     """
-    held = Queue.objects.select_for_update().get(pk=queue.pk)
+    held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
     score = SCORES[Queue.Order(order)]
     chances = chances_of(held)
     scored = {item: score(found) for item, found in chances.items() if len(found) > 1}

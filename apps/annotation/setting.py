@@ -12,6 +12,7 @@ from apps.accounts.models import AuditEntry, Membership, User, subject_id
 from apps.annotation.assigning import has_ended
 from apps.annotation.models import Queue
 from apps.annotation.queueing import close_queue
+from apps.annotation.raising import raise_overlap
 from apps.annotation.refusals import Refusal
 
 
@@ -25,6 +26,8 @@ class Settings:
     """What may change while people work. Leases that were given out keep their end."""
 
     name: str
+    overlap: int
+    """May grow only: what was judged stays."""
     lease_seconds: int
     skipped_come_back: bool
     gold_percent: int
@@ -38,10 +41,11 @@ class Settings:
 
 @transaction.atomic
 def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
-    """Store them, and what they were before. Raises NotAMember."""
-    held = Queue.objects.select_for_update().get(pk=queue.pk)
+    """Store them, and what they were before. Raises NotAMember, FewerPeople, FixedByPlan."""
+    held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)  # assignments refer to it while people work
     columns: dict[str, Any] = {
         "name": settings.name,
+        "overlap": settings.overlap,
         "lease_seconds": settings.lease_seconds,
         "skipped_come_back": settings.skipped_come_back,
         "gold_percent": settings.gold_percent,
@@ -55,6 +59,8 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
     if Membership.objects.filter(workspace=held.workspace_id, user__in=named).count() != len(named):
         raise NotAMember
     before = {name: getattr(held, name) for name in columns}
+    if settings.overlap != held.overlap:
+        raise_overlap(queue=held, overlap=settings.overlap)
     for name, value in columns.items():
         setattr(held, name, value)
     held.save(update_fields=list(columns))

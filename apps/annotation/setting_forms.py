@@ -11,6 +11,8 @@ from django import forms
 from apps.accounts.models import User, Workspace
 from apps.annotation.checking import NO_ERROR
 from apps.annotation.models import Item, Judge, Queue
+from apps.annotation.models.queues import MOST_OVERLAP
+from apps.annotation.raising import FewerPeople
 from apps.annotation.sending import DEFAULT_PROMPT, JUDGING
 from apps.annotation.setting import Settings
 from apps.annotation.wording import by_side, said
@@ -21,6 +23,11 @@ class SettingsForm(forms.Form):
     """What may change while people work."""
 
     name = forms.CharField(max_length=200, help_text="Annotators see it: it should not name policies.")
+    overlap = forms.IntegerField(
+        label="People per item",
+        max_value=MOST_OVERLAP,
+        help_text="So many different people judge each item. It can grow, not shrink: what was judged stays.",
+    )
     who = forms.ChoiceField(
         label="Who may label",
         choices=[("all", "Everybody in the workspace"), ("named", "Only these")],
@@ -68,6 +75,7 @@ class SettingsForm(forms.Form):
         named = [user.pk for user in queue.labellers.all()]
         initial = {
             "name": queue.name,
+            "overlap": queue.overlap,
             "who": "named" if queue.is_restricted else "all",
             "labellers": named,
             "gold_percent": queue.gold_percent,
@@ -79,8 +87,19 @@ class SettingsForm(forms.Form):
             "skipped_come_back": queue.skipped_come_back,
         }
         super().__init__(data, initial=initial)
+        self.queue = queue
+        self.fields["overlap"].widget.attrs["min"] = queue.overlap
+        if queue.is_of_experiment:
+            self.fields["overlap"].disabled = True
+            self.fields["overlap"].help_text = "The plan of the experiment fixed it before the first answer was seen."
         members = User.objects.filter(memberships__workspace=queue.workspace_id).order_by("name", "email")
         cast("forms.ModelMultipleChoiceField[User]", self.fields["labellers"]).queryset = members
+
+    def clean_overlap(self) -> int:
+        overlap: int = self.cleaned_data["overlap"]
+        if overlap < self.queue.overlap:
+            raise forms.ValidationError(str(FewerPeople(overlap, self.queue.overlap)))
+        return overlap
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
@@ -92,6 +111,7 @@ class SettingsForm(forms.Form):
         data = self.cleaned_data
         return Settings(
             name=data["name"],
+            overlap=data["overlap"],
             lease_seconds=data["lease_minutes"] * 60,
             skipped_come_back=data["skipped_come_back"],
             gold_percent=data["gold_percent"],

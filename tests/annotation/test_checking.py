@@ -216,6 +216,7 @@ def test_right_is_what_is_known_however_strongly_it_was_said(judgement, answer, 
 def settings(queue: Queue, **changes: object) -> Settings:
     given = {
         "name": queue.name,
+        "overlap": queue.overlap,
         "lease_seconds": queue.lease_seconds,
         "skipped_come_back": False,
         "gold_percent": 0,
@@ -298,7 +299,14 @@ def researcher(workspace: Workspace, client: Client) -> Client:
 def test_the_settings_page_changes_settings_and_says_what_is_wrong(researcher, workspace):
     queue = making.queue(of=workspace, steps=0)
     address = reverse("annotation:settings", args=[queue.pk])
-    form = {"name": "New name", "who": "all", "gold_percent": 10, "lease_minutes": 5, "ends_at": "2030-01-31T12:00"}
+    form = {
+        "name": "New name",
+        "who": "all",
+        "gold_percent": 10,
+        "lease_minutes": 5,
+        "ends_at": "2030-01-31T12:00",
+        "overlap": 1,
+    }
     assert researcher.post(address, form).status_code == 302
     queue.refresh_from_db()
     assert (queue.name, queue.gold_percent, queue.lease_seconds, queue.ends_at.year) == ("New name", 10, 300, 2030)

@@ -45,7 +45,7 @@ class Item(models.Model):
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
     a = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+", db_index=False)
     b = models.ForeignKey(Trajectory, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
-    overlap = models.PositiveSmallIntegerField(help_text="The queue's, when the item was made.")
+    overlap = models.PositiveSmallIntegerField(help_text="The queue's; of known items, more than there are people.")
     taken = models.PositiveSmallIntegerField(default=0)
     judged = models.PositiveSmallIntegerField(default=0)
     returned_at = models.DateTimeField(

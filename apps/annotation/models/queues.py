@@ -11,6 +11,9 @@ from django.db.models.functions import Now
 from apps.accounts.models import Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.policies.models import Policy
 
+MOST_OVERLAP = 50
+"""People that a queue may ask about each item."""
+
 
 class Annotator(WorkspaceModel):
     """Whoever judges: a person, a model (LLM judge, reward model) or a rule. Always shown as what it is."""
@@ -147,6 +150,11 @@ class Queue(WorkspaceModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_of_experiment(self) -> bool:
+        """Its pairs, and how many people judge each, were fixed by the plan of an experiment."""
+        return "experiment" in self.selection
 
     @property
     def places(self) -> int:

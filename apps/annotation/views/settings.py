@@ -29,13 +29,20 @@ def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     form = SettingsForm(request.POST or None, queue=queue)
     if request.method == "POST" and form.is_valid():
         try:
-            change_settings(queue=queue, settings=form.settings(), by=request.user)
-            messages.success(request, "Saved. It holds from now on.")
+            saved = change_settings(queue=queue, settings=form.settings(), by=request.user)
+            messages.success(request, _saved(queue, saved))
             return redirect("annotation:settings", queue_id=queue.pk)
         except Refusal as refusal:
             form.add_error(None, str(refusal))
     context = {"queue": queue, "form": form, "gold_form": DrawGoldForm()}
     return render(request, "annotation/settings.html", context, status=422 if form.is_bound else 200)
+
+
+def _saved(before: Queue, after: Queue) -> str:
+    """More places do not open a queue that somebody, or its end, had stopped."""
+    if after.overlap > before.overlap and after.state in (Queue.State.PAUSED, Queue.State.CLOSED):
+        return f"Saved. The queue is {after.get_state_display().lower()}; its new places are given out once it is open again."
+    return "Saved. It holds from now on."
 
 
 @at_least(Role.RESEARCHER)
