@@ -4,8 +4,8 @@ Researchers write aspects and questions one a line; `read_aspects` and `read_que
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Self
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from django.utils.text import slugify
@@ -182,6 +182,23 @@ def read_questions(text: str) -> tuple[Question, ...]:
         key = _key(name, line, [each.key for each in questions])
         questions.append(Question(key, name, int(points or 5), low, high, required))
     return tuple(questions)
+
+
+R = TypeVar("R", Aspect, Question)
+
+
+def with_more(asks: PairwiseAsks | RatingAsks, lines: str) -> PairwiseAsks | RatingAsks:
+    """The aspects or questions of `lines` behind those that are asked. Raises UnreadableLine."""
+    if isinstance(asks, PairwiseAsks):
+        return replace(asks, aspects=asks.aspects + _not_among(asks.aspects, read_aspects(lines)))
+    return replace(asks, questions=asks.questions + _not_among(asks.questions, read_questions(lines)))
+
+
+def _not_among(asked: tuple[R, ...], more: tuple[R, ...]) -> tuple[R, ...]:
+    keys = {each.key for each in asked}
+    if again := [each.name for each in more if each.key in keys]:
+        raise UnreadableLine(f"“{again[0]}” is asked already, and stays as it is. Leave that line out.")
+    return more
 
 
 def _lines(text: str) -> list[str]:

@@ -83,6 +83,7 @@ def _ratings(queue: Queue) -> Gathered:
         _answered(questions, who, item, answers)
         if thumb and up is not None:
             thumb[0].given.append(Given(who, item, item, up))
+    found.measures.sort(key=lambda measure: -len(measure.given))  # a question that was added late says little of people
     return found
 
 

@@ -44,7 +44,9 @@ def check_scores(scores: Scores, asks: RatingAsks, *, steps: int) -> None:
         if key not in questions or answer not in questions[key].scale:
             raise Incomplete(f"“{key}” cannot be answered with {answer} in this queue. Reload the page.")
     if open_ones := [each.name for each in asks.questions if each.required and each.key not in scores.answers]:
-        raise Incomplete(f"Answer “{open_ones[0]}” first.")
+        raise Incomplete(
+            f"Answer “{open_ones[0]}” first. Where it is not on the page, reload: it has been added since."
+        )
     if not asks.questions and asks.thumb and scores.thumb is None:
         raise Incomplete("Choose a thumb first: y is up, n is down.")
     if beyond := [mark.index for mark in scores.marks if mark.index >= steps]:

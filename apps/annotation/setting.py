@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.accounts.models import AuditEntry, Membership, User, subject_id
+from apps.annotation.asking import PairwiseAsks, RatingAsks, UnreadableLine, as_json, with_more
 from apps.annotation.assigning import has_ended
 from apps.annotation.models import Queue
 from apps.annotation.queueing import close_queue
@@ -19,6 +20,10 @@ from apps.annotation.refusals import Refusal
 class NotAMember(Refusal):
     code = "not_a_member"
     message = "Only members of this workspace can be named. Reload the page and choose again."
+
+
+class BadAsks(Refusal):
+    code = "bad_asks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +40,15 @@ class Settings:
     shows_machines: bool
     ends_at: datetime | None
     ends_after: int | None
+    more_asks: str = ""
+    """Aspects or questions that are asked from now on as well, one a line as `asking` reads them."""
     labellers: Collection[int] | None
     """Ids of the users who may label; None for everybody of the workspace."""
 
 
 @transaction.atomic
 def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
-    """Store them, and what they were before. Raises NotAMember, FewerPeople, FixedByPlan."""
+    """Store them, and what they were before. Raises NotAMember, BadAsks, FewerPeople, FixedByPlan."""
     held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)  # assignments refer to it while people work
     columns: dict[str, Any] = {
         "name": settings.name,
@@ -54,6 +61,7 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
         "ends_at": settings.ends_at,
         "ends_after": settings.ends_after,
         "is_restricted": settings.labellers is not None,
+        "asks": with_more_asks(held, settings.more_asks),
     }
     named = set(settings.labellers or ())
     if Membership.objects.filter(workspace=held.workspace_id, user__in=named).count() != len(named):
@@ -75,6 +83,28 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
         detail={**changed, "labellers": len(named)},
     )
     return held
+
+
+def with_more_asks(queue: Queue, lines: str) -> dict[str, Any]:
+    """What `queue` asks and these lines, one an aspect or question. What it asked before stays, for there are answers. Raises BadAsks."""
+    asks = asked_of(queue)
+    if asks is None or not lines.strip():
+        return dict(queue.asks)
+    try:
+        return as_json(with_more(asks, lines))
+    except UnreadableLine as problem:
+        raise BadAsks(str(problem)) from None
+
+
+def asked_of(queue: Queue) -> PairwiseAsks | RatingAsks | None:
+    """The aspects or questions of a queue; None where its kind has none."""
+    match queue.kind:
+        case Queue.Kind.PAIRWISE:
+            return PairwiseAsks.from_json(queue.asks)
+        case Queue.Kind.RATING:
+            return RatingAsks.from_json(queue.asks)
+        case _:
+            return None
 
 
 def _plain(value: Any) -> Any:

@@ -9,12 +9,13 @@ from uuid import UUID
 from django import forms
 
 from apps.accounts.models import User, Workspace
+from apps.annotation.asking import PairwiseAsks
 from apps.annotation.checking import NO_ERROR
 from apps.annotation.models import Item, Judge, Queue
 from apps.annotation.models.queues import MOST_OVERLAP
 from apps.annotation.raising import FewerPeople
 from apps.annotation.sending import DEFAULT_PROMPT, JUDGING
-from apps.annotation.setting import Settings
+from apps.annotation.setting import BadAsks, Settings, asked_of, with_more_asks
 from apps.annotation.wording import by_side, said
 from apps.policies.models import Policy
 
@@ -71,6 +72,8 @@ class SettingsForm(forms.Form):
         label="Blind review", required=False, help_text="Reviewers of a pair decide before they see what others said."
     )
 
+    more_asks = forms.CharField(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 3}))
+
     def __init__(self, data: Any = None, *, queue: Queue) -> None:
         named = [user.pk for user in queue.labellers.all()]
         initial = {
@@ -92,8 +95,32 @@ class SettingsForm(forms.Form):
         if queue.is_of_experiment:
             self.fields["overlap"].disabled = True
             self.fields["overlap"].help_text = "The plan of the experiment fixed it before the first answer was seen."
+        self._say_what_is_asked()
         members = User.objects.filter(memberships__workspace=queue.workspace_id).order_by("name", "email")
         cast("forms.ModelMultipleChoiceField[User]", self.fields["labellers"]).queryset = members
+
+    def _say_what_is_asked(self) -> None:
+        asks, field = asked_of(self.queue), self.fields["more_asks"]
+        if asks is None:
+            del self.fields["more_asks"]
+            return
+        field.label, line, asked = (
+            ("More aspects", "“Safety: 3” has a scale of 3 points instead of 5 (or 7)", asks.aspects)
+            if isinstance(asks, PairwiseAsks)
+            else ("More questions", "question | points | what 1 means | what the most means", asks.questions)
+        )
+        field.help_text = (
+            f"One a line; {line}. Judgements made before lack them, and agreement counts who answered. "
+            f"Asked already, and kept: {', '.join(each.name for each in asked) or 'none'}."
+        )
+
+    def clean_more_asks(self) -> str:
+        lines: str = self.cleaned_data["more_asks"]
+        try:
+            with_more_asks(self.queue, lines)
+        except BadAsks as refusal:
+            raise forms.ValidationError(str(refusal)) from None
+        return lines
 
     def clean_overlap(self) -> int:
         overlap: int = self.cleaned_data["overlap"]
@@ -119,6 +146,7 @@ class SettingsForm(forms.Form):
             shows_machines=data["shows_machines"],
             ends_at=data["ends_at"],
             ends_after=data["ends_after"],
+            more_asks=data.get("more_asks", ""),
             labellers=[user.pk for user in data["labellers"]] if data["who"] == "named" else None,
         )
 
