@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
 from django.core.files.storage import default_storage
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Annotator, Inspection, Preference, Queue, Rating
+from apps.annotation.models import JUDGEMENTS, Adjudication, Annotator, Inspection, Preference, Queue, Rating
 from apps.datasets.models import Dataset, Version
 
 SAMPLE_BYTES = 4 * 1024 * 1024
@@ -44,6 +45,38 @@ def judging_annotators(member: Membership) -> QuerySet[Annotator]:
     given = (kind.objects.filter(annotator=OuterRef("pk")) for kind in (Preference, Inspection, Rating))
     judged = reduce(or_, (Q(Exists(judgements)) for judgements in given))
     return Annotator.objects.visible_to(member).filter(judged).order_by("kind", "name")
+
+
+class Frozen(NamedTuple):
+    """The newest version that a queue's judgements went into."""
+
+    version: Version
+    next_number: int | None
+    """Of the version that would have what was judged or decided since; None where nothing was."""
+
+
+def frozen_of(queue: Queue, member: Membership) -> Frozen | None:
+    """How far the judgements of `queue` are frozen. None where no version has them, or this member sees none."""
+    versions = Version.objects.visible_to(member).exclude(state=Version.State.FAILED).select_related("dataset")
+    having = versions.filter(recipe__queues__contains=[str(queue.pk)]).defer("card", "files")
+    newest = having.order_by("-pk").first()
+    if newest is None:
+        return None
+    # What is taken back is judged anew, so the newest of what came tells of that as well.
+    latest = [
+        Subquery(rows.filter(queue=OuterRef("pk")).order_by("-pk").values("created_at")[:1])
+        for rows in (JUDGEMENTS[Queue.Kind(queue.kind)].objects.all(), Adjudication.objects.all())
+    ]
+    until = datetime.fromisoformat(newest.recipe["until"])
+    said = Queue.objects.filter(pk=queue.pk).values_list(*latest).get()
+    is_behind = any(at is not None and at > until for at in said)
+    return Frozen(newest, next_number(newest.dataset) if is_behind else None)
+
+
+def next_number(dataset: Dataset) -> int:
+    """Of the version that would be frozen next."""
+    latest = dataset.versions.order_by("-number").values_list("number", flat=True).first()
+    return (latest or 0) + 1
 
 
 class SampleRow(NamedTuple):

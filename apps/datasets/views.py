@@ -23,7 +23,7 @@ from apps.datasets.exporting import CONTENT_TYPES, export
 from apps.datasets.forms import DatasetForm, RecipeForm
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.previewing import preview as preview_of
-from apps.datasets.queries import datasets_for_list, freezable_queues, sample_rows
+from apps.datasets.queries import datasets_for_list, freezable_queues, next_number, sample_rows
 from apps.datasets.recipe import BadRecipe
 from apps.datasets.showing import annotator_views, dropped_views, policy_views, row_view, rule_views, split_views
 from apps.datasets.snippets import snippets
@@ -64,7 +64,7 @@ def dataset(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
     found = _dataset(request, dataset_id)
     versions = found.versions.select_related("created_by").defer("card", "files", "recipe")
     page = page_of(versions, cursor=request.GET.get("cursor", ""), order=("-number",))
-    return render(request, "datasets/dataset.html", {"dataset": found, "page": page, "next_number": _next(found)})
+    return render(request, "datasets/dataset.html", {"dataset": found, "page": page, "next_number": next_number(found)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -83,7 +83,7 @@ def new_version(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
     context = {
         "dataset": found,
         "form": form,
-        "next_number": _next(found),
+        "next_number": next_number(found),
         "has_queues": freezable_queues(request.member).exists(),
         "queues_address": reverse("annotation:queues"),
     }
@@ -96,7 +96,7 @@ def preview(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
     """What the form as it stands would freeze."""
     found = _dataset(request, dataset_id)
     form = RecipeForm(request.POST, member=request.member)
-    context: dict[str, Any] = {"dataset": found, "form": form, "next_number": _next(found)}
+    context: dict[str, Any] = {"dataset": found, "form": form, "next_number": next_number(found)}
     if form.is_valid():
         context["preview"] = preview_of(form.recipe, found.workspace)
     return render(request, "datasets/_preview.html", context)
@@ -206,11 +206,6 @@ def _frozen(request: HtmxRequest, dataset_id: UUID, number: int) -> Version:
     if found.state != Version.State.FROZEN:
         raise Http404
     return found
-
-
-def _next(found: Dataset) -> int:
-    latest = found.versions.order_by("-number").values_list("number", flat=True).first()
-    return (latest or 0) + 1
 
 
 def _without(request: HtmxRequest) -> str:

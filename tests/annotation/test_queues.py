@@ -1,8 +1,11 @@
+import re
+
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation.answers import BetterAction, Label, MarkedStep, Scores, Walk
@@ -14,6 +17,7 @@ from apps.annotation.labelling import record_preference
 from apps.annotation.models import Guideline, Preference, Queue
 from apps.annotation.queueing import revise_guidelines
 from apps.annotation.rating import record_rating
+from apps.annotation.reviewing import adjudicate
 from tests import factories
 from tests.annotation import making
 
@@ -109,6 +113,27 @@ def test_the_queue_page_shows_people_and_agreement(researcher, workspace):
     agreement = researcher.get(at("agreement", queue)).content.decode()
     assert "33 %" in agreement  # of three pairs of judgements one agrees
     assert "On 1 item with two judgements or more (3 judgements)" in agreement
+
+
+def test_a_judged_queue_offers_the_version_that_holds_it_and_another_where_more_was_said_since(researcher, workspace):
+    queue = judged_queue(workspace, [2, -1])
+
+    def offered() -> str:
+        page = researcher.get(at("queue", queue)).content.decode()
+        return re.search(r'<section class="next">.*?<a class="button primary"[^>]*>([^<]*)</a>', page, re.S)[1]
+
+    assert offered() == "Freeze"
+    recipe = {"queues": [str(queue.pk)], "until": now().isoformat()}
+    failed = factories.dataset_version(of=workspace, recipe=recipe, state="failed")
+    assert offered() == "Freeze"
+    factories.dataset_version(of=workspace, recipe=recipe, dataset=failed.dataset, number=3)
+    assert offered() == "Open version 3"
+    factories.dataset_version(of=workspace, recipe={**recipe, "queues": []}, dataset=failed.dataset, number=4)
+    reviewer = factories.member(Role.REVIEWER, of=workspace)
+    adjudicate(item=queue.items.get(), by=reviewer.user, strength=1, reason="It checked first.")
+    assert offered() == "Freeze version 5"
+    researcher.force_login(reviewer.user)
+    assert "version 3" not in researcher.get(at("queue", queue)).content.decode()
 
 
 def test_disputed_items_are_listed_by_themselves(researcher, workspace):
