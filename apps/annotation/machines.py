@@ -1,7 +1,10 @@
 """How machine annotators do: how far they agree with people, and with themselves when the sides are swapped. Reads only."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from apps.annotation.models import Annotator, Item, Judge, JudgeAnswer, JudgePrompt, Preference, Queue
 from apps.annotation.shares import Share, share
@@ -10,7 +13,7 @@ from apps.annotation.wording import by_side
 SHOWN = 20
 SAID = ("item", "strength", "a_left", "b_left", "margin")
 COMPARED = 20_000
-"""Answers of one judge that are compared with people: the newest."""
+"""Answers of each judge that are compared with people: the newest."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,12 @@ class JudgeRow:
 
 def judge_rows(queue: Queue) -> list[JudgeRow]:
     """Those sent to this queue, the newest first."""
-    judges = list(queue.judges.select_related("annotator__policy").order_by("-pk"))
+    return rows_of(queue, queue.judges.select_related("annotator__policy").order_by("-pk"))
+
+
+def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
+    """What is known of these judges of one queue."""
+    judges = list(judges)
     if not judges:
         return []
     majorities = _majorities(queue)
@@ -40,7 +48,11 @@ def judge_rows(queue: Queue) -> list[JudgeRow]:
         for item, answer in Item.objects.filter(queue=queue, purpose=Item.Purpose.GOLD).values_list("pk", "known")
         if answer
     }
-    return [_row(judge, prompts.get(judge.pk), majorities, known) for judge in judges]
+    answers = JudgeAnswer.objects.usable().filter(judge__in=judges).order_by("-pk").values_list("judge", *SAID)
+    said: dict[UUID, list[Any]] = defaultdict(list)
+    for judge_id, *answer in answers[: COMPARED * len(judges)]:
+        said[judge_id].append(answer)
+    return [_row(judge, prompts.get(judge.pk), said[judge.pk], majorities, known) for judge in judges]
 
 
 def _majorities(queue: Queue) -> dict[int, int]:
@@ -53,10 +65,11 @@ def _majorities(queue: Queue) -> dict[int, int]:
     return {item: _sign(lead) for item, lead in found.items() if lead}
 
 
-def _row(judge: Judge, prompt: JudgePrompt | None, majorities: dict[int, int], known: dict[int, int]) -> JudgeRow:
+def _row(
+    judge: Judge, prompt: JudgePrompt | None, answers: list[Any], majorities: dict[int, int], known: dict[int, int]
+) -> JudgeRow:
     same = of = steady = sided = lefts = sides = right = golds = 0
-    answers = JudgeAnswer.objects.usable().filter(judge=judge).order_by("-pk")
-    for item, strength, a_left, b_left, margin in answers.values_list(*SAID)[:COMPARED]:
+    for item, strength, a_left, b_left, margin in answers:
         if item in majorities:
             of += 1
             same += _sign(strength) == majorities[item]

@@ -130,6 +130,15 @@ def judgements_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[J
     return found
 
 
+def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUID]]:
+    """The ids of these judgements, oldest first."""
+    found: dict[int, list[UUID]] = defaultdict(list)
+    standing = _standing(Queue.Kind(queue.kind)).filter(item__in=[item.pk for item in items])
+    for item, judgement in standing.order_by("pk").values_list("item", "pk"):
+        found[item].append(judgement)
+    return found
+
+
 def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement]:
     """The newest judgements of this run, by itself or in a pair."""
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))

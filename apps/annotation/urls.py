@@ -3,6 +3,7 @@
 from django.urls import path
 
 from apps.annotation import api as rest
+from apps.annotation import judge_api, review_api
 from apps.annotation.views import better, continuing, desk, judges, quality, queues, reviews, settings
 
 app_name = "annotation"
@@ -83,4 +84,10 @@ api = [
     path("queues/<uuid:queue_id>/preferences", rest.PreferencesView.as_view(), name="queue_preferences"),
     path("queues/<uuid:queue_id>/inspections", rest.InspectionsView.as_view(), name="queue_inspections"),
     path("queues/<uuid:queue_id>/ratings", rest.RatingsView.as_view(), name="queue_ratings"),
+    path("queues/<uuid:queue_id>/disputed", review_api.DisputedView.as_view(), name="queue_disputed"),
+    path("queues/<uuid:queue_id>/adjudications", review_api.AdjudicationsView.as_view(), name="queue_adjudications"),
+    path("queues/<uuid:queue_id>/judges", judge_api.JudgesView.as_view(), name="queue_judges"),
+    path("queues/<uuid:queue_id>/judges/<uuid:judge_id>", judge_api.JudgeView.as_view(), name="queue_judge"),
+    path("queues/<uuid:queue_id>/judges/<uuid:judge_id>/pause", judge_api.PauseView.as_view(), name="pause_judge"),
+    path("queues/<uuid:queue_id>/judges/<uuid:judge_id>/resume", judge_api.ResumeView.as_view(), name="resume_judge"),
 ]
