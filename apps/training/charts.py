@@ -37,7 +37,11 @@ class Family:
     metrics: tuple[str, ...]
     unit: str = ""
     format: str = ""
-    scale: str = ""
+
+    @property
+    def key(self) -> str:
+        """Names it in addresses and in what a browser remembers."""
+        return self.title.lower().replace(" ", "-")
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -89,7 +93,7 @@ class Chart:
     @property
     def key(self) -> str:
         """Names the figure on the page."""
-        return self.family.title.lower().replace(" ", "-")
+        return self.family.key
 
     @property
     def metrics(self) -> str:

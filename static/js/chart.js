@@ -6,7 +6,11 @@
 // On the figure: data-format="percent|number", data-min and data-max fix the scale of values, data-scale="log",
 // data-reference="0.5" draws a line at a value, data-diagonal draws y = x. On the figure or around it: data-marks="10 20" marks these x; then
 // a click, or Enter, on a point sends `chart:open` with {x} up from it.
+//
+// In the figcaption a button with data-chart-table shows the table, and one with data-chart-log="loss" the curves on a logarithmic scale. The latter
+// is remembered for every chart of that name, on whatever page.
 import { attach } from "./attach.js";
+import { read, write } from "./store.js";
 
 // Fetched by the pages that have such a chart: every other page is ready without them.
 const DRAW = {
@@ -56,6 +60,7 @@ attach("figure[data-chart]", async (figure, signal) => {
   sizes.observe(canvas);
   const rows = new MutationObserver(redraw);
   rows.observe(table, { childList: true, subtree: true, characterData: true });
+  rows.observe(figure, { attributeFilter: ["data-scale"] });
   signal.addEventListener("abort", () => {
     sizes.disconnect();
     rows.disconnect();
@@ -63,9 +68,23 @@ attach("figure[data-chart]", async (figure, signal) => {
   });
 });
 
+attach("[data-chart-log]", (button) => scaleBy(button, read(`log:${button.dataset.chartLog}`) === "yes"));
+
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-chart-table]");
+  const button = event.target.closest("[data-chart-table], [data-chart-log]");
   if (!button) return;
-  const shown = button.closest("figure").classList.toggle("as-table");
-  button.setAttribute("aria-pressed", String(shown));
+  const pressed = button.getAttribute("aria-pressed") !== "true";
+  const name = button.dataset.chartLog;
+  if (name === undefined) {
+    button.closest("figure").classList.toggle("as-table", pressed);
+    button.setAttribute("aria-pressed", String(pressed));
+    return;
+  }
+  write(`log:${name}`, pressed ? "yes" : null);
+  for (const each of document.querySelectorAll("[data-chart-log]")) if (each.dataset.chartLog === name) scaleBy(each, pressed);
 });
+
+function scaleBy(button, log) {
+  button.closest("figure").dataset.scale = log ? "log" : "";
+  button.setAttribute("aria-pressed", String(log));
+}

@@ -2,12 +2,15 @@
 import { domain, finite, logTicks, scale, surface, svg, text, ticks, written } from "./chart_parts.js";
 
 const HEIGHT = { small: 120, tall: 320, "": 200 };
+const LINEAR = "linear: some values are not above 0";
 const EDGE = { top: 10, right: 12, bottom: 26, left: 52 };
 
 export function drawLine(canvas, { x, xs, series }, options) {
   const height = HEIGHT[options.size ?? ""] ?? HEIGHT[""];
-  const { root, width } = surface(canvas, height, `${series.map(({ name }) => name).join(", ")} by ${x.name}`);
-  const log = options.scale === "log";
+  const asked = options.scale === "log";
+  const log = asked && !finite(series.flatMap(({ ys }) => ys)).some((value) => value <= 0);
+  const label = `${series.map(({ name }) => name).join(", ")} by ${x.name}`;
+  const { root, width } = surface(canvas, height, asked ? `${label}, ${log ? "logarithmic" : LINEAR}` : label);
   const values = finite(series.flatMap(({ ys, lows, highs }) => [...ys, ...(lows ?? []), ...(highs ?? [])])).filter((value) => !log || value > 0);
   if (!values.length || !finite(xs).length) {
     root.append(text("No points yet", { x: width / 2, y: height / 2, class: "chart-empty", "text-anchor": "middle" }));
@@ -16,16 +19,17 @@ export function drawLine(canvas, { x, xs, series }, options) {
   const xDomain = domain(xs, { room: 0 });
   const yDomain = log ? [Math.min(...values), Math.max(...values)] : domain(values, options);
   const toX = scale(xDomain, [EDGE.left, width - EDGE.right]);
-  // The unit stands above the curves, in a line of its own.
-  const top = EDGE.top + (unitOf(series) ? 10 : 0);
+  // The unit, and why a scale is not the one asked for, stand above the curves, in a line of their own.
+  const top = EDGE.top + (unitOf(series) || asked !== log ? 10 : 0);
   const toY = scale(yDomain, [height - EDGE.bottom, top], { log });
   drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, series });
+  if (asked !== log) root.append(text(LINEAR, { x: width - EDGE.right, y: EDGE.top, class: "chart-unit", "text-anchor": "end" }));
   if (options.reference) drawLevel(root, toY(Number(options.reference)), width);
   if (options.diagonal !== undefined) {
     const [from, to] = [Math.max(xDomain[0], yDomain[0]), Math.min(xDomain[1], yDomain[1])];
     root.append(svg("line", { x1: toX(from), y1: toY(from), x2: toX(to), y2: toY(to), class: "chart-reference" }));
   }
-  series.forEach((one, index) => drawSeries(root, one, xs, { toX, toY, index, width, log }));
+  series.forEach((one, index) => drawSeries(root, one, xs, { toX, toY, index, width, log, bottom: yDomain[0] }));
   if (options.marks) drawMarks(root, options.marks.split(" ").map(Number), { toX, xDomain, height });
   const labels = drawLegend(canvas, series);
   addReadout(root, labels, { x, xs, series, toX, toY, height, options });
@@ -71,7 +75,7 @@ function drawMarks(root, xs, { toX, xDomain, height }) {
   root.classList.add("opens");
 }
 
-function drawSeries(root, { ys, lows, highs, sparse }, xs, { toX, toY, index, width, log }) {
+function drawSeries(root, { ys, lows, highs, sparse }, xs, { toX, toY, index, width, log, bottom }) {
   const shown = (value) => Number.isFinite(value) && (!log || value > 0);
   const points = thin(
     xs.flatMap((at, i) => (Number.isFinite(at) && (!sparse || Number.isFinite(ys[i])) ? [{ at, y: ys[i], low: lows?.[i], high: highs?.[i] }] : [])),
@@ -79,8 +83,8 @@ function drawSeries(root, { ys, lows, highs, sparse }, xs, { toX, toY, index, wi
   );
   const className = `series-${(index % 6) + 1}`;
   if (lows && highs) {
-    const band = points.filter(({ low, high }) => shown(low) && shown(high));
-    const edge = [...band.map(({ at, high }) => [at, high]), ...band.reverse().map(({ at, low }) => [at, low])];
+    const band = points.filter(({ low, high }) => Number.isFinite(low) && shown(high));
+    const edge = [...band.map(({ at, high }) => [at, high]), ...band.reverse().map(({ at, low }) => [at, shown(low) ? low : bottom])];
     root.append(svg("polygon", { points: edge.map(([at, y]) => `${toX(at).toFixed(1)},${toY(y).toFixed(1)}`).join(" "), class: `chart-band ${className}` }));
   }
   let path = "";

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,45 @@ def test_a_point_of_a_curve_opens_its_rollouts(open_as, researcher):
     expect(page).to_have_url(re.compile("tag=grpo"))
     page.locator("a.row-link").first.click()
     expect(page).to_have_url(re.compile("/trajectories/.+"))
+
+
+def test_a_curve_is_read_on_a_logarithmic_scale_where_it_can_be(open_as, researcher):
+    losses = [1.0, 0.1, 0.01, 0.001]
+    runs = [running(researcher, step=4, name=name) for name in ("one", "two")]
+    for run in runs:
+        for step, loss in enumerate(losses, start=1):
+            Metric.objects.create(
+                run=run, step=step, values={"loss": loss, "rewards/margins": step - 2, "success": 0.5}
+            )
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{runs[0].pk}/")
+    chart = page.locator("#chart-loss")
+    dots = chart.locator("svg > .chart-dot.series-1[r='2']")
+    expect(dots).to_have_count(4)
+    place = chart.bounding_box()
+
+    button = chart.get_by_role("button", name="Log scale")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    button.focus()
+    page.keyboard.press("Space")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(chart.get_by_role("img")).to_have_accessible_name("training by Step, logarithmic")
+    heights = dots.evaluate_all("dots => dots.map((dot) => Number(dot.getAttribute('cy')))")
+    steps = [below - above for above, below in pairwise(heights)]
+    assert steps == pytest.approx([steps[0]] * 3)  # each a tenth of the one before
+    assert steps[0] > 10
+    assert chart.bounding_box() == place
+    expect(page.locator("#chart-success").get_by_role("button", name="Log scale")).to_have_count(0)  # a share
+
+    margin = page.locator("#chart-reward-margin")
+    margin.get_by_role("button", name="Log scale").click()
+    expect(margin.locator("svg")).to_contain_text("linear: some values are not above 0")
+
+    page.goto(f"/runs/compare/?run={runs[0].pk}&run={runs[1].pk}")  # the choice is the reader's, on every page
+    expect(page.locator("#chart-loss").get_by_role("button", name="Log scale")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(page.locator("#chart-loss").get_by_role("img")).to_have_accessible_name("one, two by Step, logarithmic")
 
 
 def test_a_run_is_cancelled_by_key_after_a_question(open_as, researcher):
