@@ -1,6 +1,6 @@
 """Opens an uploaded file: takes off its compression, refuses what is not text, finds out how its records lie.
 
-Zip, tar and parquet files, pickles and the like are refused by their first bytes, with what to do instead. Nothing is ever unpickled.
+Inspect's archives are read as they are. Other zip, tar and parquet files, pickles and the like are refused by their first bytes, with what to do instead. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import IO, Any
 import zstandard
 
 from apps.trajectories import jsontext
+from apps.trajectories.archives import ZIP, EvalArchive, NotALog
 from apps.trajectories.splitting import BLOCK, Layout, RawRow, split
 
 HEAD = 1 << 20
@@ -32,7 +33,7 @@ class UnreadableFile(ValueError):
 
 
 _REFUSED: tuple[tuple[bytes, str], ...] = (
-    (b"PK\x03\x04", "a zip archive. Unpack it and import the files inside, or pack one file with gzip"),
+    (b"PK\x03\x04", "a zip archive packed again. Unpack it once"),
     (b"PK\x05\x06", "an empty zip archive"),
     (b"PAR1", "a Parquet file. Write it as JSON Lines (in pandas: `to_json(path, orient='records', lines=True)`)"),
     (b"ARROW1", "an Arrow file. Write it as JSON Lines"),
@@ -80,7 +81,11 @@ def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = Non
     `most_bytes` bounds what it may unpack to; `layout` says how the records lie where the caller knows better.
     """
     counter = _Counting(file)
-    stream = _unpacked(io.BufferedReader(counter, BLOCK), counter, most_bytes)
+    if _is_zip(file):
+        layout = layout or Layout.VALUES
+        stream = _bounded(_archive(file, counter), counter, most_bytes)
+    else:
+        stream = _unpacked(io.BufferedReader(counter, BLOCK), counter, most_bytes)
     # One read of the raw stream fills the buffer (see _Bounded), so this is all of the head.
     head = stream.peek(HEAD)[:HEAD]
     if head.startswith(_BOM):
@@ -149,7 +154,25 @@ def _unpacked(raw: io.BufferedReader, counter: _Counting, most_bytes: int) -> io
         unpacked = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
     else:
         return raw
+    return _bounded(unpacked, counter, most_bytes)
+
+
+def _bounded(unpacked: Any, counter: _Counting, most_bytes: int) -> io.BufferedReader:
     return io.BufferedReader(_Bounded(unpacked, counter, most_bytes), BLOCK)
+
+
+def _is_zip(file: IO[bytes]) -> bool:
+    begun = file.tell()
+    magic = file.read(len(ZIP))
+    file.seek(begun)
+    return magic == ZIP
+
+
+def _archive(file: IO[bytes], counter: _Counting) -> io.BufferedReader:
+    try:
+        return io.BufferedReader(EvalArchive(file, counter.reached), BLOCK)
+    except NotALog as error:
+        raise UnreadableFile(f"The file is {error}.") from None
 
 
 class _Counting(io.RawIOBase):
@@ -161,6 +184,10 @@ class _Counting(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def reached(self, count: int) -> None:
+        """What reads the file by itself has come so far."""
+        self.count = count
 
     def readinto(self, buffer: Any) -> int:
         filled = _fill(buffer, self._file.read)
@@ -184,6 +211,8 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             filled = _fill(buffer, self._read)
+        except NotALog as error:
+            raise UnreadableFile(f"The file is {error}.") from None
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
             raise UnreadableFile(
                 f"The compressed data is cut off or damaged ({error}). Upload the file again."

@@ -178,5 +178,83 @@ EXAMPLES: dict[str, Any] = {
             }
         ],
     },
+    "inspect": {
+        "version": 2,
+        "status": "success",
+        "eval": {"run_id": "r", "task": "ctf", "model": "m", "tags": ["nightly"]},
+        "samples": [
+            {
+                "id": 7,
+                "epoch": 2,
+                "input": "attachment://ab",
+                "target": "flag",
+                "messages": [
+                    {"id": "m1", "role": "user", "content": "attachment://ab", "source": "input"},
+                    {
+                        "id": "m2",
+                        "role": "assistant",
+                        "content": [{"type": "reasoning", "reasoning": "I look."}, {"type": "text", "text": "Well."}],
+                        "tool_calls": [
+                            {"id": "c1", "function": "bash", "arguments": {"cmd": "ls"}, "type": "function"}
+                        ],
+                    },
+                    {
+                        "role": "tool",
+                        "tool_call_id": "c1",
+                        "function": "bash",
+                        "content": "",
+                        "error": {"type": "timeout", "message": "Too slow."},
+                    },
+                    {"role": "assistant", "content": "flag"},
+                ],
+                "scores": {"includes": {"value": "C", "answer": "flag"}},
+                "events": [
+                    {
+                        "event": "model",
+                        "tools": [{"name": "bash", "description": "run", "parameters": {"type": "object"}}],
+                        "output": {
+                            "choices": [{"message": {"id": "m2"}}],
+                            "usage": {"input_tokens": 5, "input_tokens_cache_read": 4, "output_tokens": 3},
+                        },
+                        "working_time": 1.5,
+                    }
+                ],
+                "output": {"choices": [{"stop_reason": "stop"}]},
+                "attachments": {"ab": "Find the flag."},
+            }
+        ],
+    },
+    "intercode": {
+        "0": {
+            "environment": "ic_bash",
+            "dataset": "./data/set_1.json",
+            "task_id": 0,
+            "query": "List the files.",
+            "turn_history": {
+                "thoughts": ["I look."],
+                "actions": ["ls", "submit"],
+                "observations": ["README.md"],
+                "rewards": [0.5, 1],
+                "valid_action": [True, True],
+            },
+            "summary": {"max_reward": 1.0, "turns_taken": 2},
+        }
+    },
+    "who-and-when": {
+        "history": [
+            {"role": "human", "content": "How many?"},
+            {"role": "Orchestrator (-> Coder)", "content": "Count them."},
+            {"role": "Coder", "content": "```sh\nls | wc -l\n```"},
+            {"role": "ComputerTerminal", "content": "3"},
+            {"role": "Orchestrator (thought)", "content": "It is 4."},
+        ],
+        "question": "How many?",
+        "question_ID": "q1",
+        "ground_truth": "3",
+        "is_corrected": False,
+        "mistake_agent": "Orchestrator",
+        "mistake_step": "4",
+        "mistake_reason": "It misread the number.",
+    },
     "wrapped": {"config": {"n": 1}, "results": [{"messages": CHAT, "reward": 1}]},
 }

@@ -122,8 +122,8 @@ def test_the_example_of_a_format_is_recognised_as_that_alone(name):
 def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
     names = [format.name for format in formats.known()]
     assert names == [
-        *("atif", "mini-swe-agent", "retrace", "retrace-simple", "sharegpt", "swe-agent", "tau-bench", "tau2-bench"),
-        *("verifiers", "openai-chat", "wrapped"),
+        *("atif", "inspect", "intercode", "mini-swe-agent", "retrace", "retrace-simple", "sharegpt", "swe-agent"),
+        *("tau-bench", "tau2-bench", "verifiers", "who-and-when", "openai-chat", "wrapped"),
     ]
     assert all(format.title and format.shape for format in formats.known())
     assert all(len(name) <= 50 for name in names)

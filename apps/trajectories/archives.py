@@ -1,0 +1,113 @@
+"""Inspect's `.eval` archives as a stream of JSON: for each sample a log that holds the header and this one sample.
+
+An `.eval` file is a zip archive of `header.json` (in `_journal/start.json` while the evaluation runs) and `samples/<id>_epoch_<n>.json`. Names inside are never used as
+paths. Newer ones pack with zstd, which Python's zipfile learns in 3.14, so those members are unpacked here.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import zstandard
+
+from apps.trajectories import jsontext
+
+ZIP = b"PK\x03\x04"
+ZSTD_METHOD = 93
+ENCRYPTED = 1
+LOCAL_HEADER = struct.Struct("<26xHH")
+"""Of a member: 26 bytes that the directory has too, the lengths of its name and of its extra field."""
+HEADERS = ("header.json", "_journal/start.json")
+MOST_HEADER_BYTES = 16 << 20
+BLOCK = 1 << 20
+
+
+class NotALog(ValueError):
+    """The archive is no evaluation log, or is damaged; the message goes on after “The file is”."""
+
+
+class EvalArchive(io.RawIOBase):
+    """Reads the archive sample by sample; no sample is in memory as a whole."""
+
+    def __init__(self, file: IO[bytes], passed: Callable[[int], None]) -> None:
+        """`passed` is told how many bytes of the archive have been read. Raises NotALog."""
+        self._passed = passed
+        try:
+            self._zip = zipfile.ZipFile(file)
+            self._pieces = self._logs(self._about())
+        except zipfile.BadZipFile as error:
+            raise NotALog(f"a damaged zip archive ({error}). Upload it again") from None
+        self._left = b""
+        self._refusal: NotALog | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._refusal:
+            raise self._refusal
+        if not self._left:
+            try:
+                self._left = next(self._pieces, b"")
+            except NotALog as error:  # whoever has read something good asks once more, and must hear it again
+                self._refusal = error
+                raise
+        piece = self._left[: len(buffer)]
+        self._left = self._left[len(piece) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def _about(self) -> bytes:
+        """What the header says of the evaluation, as JSON."""
+        names = set(self._zip.namelist())
+        name = next((name for name in HEADERS if name in names), None)
+        if name is None:
+            raise NotALog("a zip archive. Unpack it and import the files inside, or pack one file with gzip")
+        body = b"".join(self._unpacked(self._zip.getinfo(name), most=MOST_HEADER_BYTES))
+        try:
+            header = jsontext.loads(body)
+        except jsontext.UnreadableJSON as error:
+            raise NotALog(f"a zip archive whose {name} cannot be read: {error}") from None
+        return jsontext.dumps(header.get("eval") if type(header) is dict else None)
+
+    def _logs(self, about: bytes) -> Iterator[bytes]:
+        read = 0
+        for member in self._zip.infolist():
+            read += member.compress_size
+            if member.filename.startswith("samples/") and member.filename.endswith(".json"):
+                yield b'{"eval":%b,"samples":[' % about
+                yield from self._unpacked(member)
+                yield b"]}\n"
+                self._passed(read)
+
+    def _unpacked(self, member: zipfile.ZipInfo, *, most: int | None = None) -> Iterator[bytes]:
+        if member.flag_bits & ENCRYPTED:
+            raise NotALog("an encrypted zip archive. Unpack it and pack it without a password")
+        size = 0
+        try:
+            with self._opened(member) as stream:
+                while block := stream.read(BLOCK):
+                    size += len(block)
+                    if most and size > most:
+                        raise NotALog(f"a zip archive whose {member.filename[:80]} is larger than {most >> 20} MiB")
+                    yield block
+        except NotImplementedError:
+            raise NotALog(
+                "a zip archive packed in a way that cannot be read. Pack it again with deflate or zstd"
+            ) from None
+        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
+            raise NotALog(f"a damaged zip archive ({error}). Upload it again") from None
+
+    def _opened(self, member: zipfile.ZipInfo) -> Any:
+        if member.compress_type != ZSTD_METHOD:
+            return self._zip.open(member)
+        file: Any = self._zip.fp
+        file.seek(member.header_offset)
+        file.seek(sum(LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))), io.SEEK_CUR)
+        packed = io.BytesIO(file.read(member.compress_size))
+        return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True)
