@@ -130,11 +130,25 @@ def run_of(*classes: int) -> torch.Tensor:
 
 def test_first_error_f1_is_the_harmonic_mean_of_two_shares():
     chances = [run_of(2, 0, 0), run_of(2, 2), run_of(0, 2), run_of(2, 2), run_of(1, 2)]
-    # with an error: found at 1 (right), none found (wrong): 1/2. Without: one false alarm of three that are judged: 2/3... and one unknown
+    # With an error: found at 1 (right), none found (wrong): 1/2. Without: one false alarm among three: 2/3. No threshold changes that.
     report = first_error(chances, [1, 1, -1, -1, -1])
     assert (report["with_error"]["value"], report["without_error"]["value"]) == (0.5, pytest.approx(0.6667))
     assert report["f1"] == pytest.approx(2 * 0.5 * (2 / 3) / (0.5 + 2 / 3), abs=1e-3)
     assert first_error(chances, [None] * 5)["f1"] is None
+
+
+def test_what_looks_bad_is_learnt_from_the_other_half():
+    """A model that is right in its order and too sure that all is well: errors at 0.3, else 0.1."""
+    wrong, right = torch.tensor([[0.1, 0, 0.9], [0.3, 0, 0.7]]), torch.tensor([[0.1, 0, 0.9], [0.1, 0, 0.9]])
+    report = first_error([wrong, right] * 4, [1, -1] * 4)
+    assert (report["f1"], report["thresholds"]) == (1.0, [0.3, 0.3])
+
+
+def test_a_half_cannot_choose_its_own_threshold():
+    """What parts errors from the rest in one half puts the other half's the wrong way round, so nothing is found there."""
+    low, high = torch.tensor([[0.1, 0, 0.9]]), torch.tensor([[0.3, 0, 0.7]])
+    report = first_error([low, high, high, low], [-1, 0, -1, 0])
+    assert report["f1"] == 0.0
 
 
 def test_step_accuracy_counts_judged_turns_only():
