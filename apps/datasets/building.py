@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -53,9 +54,11 @@ class Builder:
             seed=recipe.seed,
         )
         with ExitStack() as stack:
-            files = {split: SplitFiles(self.folder, split, self.materials.layout) for split in Split}
+            writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writing")
+            files = {split: SplitFiles(self.folder, split, self.materials.layout, writing) for split in Split}
             for writer in files.values():
                 stack.callback(writer.close)
+            stack.callback(writing.shutdown)  # before the files are closed
             sources: list[Source] = []
             for written in self._write(files):
                 sources += written

@@ -1,4 +1,7 @@
-"""The files of a version: JSON Lines and Parquet for each split, written once, hashed while they are written."""
+"""The files of a version: JSON Lines and Parquet for each split, written once, hashed while they are written.
+
+Writing, hashing and compressing hold no interpreter lock, so a second thread does them while the next rows are made.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, Future
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -44,9 +48,9 @@ class FileFacts(NamedTuple):
 
 
 class SplitFiles:
-    """Writes the rows of one split to `<split>.jsonl` and `<split>.parquet` in a folder of this attempt's own."""
+    """Writes the rows of one split to `<split>.jsonl` and `<split>.parquet` in a folder of this attempt's own, group by group."""
 
-    def __init__(self, folder: Path, split: Split, layout: Layout) -> None:
+    def __init__(self, folder: Path, split: Split, layout: Layout, writing: Executor) -> None:
         self.split = split
         self.layout = layout
         self.rows = 0
@@ -63,36 +67,54 @@ class SplitFiles:
             use_dictionary=False,
             write_statistics=False,
         )
-        self._waiting: list[Row] = []
+        self._writing = writing
+        self._waiting: list[tuple[bytes, Row]] = []
         self._waiting_bytes = 0
+        self._written: Future[None] | None = None
 
     def add(self, row: Row) -> int:
-        """Write a row; answers its number."""
+        """Take a row; answers its number. Raises what went wrong with rows before it."""
         line = self._line(row)
-        self._lines.write(line)
-        self._hash.update(line)
-        self._bytes += len(line)
-        self._waiting.append(row)
+        self._waiting.append((line, row))
         self._waiting_bytes += len(line)
         if self._waiting_bytes >= ROW_GROUP_BYTES:
-            self._write_group()
+            self._hand_over()
         self.rows += 1
         return self.rows - 1
 
     def close(self) -> None:
-        """Finish the files, or abandon them half written: the folder is thrown away then."""
+        """Finish the files, or abandon them half written: the folder is thrown away then. Nothing may be writing any more."""
         self._lines.close()
         self._table.close()
 
     def finish(self) -> dict[str, FileFacts]:
-        """Close both files and answer what is in them, by format."""
-        if self._waiting:
-            self._write_group()
+        """Close both files and answer what is in them, by format. Raises what went wrong with a row."""
+        self._hand_over()
+        self._settle()
         self.close()
         return {
             "jsonl": FileFacts(self._jsonl, self.rows, self._bytes, self._hash.hexdigest()),
             "parquet": FileFacts(self._parquet, self.rows, self._parquet.stat().st_size, sha256_of(self._parquet)),
         }
+
+    def _hand_over(self) -> None:
+        """Have what waits written. One group is in the making and one in writing, never more."""
+        self._settle()
+        if self._waiting:
+            self._written = self._writing.submit(self._write, self._waiting)
+        self._waiting, self._waiting_bytes = [], 0
+
+    def _settle(self) -> None:
+        if self._written:
+            self._written.result()
+        self._written = None
+
+    def _write(self, group: list[tuple[bytes, Row]]) -> None:
+        lines = b"".join(line for line, _ in group)
+        self._bytes += len(lines)
+        self._hash.update(lines)
+        self._lines.write(lines)
+        self._table.write_table(self._arrow([row for _, row in group]))
 
     def _line(self, row: Row) -> bytes:
         lists = row.messages
@@ -104,13 +126,12 @@ class SplitFiles:
         messages = b",".join(b'"%b":[%b]' % (name.encode(), b",".join(each)) for name, each in named)
         return b"".join((b"{", messages, b',"tools":', row.tools, b",", orjson.dumps(row.about)[1:], b"\n"))
 
-    def _write_group(self) -> None:
-        rows, self._waiting, self._waiting_bytes = self._waiting, [], 0
+    def _arrow(self, rows: list[Row]) -> pa.Table:
         width, schema = len(self.layout.messages), self.layout.schema
         columns: list[pa.Array] = [_messages([row.messages[place] for row in rows]) for place in range(width)]
         columns.append(pa.array([json.loads(row.tools) for row in rows], pa.string()))
         columns += [pa.array([row.about[f.name] for row in rows], f.type) for f in list(schema)[width + 1 :]]
-        self._table.write_table(pa.Table.from_arrays(columns, schema=schema))
+        return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _marked(messages: Sequence[bytes]) -> list[bytes]:
