@@ -47,8 +47,11 @@ class Check:
     device: str = ""
     disk_mb: float | None = None
     """What checkpoints and the model will take."""
-    seconds: float | None = None
-    """What training will take, within a factor of two or so."""
+    seconds_low: float | None = None
+    """What training will take lies between this and the next; where both are one figure, it is right within a factor of two or so."""
+    seconds_high: float | None = None
+    time_words: str = ""
+    """What the time rests on, or why nobody knows it."""
     run_json: str = ""
 
     @property

@@ -1,6 +1,7 @@
 """Pages and API of runs: who may, what they see, what is refused."""
 
 import json
+import re
 
 import pytest
 from django.db import connection
@@ -13,6 +14,7 @@ from apps.accounts.issuing import issue_token
 from apps.accounts.models import Membership, Role
 from apps.policies.models import Policy
 from apps.training import views
+from apps.training.checking import Check
 from apps.training.folders import folder_of
 from apps.training.models import Metric, Run
 from apps.training.queries import metric_points
@@ -191,6 +193,23 @@ def test_the_check_panel_shows_the_exact_command_and_asks_again_while_it_waits(c
     page = client.post(reverse("training:check"), form_for(researcher)).content.decode()
     assert "-m trainer" in page
     assert 'hx-trigger="load delay:500ms"' in page
+
+
+@pytest.mark.parametrize(
+    ("answered", "shown"),
+    [
+        ({"seconds_low": 90.0, "seconds_high": 90.0}, "about 1 min 30 s once it runs"),
+        (
+            {"seconds_low": 90.0, "seconds_high": 7200.0, "time_words": "from grpo-1 here"},
+            "1 min 30 s to 2 h from grpo-1 here",
+        ),
+        ({"time_words": "the model has <b>no</b> size"}, "unknown because the model has &lt;b&gt;no&lt;/b&gt; size"),
+    ],
+)
+def test_the_check_panel_says_how_long_and_why(client, researcher, monkeypatch, answered: dict, shown: str):
+    monkeypatch.setattr(views, "check_with_worker", lambda plan: Check("passed", **answered))
+    page = client.post(reverse("training:check"), form_for(researcher)).content.decode()
+    assert shown in re.sub(r"</?(span|dd)[^>]*>", "", page)
 
 
 def test_what_failed_is_said_with_what_to_do_now(client, researcher):

@@ -14,10 +14,12 @@ from apps.datasets.models import Split, Version
 from apps.policies.models import Policy
 from apps.training.checking import Check, Refusal
 from apps.training.folders import RunFolder
-from trainer.configs import FileTrainingConfig, ModelConfig, TrainingConfig
+from apps.training.pacing import paces_of
+from trainer.configs import FileTrainingConfig, ModelConfig, OnlineConfig, TrainingConfig
 from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
 from workers.bridge.capacity import Capacity, largest, measured
 from workers.bridge.configs import config_from
+from workers.bridge.forecasting import Forecast, from_paces, from_shape, unknown
 from workers.bridge.hub import NotOnHub, facts_of_hub
 from workers.bridge.sizing import Estimate, ModelFacts, Unreadable, estimate, facts_of_folder, facts_of_scratch
 from workers.bridge.timing import seconds_of
@@ -49,6 +51,7 @@ def check(plan: dict[str, Any]) -> Check:
         notes.append("No training worker has told what it has, so whether it fits is seen when one takes the run.")
     needs = _needs(config, facts, capacity, _row_tokens(version)) if facts else None
     refusals = _reasons(needs, capacity, folder) if needs else []
+    forecast = _forecast(config, facts, capacity, version=version, base=base)
     if config.lora and config.lora.quantized and capacity and not capacity.on_gpu:
         words = (
             f"QLoRA needs an NVIDIA GPU, and the training worker has none ({capacity.device}). LoRA runs everywhere."
@@ -65,7 +68,9 @@ def check(plan: dict[str, Any]) -> Check:
         capacity_mb=capacity.memory_mb if capacity else None,
         device=capacity.device if capacity else "",
         disk_mb=needs.disk_mb if needs else None,
-        seconds=_seconds(config, facts, capacity, version),
+        seconds_low=forecast.low,
+        seconds_high=forecast.high,
+        time_words=forecast.words,
         run_json=json.dumps(config.to_json(), indent=2),
     )
 
@@ -107,15 +112,36 @@ def _needs(config: TrainingConfig, facts: ModelFacts, capacity: Capacity | None,
     return estimate(config, facts, row_tokens=row_tokens, on_gpu=bool(capacity and capacity.on_gpu))
 
 
-def _seconds(
-    config: TrainingConfig, facts: ModelFacts | None, capacity: Capacity | None, version: Version | None
-) -> float | None:
-    """None where nobody knows: how long rollouts take depends on what the policy does."""
-    if facts is None or capacity is None or capacity.tflops is None or version is None:
-        return None
-    if not isinstance(config, FileTrainingConfig):
-        return None
-    return seconds_of(
+def _forecast(
+    config: TrainingConfig,
+    facts: ModelFacts | None,
+    capacity: Capacity | None,
+    *,
+    version: Version | None,
+    base: Policy | None,
+) -> Forecast:
+    """How long it will take, as far as anyone can say."""
+    if facts is None:
+        return unknown("nobody here has seen the model yet")
+    if isinstance(config, OnlineConfig) and base is not None:
+        paces = paces_of(
+            base.workspace,
+            environment=config.tasks.environment,
+            parameters=facts.parameters,
+            with_adapters=config.lora is not None,
+            on_gpu=capacity.on_gpu if capacity else None,
+        )
+        if paces:
+            return from_paces(config, paces)
+    if capacity is None:
+        return unknown("no training worker has told what it has")
+    if capacity.tflops is None:
+        return unknown(f"nobody knows how fast the worker is ({capacity.device})")
+    if isinstance(config, OnlineConfig):
+        return from_shape(config, facts, capacity.tflops)
+    if not isinstance(config, FileTrainingConfig) or version is None:
+        return unknown("how much it learns from depends on which of its rollouts succeed")
+    seconds = seconds_of(
         config,
         facts,
         rows=version.row_counts.get(Split.TRAIN.value, 0),
@@ -123,6 +149,7 @@ def _seconds(
         row_tokens=_row_tokens(version),
         tflops=capacity.tflops,
     )
+    return Forecast(seconds, seconds)
 
 
 def _reasons(needs: Estimate, capacity: Capacity | None, folder: RunFolder) -> list[Refusal]:
