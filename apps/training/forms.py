@@ -177,6 +177,17 @@ class RunForm(forms.Form):
         return Version.objects.visible_to(self.member).frozen().filter(pk=given).first()
 
     @property
+    def unchosen(self) -> dict[str, str]:
+        """What the method needs and nobody has chosen yet: by field, in words. To lack it is no mistake while one still chooses."""
+        algorithm = self["algorithm"].value()
+        needed = {}
+        if algorithm not in Run.ONLINE:
+            needed["version"] = "a dataset version"
+        if algorithm != Run.Algorithm.SFT:
+            needed["base"] = "a model to begin from"
+        return {name: words for name, words in needed.items() if not self[name].value()}
+
+    @property
     def advanced(self) -> list[tuple[forms.BoundField, tuple[str, ...]]]:
         """The single settings, each with the algorithms that alone have it; none where all do."""
         return [(self[name], ONLY_FOR.get(name, ())) for name in ADVANCED]

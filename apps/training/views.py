@@ -109,8 +109,7 @@ def check(request: HtmxRequest) -> HttpResponse:
     """What would happen if the form were launched now: refusals, size, command."""
     form = RunForm(request.POST, member=request.member)
     if not form.is_valid() or form.plan is None:
-        missing = not request.POST.get("version") and request.POST.get("algorithm") not in Run.ONLINE
-        return render(request, "training/_check.html", {"form": form, "missing": missing, "check": None})
+        return render(request, "training/_check.html", {"form": form})
     plan = form.plan
     return render(
         request,

@@ -212,6 +212,30 @@ def test_the_check_panel_says_how_long_and_why(client, researcher, monkeypatch, 
     assert shown in re.sub(r"</?(span|dd)[^>]*>", "", page)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "left_open", "words"),
+    [
+        ("dpo", ["version", "base"], "Choose a dataset version and a model to begin from to see"),
+        ("dpo", ["base"], "Choose a model to begin from to see"),
+        ("sft", ["version", "base"], "Choose a dataset version to see"),  # it can make a new model
+        ("grpo", ["base"], "Choose a model to begin from to see"),  # it learns from its own rollouts
+    ],
+)
+def test_the_check_panel_is_quiet_about_what_is_not_chosen_yet(client, researcher, algorithm, left_open, words):
+    chosen = form_for(researcher, algorithm=algorithm, **dict.fromkeys(left_open, ""))
+    panel = client.post(reverse("training:check"), chosen).content.decode()
+    assert words in panel
+    assert "notice" not in panel
+    assert words in client.get(reverse("training:new"), chosen).content.decode()
+
+
+def test_the_check_panel_refuses_what_is_chosen_wrongly_whatever_is_still_open(client, researcher):
+    rated = factories.dataset_version(of=researcher.workspace, row_type="steps")
+    panel = client.post(reverse("training:check"), form_for(researcher, version=rated.pk, base="")).content.decode()
+    assert "has steps rows" in panel
+    assert "Choose a model to begin from" in panel
+
+
 def test_what_failed_is_said_with_what_to_do_now(client, researcher):
     failure = {
         "category": "out_of_memory",
