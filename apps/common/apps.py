@@ -5,3 +5,8 @@ class CommonConfig(AppConfig):
     name = "apps.common"
     label = "common"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apps.common.form_words import speak_plainly
+
+        speak_plainly()

@@ -109,8 +109,8 @@ def test_of_a_single_run_a_judgement_is_upheld(reviewer, workspace):
 @pytest.mark.parametrize(
     ("given", "field", "words"),
     [
-        ({"strength": 2}, "reason", "required"),
-        ({"strength": 4, "reason": "Because"}, "strength", "3"),
+        ({"strength": 2}, "reason", "Nothing is given here"),
+        ({"strength": 4, "reason": "Because"}, "strength", "Give 3 or less"),
         ({"reason": "Because"}, "strength", "Give a grade from -3 to 3"),
         ({"strength": 1, "both_bad": True, "reason": "Because"}, "strength", "without one"),
         ({"upheld": "00000000-0000-0000-0000-000000000000", "reason": "Because"}, "upheld", "Of a pair"),

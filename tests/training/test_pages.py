@@ -308,7 +308,7 @@ def test_a_run_is_launched_followed_and_cancelled_over_the_api(client):
     ("change", "said"),
     [
         ({"settings": {"batchsize": 1}}, {"settings": {"batchsize": "There is no such setting"}}),
-        ({"algorithm": "ppo"}, {"algorithm": "is not a valid choice"}),
+        ({"algorithm": "ppo"}, {"algorithm": "“ppo” is not among the choices"}),
         ({"base": None}, {"base": "starts from a model"}),
     ],
 )

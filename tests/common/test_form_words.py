@@ -1,0 +1,86 @@
+"""What every form says of a value that does not fit."""
+
+import pytest
+from django import forms
+from rest_framework import serializers
+
+from apps.policies.models import Policy
+
+
+class Everything(forms.Form):
+    word = forms.CharField(min_length=2, max_length=3)
+    whole = forms.IntegerField(min_value=2, max_value=5)
+    number = forms.FloatField(min_value=0.5)
+    choice = forms.ChoiceField(choices=[("a", "A")])
+    several = forms.MultipleChoiceField(choices=[("a", "A")])
+    moment = forms.DateTimeField()
+    address = forms.EmailField()
+    file = forms.FileField()
+    own = forms.CharField(error_messages={"required": "Choose first."})
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "words"),
+    [
+        ("word", "", "Nothing is given here. Fill it in."),
+        ("word", "a", "Its length is 1, and it needs 2 characters. Make it longer."),
+        ("word", "abcd", "Its length is 4, and 3 characters fit. Make it shorter."),
+        ("whole", "two", "This is no whole number. Write digits only, such as 10."),
+        ("whole", "1", "1 is too little. Give 2 or more."),
+        ("whole", "6", "6 is too much. Give 5 or less."),
+        ("number", "0.25", "0.25 is too little. Give 0.5 or more."),
+        ("number", "half", "This is no number. Write it like 0.5."),
+        ("choice", "", "Nothing is chosen. Choose one."),
+        ("choice", "z", "“z” is not among the choices. Choose one of them."),
+        ("several", [], "Nothing is chosen. Choose at least one."),
+        ("several", ["z"], "“z” is not among the choices. Choose among them."),
+        ("moment", "soon", "This is no date with a time. Write it like 2026-01-31 12:00."),
+        ("address", "ada", "This is no e-mail address. Write it like ada@example.org."),
+        ("file", "", "No file is given. Choose one."),
+        ("own", "", "Choose first."),
+    ],
+)
+def test_a_field_says_what_was_given_what_was_expected_and_what_to_do(field, given, words):
+    assert Everything({field: given}).errors[field] == [words]
+
+
+class Given(serializers.Serializer):
+    word = serializers.CharField(max_length=3)
+    whole = serializers.IntegerField(min_value=2, max_value=5)
+    number = serializers.FloatField(max_value=0.5)
+    choice = serializers.ChoiceField(choices=["a"])
+    thing = serializers.UUIDField()
+    several = serializers.ListField(child=serializers.UUIDField())
+    is_so = serializers.BooleanField()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "Nothing is given here. Give a value."),
+        ({"word": None}, "Null is given where a value is expected. Give one."),
+        ({"word": ""}, "The text is empty. Give one."),
+        ({"word": "abcd"}, "This is too long. Give 3 characters or fewer."),
+        ({"whole": "two"}, "This is no whole number. Write digits only, such as 10."),
+        ({"whole": 1}, "This is too little. Give 2 or more."),
+        ({"number": 0.75}, "This is too much. Give 0.5 or less."),
+        ({"choice": "z"}, "“z” is not among the choices. The schema lists them."),
+        ({"thing": "z"}, "“z” is no id. Give one as the lists of the API have them."),
+        ({"several": "z"}, "One value is given where a list is expected. Give a list."),
+        ({"is_so": "perhaps"}, "This is neither true nor false. Give one of them."),
+    ],
+)
+def test_the_api_says_it_in_the_same_way(given, words):
+    checked = Given(data=given)
+    assert not checked.is_valid()
+    (field,) = given or ["word"]
+    assert checked.errors[field] == [words]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", [forms.ModelChoiceField, forms.ModelMultipleChoiceField])
+def test_what_is_not_there_any_more_is_said(kind):
+    gone = "00000000-0000-0000-0000-000000000000"
+    with pytest.raises(forms.ValidationError) as refused:
+        kind(Policy.objects.all()).clean([gone] if kind is forms.ModelMultipleChoiceField else gone)
+    assert refused.value.messages[0].startswith(f"“{gone}” is not among the choices, or not any more.")
