@@ -15,10 +15,9 @@ from apps.policies import delivering
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.publishing import NothingBefore, publish_policy, roll_back_publication
 from tests import factories
-from tests.trainer.policies import preference_rows, save_policy
-from tests.trainer.runs import ROOT, run_here
+from tests.trainer.runs import ROOT
+from tests.workers.trained import train_two
 from tests.workers.vllm_like import VllmLike
-from trainer.failures import ExitCode
 from trainer.serving import keeper
 from workers.bridge import publishing
 from workers.bridge.publishing import pointer_of, publish
@@ -32,24 +31,7 @@ ADAPTER, RESTART, FOLDER = Publication.Way.ADAPTER, Publication.Way.RESTART, Pub
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`base`, and two runs with LoRA that began from it: `one` and `two`."""
-    home = tmp_path_factory.mktemp("trained")
-    save_policy(home / "base")
-    save_policy(home / "stranger", seed=9)
-    rows = preference_rows(16)
-    for name, better, worse in (("one", "chosen", "rejected"), ("two", "rejected", "chosen")):
-        (home / name).mkdir()
-        lines = [json.dumps({**row, "chosen": row[better], "rejected": row[worse]}) for row in rows]
-        (home / name / "rows.jsonl").write_text("\n".join(lines))
-        config = {
-            "kind": "dpo",
-            "model": {"path": "../base"},
-            "data": {"train": "rows.jsonl"},
-            "lora": {"rank": 4},
-            "optimizer": {"learning_rate": 1e-2, "batch_size": 4, "max_steps": 4},
-        }
-        assert run_here(home / name, config) == ExitCode.FINISHED
-    return home
+    return train_two(tmp_path_factory.mktemp("trained"))
 
 
 @pytest.fixture
