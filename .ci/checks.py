@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 RESULTS = ROOT / "var" / "test-results"
 TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
-ALONE = "browser or stack or gpu"  # these start processes of their own and want the machine for themselves
+ALONE = (
+    "browser or stack or gpu"  # these start processes of their own: a stack a pytest worker, shared by a file's tests
+)
 
 
 class Check(NamedTuple):
@@ -46,7 +48,7 @@ CHECKS = [
     Check("lint", "types", [str(BIN / "mypy")]),
     Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE} or vllm)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
-    Check("browser", "browser tests", pytest("browser", "-p", "no:xdist", "-m", ALONE)),
+    Check("browser", "browser tests", pytest("browser", "-n", "2", "--dist", "loadfile", "-m", ALONE)),
 ]
 
 

@@ -1,7 +1,7 @@
 """Real services for every test: PostgreSQL and Valkey of this test session, in a folder of their own.
 
 The environment is set here, before Django reads its settings. Under xdist the controller starts the services and
-the workers share them, each with a database (pytest-django adds the suffix) and a Valkey number of its own.
+the workers share them, each with a database (pytest-django adds the suffix), a Valkey number and a folder of its own.
 """
 
 import os
@@ -9,6 +9,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import django
@@ -25,7 +26,11 @@ pytest_plugins = ["tests.live", "tests.browser.pages"]
 if XDIST_WORKER is None:
     os.environ["RETRACE_VAR"] = tempfile.mkdtemp(prefix="retrace-tests-")
 STACK = paths.for_base(ROOT)
+if XDIST_WORKER:
+    STACK = replace(STACK, var=STACK.var / XDIST_WORKER)  # the sockets stay those of the controller
+    STACK.logs.mkdir(parents=True, exist_ok=True)
 os.environ |= {
+    "RETRACE_VAR": str(STACK.var),
     "DJANGO_SETTINGS_MODULE": "apps.settings",
     "RETRACE_ENV": "test",
     "DATABASE_URL": STACK.database_url,
