@@ -198,6 +198,7 @@ def test_the_check_panel_shows_the_exact_command_and_asks_again_while_it_waits(c
 @pytest.mark.parametrize(
     ("answered", "shown"),
     [
+        ({}, "<dt>Time</dt>–"),  # refused before anybody asked how long
         ({"seconds_low": 90.0, "seconds_high": 90.0}, "about 1 min 30 s once it runs"),
         (
             {"seconds_low": 90.0, "seconds_high": 7200.0, "time_words": "from grpo-1 here"},
