@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import chain
 from typing import cast
 
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from apps.accounts.models import Membership
@@ -42,7 +43,7 @@ def moves(member: Membership) -> list[Move]:
 def _imports(member: Membership) -> Iterator[Move]:
     done = ImportBatch.objects.visible_to(member).filter(state=JobState.DONE, finished_at__isnull=False)
     for batch in done.order_by("-pk")[:EACH]:
-        words = f"{batch.filename} brought {count(batch.trajectory_count)} trajectories"
+        words = f"{batch.filename} brought {count(batch.trajectory_count)} trajector{pluralize(batch.trajectory_count, 'y,ies')}"
         yield Move(
             cast("datetime", batch.finished_at), "import", words, reverse("trajectories:import", args=[batch.pk])
         )
@@ -50,13 +51,14 @@ def _imports(member: Membership) -> Iterator[Move]:
 
 def _queues(member: Membership) -> Iterator[Move]:
     for queue in Queue.objects.visible_to(member).open().order_by("-pk")[:EACH]:
-        words = f"Queue “{queue}” opened with {count(queue.item_count)} items"
+        words = f"Queue “{queue}” opened with {count(queue.item_count)} item{pluralize(queue.item_count)}"
         yield Move(queue.created_at, "queue", words, reverse("annotation:queue", args=[queue.pk]))
 
 
 def _versions(member: Membership) -> Iterator[Move]:
     for version in Version.objects.visible_to(member).frozen().select_related("dataset").order_by("-pk")[:EACH]:
-        words = f"{version} frozen with {count(sum(version.row_counts.values()))} rows"
+        rows = sum(version.row_counts.values())
+        words = f"{version} frozen with {count(rows)} row{pluralize(rows)}"
         yield Move(
             cast("datetime", version.frozen_at),
             "freeze",

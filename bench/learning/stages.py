@@ -10,7 +10,7 @@ from bench.learning.pairs import pairs_by_outcome
 from trainer.statistics import Proportion
 
 Stage = Callable[[Bench], Outcome]
-OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 150, "seed": 3}
+OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
 ROLLOUTS_A_TASK = 6
 PAIRS_A_TASK = 3
 

@@ -58,6 +58,17 @@ def test_broken_rules_are_named_and_kept_from_the_blind() -> None:
     assert step_view(step(info=broken), following=[], part_url="/parts/", blind=True).rules == []
 
 
+def test_who_spoke_and_what_the_source_blames_are_kept_from_the_blind() -> None:
+    blamed = step(message={"content": "It is 4.", "name": "Coder"}, info={"mistake": "It misread the number."})
+    view = step_view(blamed, following=[], part_url="/parts/")
+    html = render_to_string("trajectories/_step_body.html", {"step": view})
+    assert ">Coder</h4>" in html
+    assert "It misread the number." in html
+    hidden = step_view(blamed, following=[], part_url="/parts/", blind=True)
+    assert (hidden.speaker, hidden.mistake) == ("", "")
+    assert ">Says</h4>" in render_to_string("trajectories/_step_body.html", {"step": hidden})
+
+
 def test_every_part_that_is_shown_can_be_asked_for_again() -> None:
     long = "word " * 4_000
     arguments = {"old_str": "a\n" * 500, "new_str": "b\n" * 500, "note": long}

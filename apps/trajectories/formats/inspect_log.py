@@ -141,7 +141,8 @@ def _ending(sample: dict[str, Any]) -> str:
     if sample.get("error"):
         return "error"
     choices = mapping(sample.get("output")).get("choices")
-    return text(mapping(choices[0]).get("stop_reason")) if type(choices) is list and choices else ""
+    reason = text(mapping(choices[0]).get("stop_reason")) if type(choices) is list and choices else ""
+    return "" if reason == "tool_calls" else reason  # that is how a turn ended, and says nothing of the run
 
 
 FORMAT = Format(

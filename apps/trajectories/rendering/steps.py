@@ -75,6 +75,8 @@ class StepView:
     head: StepHead
     heard: list[MessageView]
     reasoning: Block | None
+    speaker: str
+    """Which agent of a team spoke; empty where there is one, and with `blind`, because a name may be a model's."""
     said: list[Block]
     calls: list[CallView]
     came_back: list[MessageView]
@@ -84,6 +86,8 @@ class StepView:
     error: str
     rules: list[str]
     """Rules that it broke; none with `blind`."""
+    mistake: str
+    """What its source says is wrong with it; empty with `blind`."""
     blind: bool
     more_calls: int = field(default=0)
 
@@ -150,12 +154,14 @@ def step_view(
         head=head_of(step, blind=blind),
         heard=_messages(_heard(step, previous_kind), "before", part_url),
         reasoning=text_block(reasoning, Place(part_url, "reasoning"), spoken=True) if reasoning else None,
+        speaker="" if blind else _line_of(message.get("name"), 60),
         said=blocks_of(message.get("content"), part_url, "said", spoken=True),
         calls=views,
         came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool)),
         closing=_messages(rest, "after", part_url) if is_last else [],
-        error=one_line(_error_of(step), 400),
+        error=_line_of(_info(step).get("error"), 400),
         rules=[] if blind else broken_rules(step.info),
+        mistake="" if blind else _line_of(_info(step).get("mistake"), 400),
         blind=blind,
         more_calls=max(0, len(calls) - MAX_CALLS),
     )
@@ -289,9 +295,12 @@ def _role(message: Any) -> str:
     return role if isinstance(role, str) else "user"
 
 
-def _error_of(step: Step) -> str:
-    error = step.info.get("error") if isinstance(step.info, dict) else None
-    return error if isinstance(error, str) else ""
+def _info(step: Step) -> dict[str, Any]:
+    return step.info if isinstance(step.info, dict) else {}
+
+
+def _line_of(value: Any, most: int) -> str:
+    return one_line(value, most) if isinstance(value, str) else ""
 
 
 def _lines(chars: int) -> int:

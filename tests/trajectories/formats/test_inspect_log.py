@@ -56,6 +56,7 @@ def test_the_first_score_is_the_outcome(value: Any, reward: float | None, succes
 def test_how_a_sample_may_end():
     assert read("inspect", changed(limit={"type": "message", "limit": 30})).termination == "limit: message"
     assert read("inspect", changed(error={"message": "no"}, scores=None)).termination == "error"
+    assert read("inspect", changed(output={"choices": [{"stop_reason": "tool_calls"}]})).termination == ""
 
 
 def test_pictures_are_spelled_as_in_chats():
