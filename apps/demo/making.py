@@ -127,10 +127,10 @@ def judge_by_rule(*, queue: Queue, rule: str, share: float) -> bool:
 
 
 def version(
-    scene: Scene, *, dataset: str, queue: str, row_type: str = "preference", validation: int = 10
+    scene: Scene, *, dataset: str, queue: str, number: int = 1, row_type: str = "preference", validation: int = 10
 ) -> Version | None:
-    """The first version of the dataset once it is frozen. `validation` is the share of its tasks in percent that are not learnt from."""
-    found = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset).order_by("number").first()
+    """The version of the dataset once it is frozen. `validation` is the share of its tasks in percent that are not learnt from."""
+    found = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset, number=number).first()
     if found is not None:
         return found if found.state == Version.State.FROZEN else None
     source = Queue.objects.get(workspace=scene.workspace, name=queue)
@@ -155,18 +155,22 @@ def run(
     name: str,
     algorithm: Run.Algorithm,
     dataset: str | None,
+    number: int = 1,
     preset: str,
     base: str | None = None,
     changes: Mapping[str, object] | None = None,
 ) -> bool:
-    """Done when the run is finished, or ended in a way that the next step can do without. Without a dataset it learns from its own rollouts."""
+    """Done when the run is finished, or ended in a way that the next step can do without.
+
+    `number` is the dataset's version. Without a dataset it learns from its own rollouts.
+    """
     found = Run.objects.filter(workspace=scene.workspace, name=name).first()
     if found is not None:
         return found.state == Run.State.FINISHED
     settings = settings_from(
         preset=preset, algorithm=algorithm, method="full", parameters=PARAMETERS, changes=changes or {}
     )
-    frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=1) if dataset else None
+    frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=number) if dataset else None
     start_from = scene.policy(base) if base else None
     plan = Plan(
         workspace=scene.workspace,

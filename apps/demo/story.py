@@ -1,8 +1,8 @@
 """What happens in the demo workspace. Each step looks at what is there and does what is due, so the story can be told again
 and again: `seed_demo` begins it, the clock goes on with it, and a killed worker only pauses it.
 
-Two threads run side by side. In one, scripts of different quality are compared. In the other, a small model learns: from a
-demonstrator's runs, then from judgements on its own.
+Threads run side by side. In the first two, scripts of different quality are compared. In the last, a small model learns: from a
+demonstrator's runs, then from judgements on its own. Before it, as anybody would, one tries whether it learns at all from the first few.
 """
 
 from collections.abc import Callable
@@ -81,24 +81,12 @@ def demonstrator_acts(scene: Scene) -> bool:
     )
 
 
-def demonstrations_are_judged(scene: Scene) -> bool:
-    queue = making.queue(
-        scene,
-        name="Demonstrations",
-        policies=[recipe.DEMONSTRATOR],
-        pairing=Pairing(per_task=1),
-        overlap=1,
-        kind=Queue.Kind.RATING,
-        guidelines=making.DEMONSTRATION_GUIDELINES,
-    )
-    return queue is not None and making.judge_by_rule(queue=queue, rule="No failed call", share=1.0)
+def first_demonstrations_are_judged(scene: Scene) -> bool:
+    return _judge_demonstrations(scene, share=0.05)
 
 
-def demonstrations_make_a_version(scene: Scene) -> bool:
-    frozen = making.version(
-        scene, dataset="Office demonstrations", queue="Demonstrations", row_type="demonstrations", validation=2
-    )
-    return frozen is not None
+def first_demonstrations_make_a_version(scene: Scene) -> bool:
+    return _freeze_demonstrations(scene, number=1)
 
 
 def model_is_tried(scene: Scene) -> bool:
@@ -111,12 +99,46 @@ def model_is_tried(scene: Scene) -> bool:
     )
 
 
+def demonstrations_are_judged(scene: Scene) -> bool:
+    return _judge_demonstrations(scene, share=1.0)
+
+
+def demonstrations_make_a_version(scene: Scene) -> bool:
+    return _freeze_demonstrations(scene, number=2)
+
+
+def _judge_demonstrations(scene: Scene, *, share: float) -> bool:
+    queue = making.queue(
+        scene,
+        name="Demonstrations",
+        policies=[recipe.DEMONSTRATOR],
+        pairing=Pairing(per_task=1),
+        overlap=1,
+        kind=Queue.Kind.RATING,
+        guidelines=making.DEMONSTRATION_GUIDELINES,
+    )
+    return queue is not None and making.judge_by_rule(queue=queue, rule="No failed call", share=share)
+
+
+def _freeze_demonstrations(scene: Scene, *, number: int) -> bool:
+    frozen = making.version(
+        scene,
+        dataset="Office demonstrations",
+        queue="Demonstrations",
+        number=number,
+        row_type="demonstrations",
+        validation=2,
+    )
+    return frozen is not None
+
+
 def model_learns(scene: Scene) -> bool:
     return making.run(
         scene,
         name="office-sft",
         algorithm=Run.Algorithm.SFT,
         dataset="Office demonstrations",
+        number=2,
         preset="standard",
         changes={**recipe.SFT, "checkpoint_every": 200},
     )
@@ -193,14 +215,19 @@ def practice_meets_its_base(scene: Scene) -> bool:
     )
 
 
+BEGINNING: list[Step] = [
+    demonstrator_acts,
+    first_demonstrations_are_judged,
+    first_demonstrations_make_a_version,
+]
 THREADS: list[list[Step]] = [
     [scripts_act, scripts_are_compared, scripts_make_a_version],
     [scripts_act, scripts_meet_blind],
+    [*BEGINNING, model_is_tried],
     [
-        demonstrator_acts,
+        *BEGINNING,
         demonstrations_are_judged,
         demonstrations_make_a_version,
-        model_is_tried,
         model_learns,
         model_acts,
         model_is_judged,

@@ -21,3 +21,16 @@ def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatc
         )
         assert settings.rows_a_step >= 8
     assert len(asked) == 4
+
+
+def test_a_first_model_is_tried_while_the_rest_is_still_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs page has something to show within a minute, not when six thousand runs are judged."""
+    launched: list[str] = []
+    monkeypatch.setattr(story.cache, "add", lambda *_, **__: True)
+    monkeypatch.setattr(story.Scene, "of", lambda _: None)
+    for name in ("scripted_policy", "rollouts", "queue", "version", "experiment"):
+        monkeypatch.setattr(making, name, lambda *_, **__: True)
+    monkeypatch.setattr(making, "judge_by_rule", lambda share, **_: share < 1)
+    monkeypatch.setattr(making, "run", lambda scene, name, **_: bool(launched.append(name)))
+    story.go_on(None)  # type: ignore[arg-type]  # nothing is looked up
+    assert launched == ["office-check"]
