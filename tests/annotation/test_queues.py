@@ -227,6 +227,18 @@ def test_the_items_take_the_same_queries_for_one_and_for_three(researcher, works
     assert counts[0] == counts[1]
 
 
+def test_a_judged_queue_takes_the_same_queries_for_one_version_and_for_three(
+    researcher, workspace, django_assert_num_queries
+):
+    queue = judged_queue(workspace, [1, -1])
+    counts = []
+    for versions in (1, 2):
+        for _ in range(versions):
+            factories.dataset_version(of=workspace, recipe={"queues": [str(queue.pk)], "until": now().isoformat()})
+        counts.append(queries_of(researcher, at("queue", queue), django_assert_num_queries))
+    assert counts[0] == counts[1]
+
+
 # API -----------------------------------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from apps.annotation.queueing import close_queue
 from apps.annotation.raising import FewerPeople, FixedByPlan, raise_overlap
 from tests import factories
 from tests.annotation import making
-from tests.annotation.test_assigning import take
+from tests.annotation.test_assigning import lapse, take
 
 pytestmark = pytest.mark.django_db
 
@@ -130,13 +130,19 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
             if fate < 0.05:
                 skip(assignment=assignment)
                 continue
+            if fate < 0.1:
+                lapse(assignment)  # wanders off; whoever finds nothing else has the place given back
+                continue
             record_preference(assignment=assignment, strength=chance.randint(-3, 3))
             if fate > 0.95:
                 undo_last(queue=queue, annotator=person)  # taken back; the next round gives it to them again
 
     def grow() -> None:
-        for number in (2, 4):
-            sleep(0.1)
+        for judged, number in ((15, 2), (50, 4)):
+            for _ in range(500):  # the crowd may have gone home before
+                if Preference.objects.count() >= judged:
+                    break
+                sleep(0.01)
             ask(queue, number)
 
     in_threads(grow, *(lambda person=person: work(person) for person in people))
