@@ -68,11 +68,12 @@ def sample(
         logprobs = outputs.logits[:, -1].float().log_softmax(-1)
         numbers = [requests[row].rng.random() if row in open_rows else 0.0 for row in rows]
         chosen = choose(logprobs, sampling, numbers)
+        tokens = chosen.tolist()  # at once: each read of a tensor costs as much as all of them
         kept = logprobs.gather(1, chosen.unsqueeze(1)).squeeze(1).tolist()
         for place, row in enumerate(rows):
             if row not in open_rows:
                 continue
-            token = int(chosen[place])
+            token = tokens[place]
             results[row].ids.append(token)
             results[row].logprobs.append(round(kept[place], 5))
             if token in end_ids or len(results[row].ids) >= requests[row].limit:
