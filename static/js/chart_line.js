@@ -16,13 +16,14 @@ export function drawLine(canvas, { x, xs, series }, options) {
     root.append(text("No points yet", { x: width / 2, y: height / 2, class: "chart-empty", "text-anchor": "middle" }));
     return;
   }
-  const xDomain = domain(xs, { room: 0 });
+  const [first, last] = [Math.min(...finite(xs)), Math.max(...finite(xs))];
+  const xDomain = first === last ? [first, first + 1] : [first, last]; // a lone point stands where the curve will begin
   const yDomain = log ? [Math.min(...values), Math.max(...values)] : domain(values, options);
   const toX = scale(xDomain, [EDGE.left, width - EDGE.right]);
   // The unit, and why a scale is not the one asked for, stand above the curves, in a line of their own.
   const top = EDGE.top + (unitOf(series) || asked !== log ? 10 : 0);
   const toY = scale(yDomain, [height - EDGE.bottom, top], { log });
-  drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, series });
+  drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, series, isLone: first === last });
   if (asked !== log) root.append(text(LINEAR, { x: width - EDGE.right, y: EDGE.top, class: "chart-unit", "text-anchor": "end" }));
   if (options.reference) drawLevel(root, toY(Number(options.reference)), width);
   if (options.diagonal !== undefined) {
@@ -35,7 +36,7 @@ export function drawLine(canvas, { x, xs, series }, options) {
   addReadout(root, labels, { x, xs, series, toX, toY, height, options });
 }
 
-function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, series }) {
+function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, series, isLone }) {
   const bottom = height - EDGE.bottom;
   const levels = log ? logTicks(yDomain) : ticks(yDomain, Math.max(2, Math.round(height / 56)));
   for (const value of levels) {
@@ -47,7 +48,7 @@ function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, option
   }
   root.append(svg("line", { x1: EDGE.left, y1: bottom + 0.5, x2: width - EDGE.right, y2: bottom + 0.5, class: "chart-axis" }));
   const name = x.unit || x.name;
-  const marks = ticks(xDomain, Math.max(2, Math.round(width / 110)));
+  const marks = isLone ? [xDomain[0]] : ticks(xDomain, Math.max(2, Math.round(width / 110)));
   for (const value of marks) {
     const at = toX(value);
     // The unit takes the end of the axis; a tick under it would be printed over.
