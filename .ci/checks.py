@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 RESULTS = ROOT / "var" / "test-results"
 TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
-ALONE = (
-    "browser or stack or gpu"  # these start processes of their own: a stack a pytest worker, shared by a file's tests
-)
+# These start processes of their own: each pytest worker a stack, which the tests of a file share. Files go in the order of tests/conftest.py.
+ALONE = "browser or stack or gpu"
+BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 
 
 class Check(NamedTuple):
@@ -45,10 +45,10 @@ CHECKS = [
     Check("lint", "ruff format", [str(BIN / "ruff"), "format", "--check", "--quiet", "."]),
     Check("lint", "templates", [str(BIN / "djade"), "--check", "--target-version", "5.2", *TEMPLATES]),
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
-    Check("lint", "types", [str(BIN / "mypy")]),
+    Check("lint", "types", [str(BIN / "mypy"), "--num-workers", "2"]),
     Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE} or vllm)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
-    Check("browser", "browser tests", pytest("browser", "-n", "2", "--dist", "loadfile", "-m", ALONE)),
+    Check("browser", "browser tests", pytest("browser", "-n", "2", *BY_FILE, "-m", ALONE)),
 ]
 
 

@@ -57,12 +57,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(STACK.var, ignore_errors=True)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the running product run alone: two stacks at once starve each other on a small machine."""
+LONGEST = {"stack/test_run.py", "browser/test_loop.py", "workers/test_live_runs.py"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark the tests of the running product; and put the longest files first, so that no worker is left alone with one at the end."""
     for item in items:
         if "live_programs" in getattr(item, "fixturenames", ()):
             item.add_marker("stack")
+    yield
+    items.sort(key=lambda item: "/".join(item.path.parts[-2:]) not in LONGEST)  # after pytest-django's own sorting
 
 
 @pytest.fixture(scope="session")

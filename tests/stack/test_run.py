@@ -58,6 +58,10 @@ class RunningStack:
         """Everything below the supervisor."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
+    def process_with(self, words: str) -> psutil.Process:
+        """The first process below the supervisor that still runs and has these words in its command."""
+        return next(process for process in self.family() if words in "".join(alive([process])))
+
     def end(self) -> None:
         """Clean up after a test, whatever it did."""
         if self.process.poll() is None:
@@ -107,7 +111,7 @@ def test_it_answers_where_it_says_and_ctrl_c_ends_all_of_it_with_status_0(start:
     with urllib.request.urlopen(f"{stack.address}/healthz") as answer:
         assert answer.status == 200
     family = stack.family()
-    names = " ".join(" ".join(process.cmdline()) for process in family)
+    names = " ".join(alive(family))
     for part in ("postgres", "valkey-server", "uvicorn", "--queues default", "--queues gpu", "beat"):
         assert part in names
     stack.process.send_signal(signal.SIGINT)
@@ -167,7 +171,7 @@ def test_a_taken_port_is_named_when_it_was_asked_for(start: Callable[..., Runnin
 
 
 def test_a_part_that_ends_is_named_with_its_log_and_started_again(running: RunningStack) -> None:
-    worker = next(process for process in running.family() if "gpu@%h" in process.cmdline())
+    worker = running.process_with("gpu@%h")
     pool = worker.children()
     worker.kill()
     running.wait_until_it_says("Starting worker-gpu again (1 of 5)")
@@ -178,7 +182,7 @@ def test_a_part_that_ends_is_named_with_its_log_and_started_again(running: Runni
 
 def test_the_database_comes_back_after_it_crashed(running: RunningStack) -> None:
     data = str(paths.for_var(running.var).postgres_data)
-    next(process for process in running.family() if data in process.cmdline()).kill()
+    running.process_with(data).kill()
     running.wait_until_it_says("Starting postgres again (1 of 5)")
     deadline = time.monotonic() + 60
     while not healthy(running.address):
@@ -197,7 +201,7 @@ def healthy(address: str) -> bool:
 def test_a_signal_just_after_a_restart_is_obeyed(start: Callable[..., RunningStack]) -> None:
     stack = start("--port", "0")
     stack.wait_until_it_says("Retrace answers at")
-    next(process for process in stack.family() if "gpu@%h" in process.cmdline()).kill()
+    stack.process_with("gpu@%h").kill()
     stack.wait_until_it_says("Starting worker-gpu again")
     family = stack.family()
     stack.process.terminate()

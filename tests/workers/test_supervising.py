@@ -17,6 +17,7 @@ from apps.training import claiming
 from apps.training.folders import folder_of
 from apps.training.models import Run
 from tests import factories
+from tests.processes import alive
 from workers.bridge import shutdown, supervising
 from workers.bridge.supervising import supervise
 from workers.bridge.training import TrainingJob
@@ -140,7 +141,7 @@ def test_the_child_holds_the_folder_as_long_as_it_lives(child):
         except BlockingIOError:
             found.append(False)
         os.close(other)
-        [sleeper] = [each for each in psutil.Process().children() if "sleeping" in " ".join(each.cmdline())]
+        [sleeper] = [each for each in psutil.Process().children() if "sleeping" in "".join(alive([each]))]
         sleeper.kill()
 
     looker = threading.Thread(target=look)

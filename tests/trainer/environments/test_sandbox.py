@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.processes import alive
 from trainer.environments.code import sandbox
 from trainer.environments.code.sandbox import NoIsolation, run_calls
 
@@ -132,7 +133,7 @@ def test_waiting_ends_too_and_nothing_is_left_running():
         == "the time was up"
     )
     assert time.monotonic() - began < 10
-    commands = [child.cmdline() for child in psutil.Process().children(recursive=True)]
+    commands = alive(psutil.Process().children(recursive=True))
     assert not [command for command in commands if str(sandbox.JAIL) in command]
 
 
