@@ -4,7 +4,9 @@ Every expected failure is a `RunFailure` with three things: what happened, what 
 what to do now. Anything else that is raised is a crash.
 """
 
+import resource
 from enum import IntEnum
+from pathlib import Path
 from typing import Literal
 
 Category = Literal["data", "config", "out_of_memory", "crash"]
@@ -89,5 +91,17 @@ def is_out_of_memory(error: BaseException) -> bool:
     """True for Python's, CUDA's and the CPU allocator's ways to say so. By name: this module imports no torch."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
+    if isinstance(error, SystemError):  # what the interpreter and C extensions raise when they fail without saying why
+        return _near_its_limit()
     words = str(error).lower()
     return isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
+
+
+def _near_its_limit() -> bool:
+    """Whether this process has, at some time, mapped at least seven eighths of the address space that it may map."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return False
+    status = Path("/proc/self/status").read_text()
+    peak_kb = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmPeak:"))
+    return peak_kb * 1024 >= limit * 7 / 8

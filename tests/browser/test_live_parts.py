@@ -10,7 +10,12 @@ START = """() => {
     document.getElementById("content").insertAdjacentHTML("beforeend",
         '<span data-live-state></span><div id="run" data-live="/ws/test/" data-live-poll="/test/state/">'
         + '<p id="part">as the page was rendered</p><ul id="log"></ul></div>');
+    window.said = [];
+    const note = () => said.at(-1) === output.textContent || said.push(output.textContent);
+    const output = [...document.querySelectorAll("[data-live-state]")].at(-1);
+    new MutationObserver(note).observe(output, { childList: true });
 }"""
+"""Adds a live part, and notes what it says of its connection: some of it only for a moment."""
 
 
 @pytest.fixture
@@ -21,77 +26,96 @@ def sockets(page):
     return opened
 
 
+class Server:
+    """What the server answers when it is asked for the state."""
+
+    def __init__(self, page):
+        self.words = "as the page was rendered"
+        self.held = None
+        page.route("**/test/state/", self._answer)
+
+    def hold(self):
+        """Keep requests waiting; returns the list that they gather in."""
+        self.held = []
+        return self.held
+
+    def _answer(self, route):
+        if self.held is not None:
+            self.held.append(route)
+        else:
+            answer(route, self.words)
+
+
+def answer(route, words):
+    route.fulfill(status=200, content_type="text/html", body=PART.format(words))
+
+
 @pytest.fixture
-def gallery(page, sockets):
+def server(page):
+    return Server(page)
+
+
+@pytest.fixture
+def gallery(page, sockets, server):
     page.goto("/gallery/")
-    answer_state(page, "as the page was rendered")
     return page
 
 
-def answer_state(page, words):
-    """What the server says the state is now; returns the requests that asked."""
-    asked = []
-
-    def answer(route):
-        asked.append(route.request)
-        route.fulfill(status=200, content_type="text/html", body=PART.format(words))
-
-    page.unroute("**/test/state/")
-    page.route("**/test/state/", answer)
-    return asked
+@pytest.fixture
+def listening(gallery):
+    """The page with its live part, connected, and with the state fetched that it asks for when it is."""
+    with gallery.expect_request_finished(lambda request: request.url.endswith("/test/state/")):
+        gallery.evaluate(START)
+    expect(state(gallery)).to_have_text("Live")
+    return gallery
 
 
 def state(page):
     return page.locator("[data-live-state]").last
 
 
-def test_partials_from_the_socket_take_their_places(gallery, sockets):
-    gallery.evaluate(START)
-    expect(state(gallery)).to_have_text("Live")
+def test_partials_from_the_socket_take_their_places(listening, sockets):
     sockets[0].send(PART.format("step 12"))
-    expect(gallery.locator("#part")).to_have_text("step 12")
+    expect(listening.locator("#part")).to_have_text("step 12")
     sockets[0].send('<ul hx-swap-oob="beforeend:#log"><li>one</li></ul>')
     sockets[0].send('<ul hx-swap-oob="beforeend:#log"><li>two</li></ul>')
-    expect(gallery.locator("#log li")).to_have_text(["one", "two"])
+    expect(listening.locator("#log li")).to_have_text(["one", "two"])
     assert len(sockets) == 1
 
 
-def test_after_a_gap_the_state_is_fetched_again(gallery, sockets):
-    gallery.evaluate(START)
-    expect(state(gallery)).to_have_text("Live")
-    asked = answer_state(gallery, "what was missed")
-    sockets[0].close(code=1001)
-    expect(state(gallery)).to_have_text("Reconnecting…")
-    expect(gallery.locator("#part")).to_have_text("what was missed")
-    expect(state(gallery)).to_have_text("Live")
-    assert (len(sockets), len(asked)) == (2, 1)
-    assert asked[0].headers["hx-request"] == "true"
+def test_after_a_gap_the_state_is_fetched_again(listening, sockets, server):
+    server.words = "what was missed"
+    with listening.expect_request_finished(lambda request: request.url.endswith("/test/state/")) as asked:
+        sockets[0].close(code=1001)
+    expect(listening.locator("#part")).to_have_text("what was missed")
+    expect(state(listening)).to_have_text("Live")
+    assert listening.evaluate("said") == ["Live", "Reconnecting…", "Live"]
+    assert len(sockets) == 2
+    assert asked.value.headers["hx-request"] == "true"
 
 
-def test_what_moved_before_the_socket_opened_is_not_missed(gallery):
-    answer_state(gallery, "done before anybody listened")
+def test_what_moved_before_the_socket_opened_is_not_missed(gallery, server):
+    server.words = "done before anybody listened"
     gallery.evaluate(START)
     expect(gallery.locator("#part")).to_have_text("done before anybody listened")
 
 
-def test_an_old_answer_does_not_replace_newer_words_of_the_socket(gallery, sockets):
-    waiting = []
-    gallery.unroute("**/test/state/")
-    gallery.route("**/test/state/", lambda route: waiting.append(route))
+def test_an_old_answer_does_not_replace_newer_words_of_the_socket(gallery, sockets, server):
+    waiting = server.hold()
     gallery.evaluate(START)
     while not waiting:
         gallery.wait_for_timeout(50)
     sockets[0].send(PART.format("new words"))
     expect(gallery.locator("#part")).to_have_text("new words")
-    waiting.pop(0).fulfill(status=200, content_type="text/html", body=PART.format("old answer"))
+    answer(waiting.pop(0), "old answer")
     while not waiting:  # it asks again
         gallery.wait_for_timeout(50)
     expect(gallery.locator("#part")).to_have_text("new words")
-    waiting.pop(0).fulfill(status=200, content_type="text/html", body=PART.format("newest"))
+    answer(waiting.pop(0), "newest")
     expect(gallery.locator("#part")).to_have_text("newest")
 
 
-def test_where_no_socket_opens_the_state_is_polled(gallery):
+def test_where_no_socket_opens_the_state_is_polled(gallery, server):
     # As behind a proxy that blocks them.
     gallery.evaluate("""() => {
         window.WebSocket = class extends EventTarget {
@@ -102,30 +126,26 @@ def test_where_no_socket_opens_the_state_is_polled(gallery):
             close() {}
         };
     }""")
-    answer_state(gallery, "polled once")
+    server.words = "polled once"
     gallery.evaluate(START)
     expect(gallery.locator("#part")).to_have_text("polled once", timeout=10_000)
     expect(state(gallery)).to_have_attribute("data-state", "polling")
-    answer_state(gallery, "polled again")
+    server.words = "polled again"
     expect(gallery.locator("#part")).to_have_text("polled again", timeout=10_000)
 
 
-def test_when_all_is_said_it_disconnects(gallery, sockets):
-    gallery.evaluate(START)
-    expect(state(gallery)).to_have_text("Live")
+def test_when_all_is_said_it_disconnects(listening, sockets):
     closed = []
     sockets[0].on_close(lambda code, reason: closed.append(code))
     sockets[0].send('<p id="part" data-live-end>finished</p>')
-    expect(state(gallery)).to_be_hidden()
-    gallery.wait_for_timeout(1500)
+    expect(state(listening)).to_be_hidden()
+    listening.wait_for_timeout(1500)
     assert (len(sockets), len(closed)) == (1, 1)
 
 
-def test_a_part_that_leaves_the_page_closes_its_socket(gallery, sockets):
+def test_a_part_that_leaves_the_page_closes_its_socket(listening, sockets):
     closed = []
-    gallery.evaluate(START)
-    expect(state(gallery)).to_have_text("Live")
     sockets[0].on_close(lambda code, reason: closed.append(code))
-    gallery.evaluate("document.getElementById('run').remove()")
-    gallery.wait_for_timeout(1000)
+    listening.evaluate("document.getElementById('run').remove()")
+    listening.wait_for_timeout(1000)
     assert (len(sockets), len(closed)) == (1, 1)

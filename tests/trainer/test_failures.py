@@ -1,5 +1,8 @@
 """Each way to fail is told apart, because each asks for something else of the owner."""
 
+import subprocess
+import sys
+
 import pytest
 
 from trainer.failures import ConfigFailure, DataFailure, ExitCode, as_failure
@@ -23,6 +26,25 @@ class OutOfMemoryError(RuntimeError):
 )
 def test_an_exception_has_its_category(error: BaseException, category: str):
     assert as_failure(error).category == category
+
+
+UNEXPLAINED = """
+import resource, sys
+from trainer.failures import as_failure
+block = bytearray(200_000_000)
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]), resource.RLIM_INFINITY))
+print(as_failure(SystemError("error return without exception set")).category)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "category"), [(220_000_000, "out_of_memory"), (2_000_000_000, "crash"), (-1, "crash")]
+)
+def test_a_failure_without_a_reason_is_of_memory_where_the_address_space_is_full(limit: int, category: str):
+    done = subprocess.run(
+        [sys.executable, "-c", UNEXPLAINED, str(limit)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == category
 
 
 def test_a_crash_keeps_its_type_and_first_line():
