@@ -125,21 +125,30 @@ class QueuesView(MemberView):
         return pages.get_paginated_response(QueueSerializer(rows or [], many=True).data)
 
 
-class QueueView(MemberView):
+class OfQueue(MemberView):
+    """A view of something of one queue; which of them there are depends on who asks."""
+
+    def queue(self, queue_id: UUID) -> Queue:
+        """The queue. Raises Http404 where this member may not know of it."""
+        return get_object_or_404(Queue.objects.visible_to(self.member), pk=queue_id)
+
+
+class QueueView(OfQueue):
     """GET /api/v1/queues/<id>"""
 
     @extend_schema(operation_id="queues_retrieve", responses=QueueSerializer)
     def get(self, request: Request, queue_id: UUID) -> Response:
         """One queue."""
-        return Response(QueueSerializer(get_object_or_404(Queue.objects.visible_to(self.member), pk=queue_id)).data)
+        return Response(QueueSerializer(self.queue(queue_id)).data)
 
 
-class JudgementsView(MemberView):
+class JudgementsView(OfQueue):
     """The standing judgements of a queue, newest first."""
 
+    needs = Judgement.visible_from
+
     def page(self, request: Request, queue_id: UUID, model: Any, serializer: Any, *nested: str) -> Response:
-        queue = get_object_or_404(Queue.objects.visible_to(self.member, at_least=Judgement.visible_from), pk=queue_id)
-        standing = model.objects.visible_to(self.member).standing().filter(queue=queue)
+        standing = model.objects.visible_to(self.member).standing().filter(queue=self.queue(queue_id))
         rows = standing.select_related("item__task", "annotator").prefetch_related(*nested)
         light = rows.defer("item__task__initial_state", "item__task__success_check", "item__task__instruction")
         pages = ApiCursorPagination()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +14,12 @@ from rest_framework.response import Response
 
 from apps.accounts.models import Role
 from apps.annotation import sending
+from apps.annotation.api import OfQueue
 from apps.annotation.machines import rows_of
 from apps.annotation.models import Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
 from apps.annotation.setting_forms import JudgeForm
-from apps.common.api import Conflict, MemberView, cleaned
+from apps.common.api import Conflict, cleaned
 from apps.common.pages import ApiCursorPagination
 
 
@@ -75,11 +77,8 @@ class SendSerializer(serializers.Serializer[Any]):
     most_cost = serializers.FloatField(default=None, allow_null=True, help_text="It pauses when it has cost so much.")
 
 
-class _QueueOfJudges(MemberView):
+class _QueueOfJudges(OfQueue):
     needs = Role.RESEARCHER
-
-    def queue(self, queue_id: UUID) -> Queue:
-        return get_object_or_404(Queue.objects.visible_to(self.member), pk=queue_id)
 
     def answer(self, queue: Queue, judge_id: UUID, code: int = status.HTTP_200_OK) -> Response:
         """One judge as it is now."""
@@ -88,6 +87,12 @@ class _QueueOfJudges(MemberView):
 
     def judge(self, queue: Queue, judge_id: UUID) -> Judge:
         return get_object_or_404(queue.judges.select_related("annotator__policy"), pk=judge_id)
+
+    def steer(self, act: Callable[..., object], queue_id: UUID, judge_id: UUID) -> Response:
+        """Do `act` to one judge."""
+        queue = self.queue(queue_id)
+        act(judge=self.judge(queue, judge_id), by=self.member.user)
+        return self.answer(queue, judge_id)
 
 
 class JudgesView(_QueueOfJudges):
@@ -144,9 +149,7 @@ class PauseView(_QueueOfJudges):
         responses=JudgeSerializer,
     )
     def post(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
-        queue = self.queue(queue_id)
-        sending.pause_judge(judge=self.judge(queue, judge_id), by=self.member.user)
-        return self.answer(queue, judge_id)
+        return self.steer(sending.pause_judge, queue_id, judge_id)
 
 
 class ResumeView(_QueueOfJudges):
@@ -159,6 +162,4 @@ class ResumeView(_QueueOfJudges):
         responses=JudgeSerializer,
     )
     def post(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
-        queue = self.queue(queue_id)
-        sending.resume_judge(judge=self.judge(queue, judge_id), by=self.member.user)
-        return self.answer(queue, judge_id)
+        return self.steer(sending.resume_judge, queue_id, judge_id)

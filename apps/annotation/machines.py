@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
+
 from apps.annotation.models import Annotator, Item, Judge, JudgeAnswer, JudgePrompt, Preference, Queue
 from apps.annotation.shares import Share, share
 from apps.annotation.wording import by_side
@@ -48,9 +51,10 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
         for item, answer in Item.objects.filter(queue=queue, purpose=Item.Purpose.GOLD).values_list("pk", "known")
         if answer
     }
-    answers = JudgeAnswer.objects.usable().filter(judge__in=judges).order_by("-pk").values_list("judge", *SAID)
+    place = Window(RowNumber(), partition_by=F("judge"), order_by=F("pk").desc())
+    answers = JudgeAnswer.objects.usable().filter(judge__in=judges).annotate(place=place)
     said: dict[UUID, list[Any]] = defaultdict(list)
-    for judge_id, *answer in answers[: COMPARED * len(judges)]:
+    for judge_id, *answer in answers.filter(place__lte=COMPARED).values_list("judge", *SAID):
         said[judge_id].append(answer)
     return [_row(judge, prompts.get(judge.pk), said[judge.pk], majorities, known) for judge in judges]
 

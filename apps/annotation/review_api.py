@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
@@ -13,11 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
+from apps.annotation.api import OfQueue
 from apps.annotation.models import Adjudication, Item, Queue
 from apps.annotation.queries import standing_of_items
 from apps.annotation.refusals import Refusal
 from apps.annotation.reviewing import adjudicate, awaiting_review
-from apps.common.api import Conflict, MemberView
+from apps.common.api import Conflict
 from apps.common.pages import ApiCursorPagination
 
 
@@ -86,13 +86,10 @@ class DecideSerializer(serializers.Serializer[Any]):
         return {**attrs, "item": item, "strength": attrs["strength"] or 0}
 
 
-class ReviewView(MemberView):
+class ReviewView(OfQueue):
     """Something of one queue's review."""
 
     needs = Role.REVIEWER
-
-    def queue(self, queue_id: UUID) -> Queue:
-        return get_object_or_404(Queue.objects.visible_to(self.member), pk=queue_id)
 
 
 class DisputedView(ReviewView):

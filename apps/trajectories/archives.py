@@ -1,7 +1,8 @@
 """Inspect's `.eval` archives as a stream of JSON: for each sample a log that holds the header and this one sample.
 
-An `.eval` file is a zip archive of `header.json` (in `_journal/start.json` while the evaluation runs) and `samples/<id>_epoch_<n>.json`. Names inside are never used as
-paths. Newer ones pack with zstd, which Python's zipfile learns in 3.14, so those members are unpacked here.
+An `.eval` file is a zip archive of `header.json` (in `_journal/start.json` while the evaluation runs) and
+`samples/<id>_epoch_<n>.json`. Names inside are never used as paths. Newer ones pack with zstd, which Python's zipfile learns
+in 3.14, so those members are unpacked here.
 """
 
 from __future__ import annotations
@@ -29,6 +30,23 @@ BLOCK = 1 << 20
 
 class NotALog(ValueError):
     """The archive is no evaluation log, or is damaged; the message goes on after “The file is”."""
+
+
+class _Part(io.RawIOBase):
+    """The next `size` bytes of a file."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._file.read(min(len(buffer), self._left))
+        self._left -= len(block)
+        buffer[: len(block)] = block
+        return len(block)
 
 
 class EvalArchive(io.RawIOBase):
@@ -109,5 +127,5 @@ class EvalArchive(io.RawIOBase):
         file: Any = self._zip.fp
         file.seek(member.header_offset)
         file.seek(sum(LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))), io.SEEK_CUR)
-        packed = io.BytesIO(file.read(member.compress_size))
+        packed = _Part(file, member.compress_size)
         return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True)

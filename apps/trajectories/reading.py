@@ -1,6 +1,7 @@
 """Opens an uploaded file: takes off its compression, refuses what is not text, finds out how its records lie.
 
-Inspect's archives are read as they are. Other zip, tar and parquet files, pickles and the like are refused by their first bytes, with what to do instead. Nothing is ever unpickled.
+Inspect's archives are read as they are. Other zip, tar and parquet files, pickles and the like are refused by their first bytes,
+with what to do instead. Nothing is ever unpickled.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation import sending
+from apps.annotation import machines, sending
 from apps.annotation.models import Judge, JudgeAnswer, Queue
 from apps.policies.models import Endpoint, Policy
 from tests import factories
@@ -114,3 +114,20 @@ def test_the_list_takes_the_same_queries_for_one_judge_and_for_three(researcher,
             assert len(researcher.get(at(queue))["results"]) == judges
         counts.append(len(captured))
     assert counts[0] == counts[1]
+
+
+def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave(researcher, workspace, monkeypatch):
+    monkeypatch.setattr(machines, "COMPARED", 2)
+    queue = making.queue(of=workspace, items=6, steps=0)
+    items = list(queue.items.order_by("pk"))
+    for item in items:
+        factories.preference(2, on=item)
+    for name, grades in (("quiet", [-1, 1]), ("busy", [1, 1, 1, 1, -1, 1])):  # the busy one answered last
+        policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL, name=name)
+        judge = sending.send_judge(queue=queue, policy=policy, mode="prelabel", prompt="", by=None)
+        for item, grade in zip(items, grades, strict=False):
+            JudgeAnswer.objects.create(
+                judge=judge, item=item, prompt_version=1, a_left=grade, b_left=grade, strength=grade
+            )
+    found = {row["name"]: row["with_people"] for row in researcher.get(at(queue))["results"]}
+    assert {name: (row["count"], row["of"]) for name, row in found.items()} == {"quiet": (1, 2), "busy": (1, 2)}

@@ -16,6 +16,8 @@ from tests.browser import chromium
 from tests.live import LiveStack
 
 ARTIFACTS = Path(__file__).resolve().parents[2] / "var" / "test-artifacts"
+TRACED = "TRACE" in os.environ
+"""Whether to record all that pages do, for `playwright show-trace`: it takes a quarter of the time again."""
 FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
@@ -102,7 +104,8 @@ def open_as(
         context = browser.new_context(base_url=live_stack.url, **options)
         contexts.append(context)
         context.set_default_timeout(15_000)
-        context.tracing.start(screenshots=True, snapshots=True)
+        if TRACED:
+            context.tracing.start(screenshots=True, snapshots=True)
         context.add_init_script(REPORT_VIOLATIONS)
         if user is not None:
             context.add_cookies([_session_cookie(user, live_stack.url)])
@@ -137,13 +140,16 @@ def _session_cookie(user: Any, url: str) -> Any:
 
 
 def _keep(context: BrowserContext, folder: Path, number: int) -> None:
-    """Save what each page of a failed test looked like, and the trace: `playwright show-trace <file>`."""
+    """Save what each page of a failed test looked like and held; and with TRACE=1 how it came to that."""
     if number == 1:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     for index, page in enumerate(context.pages, start=1):
-        page.screenshot(path=folder / f"window-{number}-page-{index}.png")
-    context.tracing.stop(path=folder / f"window-{number}.zip")
+        name = folder / f"window-{number}-page-{index}"
+        page.screenshot(path=name.with_suffix(".png"))
+        name.with_suffix(".html").write_text(page.content())
+    if TRACED:
+        context.tracing.stop(path=folder / f"window-{number}.zip")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -126,7 +126,7 @@ def encode_message(given: dict[str, Json], *, keep_surrogates: bool = False) -> 
     """One chat message in the spelling that chat templates expect, as JSON. Keys come in one order, so equal messages are equal bytes."""
     role, content = given["role"], given.get("content")
     message: dict[str, Json] = {"role": "system" if role == "developer" else role}
-    # Written out: this runs for every message of every row, and most of a frozen version's time is spent here.
+    # Written out: this runs for every message of every row.
     if call_id := given.get("tool_call_id"):
         message["tool_call_id"] = call_id
     if name := given.get("name"):
