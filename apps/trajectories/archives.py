@@ -127,5 +127,5 @@ class EvalArchive(io.RawIOBase):
         file: Any = self._zip.fp
         file.seek(member.header_offset)
         file.seek(sum(LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))), io.SEEK_CUR)
-        packed = _Part(file, member.compress_size)
+        packed: Any = io.BufferedReader(_Part(file, member.compress_size), BLOCK)
         return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True)
