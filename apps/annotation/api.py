@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.annotation.models import Correction, Inspection, Judgement, Mark, Preference, Queue, Rating, StepLabel
+from apps.annotation.of_queue import OfQueue
 from apps.common.api import MemberView
 from apps.common.pages import ApiCursorPagination
 
@@ -123,14 +123,6 @@ class QueuesView(MemberView):
         pages = ApiCursorPagination()
         rows = pages.paginate_queryset(Queue.objects.visible_to(self.member), request, self)
         return pages.get_paginated_response(QueueSerializer(rows or [], many=True).data)
-
-
-class OfQueue(MemberView):
-    """A view of something of one queue; which of them there are depends on who asks."""
-
-    def queue(self, queue_id: UUID) -> Queue:
-        """The queue. Raises Http404 where this member may not know of it."""
-        return get_object_or_404(Queue.objects.visible_to(self.member), pk=queue_id)
 
 
 class QueueView(OfQueue):

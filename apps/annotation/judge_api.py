@@ -14,9 +14,9 @@ from rest_framework.response import Response
 
 from apps.accounts.models import Role
 from apps.annotation import sending
-from apps.annotation.api import OfQueue
 from apps.annotation.machines import rows_of
 from apps.annotation.models import Judge, JudgePrompt, Queue
+from apps.annotation.of_queue import OfQueue
 from apps.annotation.refusals import Refusal
 from apps.annotation.setting_forms import JudgeForm
 from apps.common.api import Conflict, cleaned

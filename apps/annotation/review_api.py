@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
-from apps.annotation.api import OfQueue
 from apps.annotation.models import Adjudication, Item, Queue
+from apps.annotation.of_queue import OfQueue
 from apps.annotation.queries import standing_of_items
 from apps.annotation.refusals import Refusal
 from apps.annotation.reviewing import adjudicate, awaiting_review
