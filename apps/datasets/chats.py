@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -13,20 +13,14 @@ from psycopg.adapt import Loader
 # The lateral join walks the primary key run by run, so nothing is sorted and nothing is held. Its order follows the array's;
 # `read` checks that rather than sorting hundreds of megabytes on the server.
 STEPS = """
-SELECT run.place, step.context, step.message
+SELECT run.place, step.texts
 FROM unnest(%s::uuid[]) WITH ORDINALITY AS run (id, place)
 CROSS JOIN LATERAL (
-    SELECT context, message FROM trajectories_step WHERE trajectory_id = run.id ORDER BY index
+    SELECT json_agg(json_build_array(context, message) ORDER BY index) AS texts FROM trajectories_step WHERE trajectory_id = run.id
 ) AS step
 """
-ROWS_AT_ONCE = 64
-
-
-class RawStep(NamedTuple):
-    """A step's two JSON texts as Postgres keeps them."""
-
-    context: bytes
-    message: bytes
+RUNS_AT_ONCE = 4
+"""Received together: a run with all that was observed may be large."""
 
 
 class _Bytes(Loader):
@@ -36,22 +30,15 @@ class _Bytes(Loader):
         return bytes(data)
 
 
-def read(runs: Sequence[UUID]) -> Iterator[list[RawStep]]:
-    """The steps of each run, in the order asked for; an empty list for a run without steps."""
-    wanted, steps = 1, list[RawStep]()
+def read(runs: Sequence[UUID]) -> Iterator[bytes]:
+    """The steps of each run, in the order asked for: the JSON text of a list of [context, message], as they were kept."""
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
         raw.adapters.register_loader("json", _Bytes)
-        for place, context, message in raw.stream(STEPS, [list(runs)], size=ROWS_AT_ONCE):
-            if place < wanted:
+        for wanted, (place, texts) in enumerate(raw.stream(STEPS, [list(runs)], size=RUNS_AT_ONCE), start=1):
+            if place != wanted:
                 raise RuntimeError("Postgres answered the runs out of order; the query plan is not the expected one.")
-            while wanted < place:
-                yield steps
-                wanted, steps = wanted + 1, []
-            steps.append(RawStep(context, message))
-    for _ in range(wanted, len(runs) + 1):
-        yield steps
-        steps = []
+            yield texts or b"[]"
 
 
 def tools_of(runs: Sequence[UUID]) -> dict[UUID, bytes]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from apps.datasets import chats
 from apps.datasets.figures import Figures
 from apps.datasets.layouts import LAYOUTS
 from apps.datasets.models import Split, Version
 from apps.datasets.people import label
 from apps.datasets.recipe import Recipe
-from apps.datasets.rows.preference import Turn, encode_tools, read_turn
+from apps.datasets.rows.preference import Turn, encode_tools, read_turns
 from apps.datasets.selecting import annotators_of
 from apps.datasets.splitfiles import SplitFiles
 from apps.policies.models import Policy
@@ -52,8 +50,8 @@ class Materials:
         """Empty where unknown: Arrow would type a null column by chance."""
         return self.policies.get(policy, "") if policy else ""
 
-    def turns(self, raw: Sequence[chats.RawStep]) -> list[Turn]:
-        return [read_turn(*step, keep_surrogates=self.keep_surrogates) for step in raw]
+    def turns(self, steps: bytes) -> list[Turn]:
+        return read_turns(steps, keep_surrogates=self.keep_surrogates)
 
     def tools_text(self, *runs: bytes) -> bytes:
         """The tools that the runs were offered, each once. Runs of one environment share theirs, so the last combinations are kept."""

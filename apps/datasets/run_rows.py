@@ -43,8 +43,8 @@ class RunRows:
     def _write(self, chunk: list[JudgedRun], files: Files) -> Iterator[Source]:
         runs = [judged.run for judged in chunk]
         tools = chats.tools_of(runs)
-        for judged, raw in zip(chunk, chats.read(runs), strict=True):
-            turns = self.materials.turns(raw)
+        for judged, steps in zip(chunk, chats.read(runs), strict=True):
+            turns = self.materials.turns(steps)
             split = self.materials.splits[judged.task.id]
             for verdict in judged.decision.verdicts:
                 try:

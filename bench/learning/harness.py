@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT_TASKS = 300
 THREADS = os.environ.get("THREADS", "2")
 NICENESS = 10
+BRANCHES = "branches.jsonl"
 
 
 @dataclass(frozen=True)
@@ -56,18 +57,30 @@ class Bench:
         if not report.exists():
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "run.json").write_text(json.dumps(config, indent=2))
-            with (folder / "log").open("ab") as log:
-                subprocess.run(
-                    [sys.executable, "-m", "trainer", str(folder / "run.json")],
-                    cwd=ROOT,
-                    env={**os.environ, "OMP_NUM_THREADS": THREADS},
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    check=True,
-                    preexec_fn=lambda: os.nice(max(0, NICENESS - os.nice(0))),
-                )
+            self._call(folder, "trainer", str(folder / "run.json"))
         found: dict[str, Any] = json.loads(report.read_text())
         return found
+
+    def branches(self, name: str, config: dict[str, Any]) -> list[Trajectory]:
+        """Runs that go on from the first errors of others; see `branching.py`. Raises CalledProcessError."""
+        folder = self.folder / name
+        if not (folder / BRANCHES).exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "branches.json").write_text(json.dumps(config, indent=2))
+            self._call(folder, "bench.learning.branching", str(folder))
+        return list(read_trajectories(folder / BRANCHES))
+
+    def _call(self, folder: Path, module: str, argument: str) -> None:
+        with (folder / "log").open("ab") as log:
+            subprocess.run(
+                [sys.executable, "-m", module, argument],
+                cwd=ROOT,
+                env={**os.environ, "OMP_NUM_THREADS": THREADS},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                check=True,
+                preexec_fn=lambda: os.nice(max(0, NICENESS - os.nice(0))),
+            )
 
     def success(self, model: str) -> Proportion:
         """How often the policy that the run `model` made succeeds on held-out tasks of every level, sampled at temperature 1."""

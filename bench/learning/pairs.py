@@ -20,6 +20,19 @@ def pairs_by_outcome(rollouts: list[Trajectory], *, per_task: int) -> list[dict[
     return rows
 
 
+def pairs_by_branch(failed: list[Trajectory], branches: list[Trajectory], *, per_task: int) -> list[dict[str, Any]]:
+    """Preference rows: a failed run against a success that parts from it at its first error, at most `per_task` pairs of a task."""
+    better: dict[str, Trajectory] = {}
+    for run in branches:
+        if run.outcome.success:
+            better.setdefault(run.info["branch"]["of"], run)
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for run in failed:
+        if run.id in better and len(rows[run.task.key]) < per_task:
+            rows[run.task.key].append(pair(better[run.id], run))
+    return [row for of_task in rows.values() for row in of_task]
+
+
 def pair(chosen: Trajectory, rejected: Trajectory) -> dict[str, Any]:
     """The row after the messages that both share."""
     a, b = chosen.messages, rejected.messages

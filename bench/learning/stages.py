@@ -6,13 +6,15 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning.harness import Bench, Outcome, outcome
-from bench.learning.pairs import pairs_by_outcome
+from bench.learning.pairs import pairs_by_branch, pairs_by_outcome
+from trainer.records import Trajectory
 from trainer.statistics import Proportion
 
 Stage = Callable[[Bench], Outcome]
 OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
 ROLLOUTS_A_TASK = 6
 PAIRS_A_TASK = 3
+BRANCHES = 4
 
 
 def sft(bench: Bench) -> Outcome:
@@ -49,12 +51,16 @@ def grpo_turn_credit(bench: Bench) -> Outcome:
 
 def dpo(bench: Bench) -> Outcome:
     """On pairs of its own rollouts, success against failure."""
-    return from_own_pairs(bench, "dpo", scope="trajectory")
+    return from_pairs(bench, "dpo", own_pairs(bench), scope="trajectory")
 
 
 def step_dpo(bench: Bench) -> Outcome:
-    """On the same pairs, each side cut after the first turn in which they differ."""
-    return from_own_pairs(bench, "step-dpo", scope="step")
+    """On pairs that part at the failed run's first error, each side cut after that turn; `whole` learned from the same pairs uncut."""
+    files = branched_pairs(bench)
+    whole = from_pairs(bench, "whole-dpo", files, scope="trajectory")
+    result = from_pairs(bench, "step-dpo", files, scope="step")
+    result.more["whole"] = {"after": whole.after, "low": whole.low, "high": whole.high, "seconds": whole.seconds}
+    return result
 
 
 def reward_model(bench: Bench) -> Outcome:
@@ -143,18 +149,35 @@ def play_own(bench: Bench) -> None:
 def own_pairs(bench: Bench) -> tuple[str, str]:
     """Files of pairs to learn from, and of pairs of other tasks to measure on."""
     play_own(bench)
-    rollouts = bench.trajectories("own")
-    tasks = list(dict.fromkeys(each.task.key for each in rollouts))
-    learnt = set(islice(tasks, len(tasks) * 4 // 5))
-    train = pairs_by_outcome([each for each in rollouts if each.task.key in learnt], per_task=PAIRS_A_TASK)
-    held_out = pairs_by_outcome([each for each in rollouts if each.task.key not in learnt], per_task=ROLLOUTS_A_TASK)
+    learnt, others = parted(bench.trajectories("own"))
+    train = pairs_by_outcome(learnt, per_task=PAIRS_A_TASK)
+    held_out = pairs_by_outcome(others, per_task=ROLLOUTS_A_TASK)
     return bench.write("pairs.jsonl", train), bench.write("pairs-held-out.jsonl", held_out)
 
 
-def from_own_pairs(bench: Bench, stage: str, **changes: Any) -> Outcome:
-    rows, held_out = own_pairs(bench)
+def branched_pairs(bench: Bench) -> tuple[str, str]:
+    """The same, of failures against successes that go on from their first errors; no more than there are of the others to learn from."""
+    at_most = len((bench.folder / own_pairs(bench)[0].removeprefix("../")).read_text().splitlines())
+    runs = "../own/trajectories.jsonl"
+    config = {"model": "../sft/model", "runs": runs, "samples": BRANCHES, "seed": 1000 * bench.seed}
+    branches = bench.branches("branches", config)
+    learnt, others = parted(bench.trajectories("own"))
+    train = pairs_by_branch(learnt, branches, per_task=PAIRS_A_TASK)[:at_most]
+    held_out = pairs_by_branch(others, branches, per_task=ROLLOUTS_A_TASK)
+    return bench.write("branched.jsonl", train), bench.write("branched-held-out.jsonl", held_out)
+
+
+def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
+    """Those of four fifths of the tasks, and the others."""
+    tasks = list(dict.fromkeys(each.task.key for each in rollouts))
+    learnt = set(islice(tasks, len(tasks) * 4 // 5))
+    train = [each for each in rollouts if each.task.key in learnt]
+    return train, [each for each in rollouts if each.task.key not in learnt]
+
+
+def from_pairs(bench: Bench, stage: str, files: tuple[str, str], **changes: Any) -> Outcome:
     before = bench.success("sft")
-    report = bench.run(stage, {"kind": "dpo", **settings(bench, recipe.DPO, rows, held_out), **changes})
+    report = bench.run(stage, {"kind": "dpo", **settings(bench, recipe.DPO, *files), **changes})
     return outcome(bench, stage, report, before=before.value, after=bench.success(stage), pairs=report["rows"]["train"])
 
 

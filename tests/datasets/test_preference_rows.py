@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.rows.preference import NoSharedStart, SameRuns, Turn, encode_message, encode_tools, read_turn, sides
+from apps.datasets.rows.preference import NoSharedStart, SameRuns, Turn, encode_message, encode_tools, read_turns, sides
 
 Message = dict[str, Any]
 
@@ -23,7 +23,8 @@ def heard(text: str) -> Message:
 
 
 def turn(context: list[Message], message: Message) -> Turn:
-    return read_turn(json.dumps(context).encode(), json.dumps(message).encode())
+    [only] = read_turns(json.dumps([[context, message]]).encode())
+    return only
 
 
 def words(messages: list[bytes]) -> list[str]:

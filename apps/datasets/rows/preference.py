@@ -27,6 +27,8 @@ from apps.trajectories import jsontext
 Json = Any
 LONG_NUMBER = re.compile(r"\d{19,}")
 SURROGATE = re.compile("[\ud800-\udfff]")
+PLAIN = ["role", "content"]
+"""Keys of a message that is written as it stands."""
 ASSISTANT = b'{"role":"assistant"'
 """How `encode_message` begins what an assistant said."""
 
@@ -116,15 +118,19 @@ def _after(turns: Sequence[Turn], skipped: int) -> list[bytes]:
     return [message for turn in turns for message in (*turn.context, turn.message)][skipped:]
 
 
-def read_turn(context: bytes, message: bytes, *, keep_surrogates: bool = False) -> Turn:
-    """A stored step as a turn of encoded messages."""
-    heard = [encode_message(given, keep_surrogates=keep_surrogates) for given in jsontext.loads(context)]
-    return Turn(heard, encode_message(jsontext.loads(message), keep_surrogates=keep_surrogates))
+def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
+    """A run's stored steps, a JSON list of [context, message], as turns of encoded messages."""
+    return [
+        Turn([encode_message(heard, keep_surrogates) for heard in context], encode_message(message, keep_surrogates))
+        for context, message in jsontext.loads(steps)
+    ]
 
 
-def encode_message(given: dict[str, Json], *, keep_surrogates: bool = False) -> bytes:
+def encode_message(given: dict[str, Json], keep_surrogates: bool = False) -> bytes:
     """One chat message in the spelling that chat templates expect, as JSON. Keys come in one order, so equal messages are equal bytes."""
     role, content = given["role"], given.get("content")
+    if type(content) is str and list(given) == PLAIN and role != "developer":
+        return encode(given, keep_surrogates=keep_surrogates)
     message: dict[str, Json] = {"role": "system" if role == "developer" else role}
     # Written out: this runs for every message of every row.
     if call_id := given.get("tool_call_id"):

@@ -1,0 +1,87 @@
+"""From a run that failed, others that do what it did until its first error: pairs that part where they should.
+
+`python -m bench.learning.branching <folder>` does what `<folder>/branches.json` says, in a child of its own like the runs of the trainer.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from apps.demo import recipe
+from bench.learning.harness import BRANCHES
+from trainer.configs import Budget, LocalPolicy, ModelConfig, Sampling
+from trainer.environments.replaying import replayed_to
+from trainer.records import Trajectory, read_trajectories
+from trainer.rollouts.episode import play
+from trainer.rollouts.local import load_engine
+from trainer.rollouts.policy import Policy
+from trainer.rows import judged_by_environment
+from trainer.stopping import StopRequest
+
+PARALLEL = 64
+
+
+@dataclass(frozen=True)
+class BranchConfig:
+    """Paths are relative to the folder."""
+
+    model: str
+    runs: str
+    """Trajectories; those that failed are branched."""
+    samples: int
+    """Times that each is gone on from."""
+    seed: int
+
+
+def first_error(run: Trajectory) -> int:
+    """The turn that went wrong first: the environment refused or regretted it; else the last, with which it gave up too early."""
+    found = judged_by_environment(run).first_error
+    return found if found is not None and found >= 0 else len(run.steps) - 1
+
+
+def failures(runs: Iterator[Trajectory]) -> list[Trajectory]:
+    """One of those that read the same."""
+    return list({str(run.messages): run for run in runs if run.steps and not run.outcome.success}.values())
+
+
+async def branches(failed: list[Trajectory], policy: Policy, config: BranchConfig) -> list[Trajectory]:
+    """The runs that went on, `config.samples` of each; `info.branch` says of which run, and from which turn on it is another."""
+    waiting = [(run, sample) for run in failed for sample in range(config.samples)]
+    played: dict[int, Trajectory] = {}
+    episodes = iter(enumerate(waiting))
+
+    async def play_in_turn() -> None:
+        for number, (run, sample) in episodes:
+            turn = first_error(run)
+            there = replayed_to(run, turn)
+            agent = policy.begin(run.task, config.seed + number)
+            found = await play(there.environment, run.task, agent, Budget(**recipe.BUDGET), after=there)
+            info = {**found.info, "branch": {"of": run.id, "turn": turn}}
+            played[number] = replace(found, id=f"{run.id}@{turn}.{sample}", policy=policy.name, info=info)
+
+    await asyncio.gather(*(play_in_turn() for _ in range(PARALLEL)))
+    return [played[number] for number in sorted(played)]
+
+
+def main(folder: Path) -> None:
+    config = BranchConfig(**json.loads((folder / "branches.json").read_text()))
+    playing = LocalPolicy(ModelConfig(path=config.model), sampling=Sampling(**recipe.SAMPLING))
+    policy = load_engine(playing, folder, StopRequest())
+
+    async def work() -> list[Trajectory]:
+        try:
+            return await branches(failures(read_trajectories(folder / config.runs)), policy, config)
+        finally:
+            await policy.close()
+
+    lines = [json.dumps(run.to_json()) + "\n" for run in asyncio.run(work())]
+    unfinished = folder / "branches.part"
+    unfinished.write_text("".join(lines), encoding="utf-8")
+    unfinished.rename(folder / BRANCHES)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
