@@ -2,12 +2,17 @@
 
 Runs that agree in every trait that the pairing looks at form a group. Pairs are then numbered group by group, so that
 they can be counted, and k of them drawn, without writing them all down.
+
+Runs of one course did the same and got the same back: nobody could prefer one of them, and whoever compared one with a third
+run has compared the other. So of each group the oldest run of a course stands for all, and no pair is of one course.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
+from itertools import accumulate, islice
 from math import isqrt
 from random import Random
 from typing import Any, NamedTuple, Self
@@ -25,6 +30,8 @@ class Traits(NamedTuple):
 class Run(NamedTuple):
     id: UUID
     traits: Traits
+    course: bytes
+    """Equal for runs that cannot be told apart."""
 
 
 class Pair(NamedTuple):
@@ -93,24 +100,35 @@ def _ended_differently(x: Traits, y: Traits) -> bool:
 
 
 def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
-    """The pairs of one task: the same ones whenever the runs are the same."""
+    """The pairs of one task: the same ones whenever the runs are the same. `runs` come oldest first."""
     groups = _groups(pairing, runs)
-    blocks = list(_blocks(pairing, {traits: len(members) for traits, members in groups.items()}))
-    total = sum(block.size for block in blocks)
+    members = {traits: list(courses.values()) for traits, courses in groups.items()}
+    blocks = list(_blocks(pairing, {traits: frozenset(courses) for traits, courses in groups.items()}))
+    ends = list(accumulate(block.size for block in blocks))
+    total = ends[-1] if ends else 0
+    alike = sum(block.alike for block in blocks)
+
+    def pair(number: int) -> tuple[Run, Run]:
+        block = blocks[place := bisect_right(ends, number)]
+        first, second = block.pair_at(number - (ends[place] - block.size))
+        return members[block.x][first], members[block.y][second]
+
     chosen: Iterable[int] = range(total)
-    if pairing.per_task is not None and pairing.per_task < total:
-        # sample() takes a range without listing it.
-        chosen = sorted(Random(f"{pairing.seed} {task}").sample(range(total), pairing.per_task))
-    start = 0
-    current = iter(blocks)
-    block = next(current, None)
+    if pairing.per_task is not None and pairing.per_task < total - alike:
+        # sample() takes a range without listing it; even if all that are alike are among these, enough remain.
+        numbers = Random(f"{pairing.seed} {task}").sample(range(total), pairing.per_task + alike)
+        chosen = sorted(islice((number for number in numbers if _differ(*pair(number))), pairing.per_task))
     for number in chosen:
-        while block is not None and number - start >= block.size:
-            start += block.size
-            block = next(current, None)
-        assert block is not None, "numbers are below the total of all blocks"
-        first, second = block.pair_at(number - start)
-        yield Pair(task, groups[block.x][first].id, groups[block.y][second].id)
+        first, second = pair(number)
+        if _differ(first, second):
+            yield Pair(task, first.id, second.id)
+
+
+def _differ(one: Run, other: Run) -> bool:
+    return one.course != other.course
+
+
+Courses = Set[bytes]
 
 
 class _Block(NamedTuple):
@@ -119,6 +137,8 @@ class _Block(NamedTuple):
     x: Traits
     y: Traits
     sizes: tuple[int, int]
+    alike: int
+    """How many of its pairs are of one course."""
 
     @property
     def size(self) -> int:
@@ -134,10 +154,11 @@ class _Block(NamedTuple):
         return number - second * (second - 1) // 2, second
 
 
-def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, list[Run]]:
-    groups: dict[Traits, list[Run]] = defaultdict(list)
+def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, dict[bytes, Run]]:
+    """Of each group the oldest run of each course."""
+    groups: dict[Traits, dict[bytes, Run]] = defaultdict(dict)
     for run in runs:
-        groups[_seen(pairing, run.traits)].append(run)
+        groups[_seen(pairing, run.traits)].setdefault(run.course, run)
     return groups
 
 
@@ -150,12 +171,13 @@ def _seen(pairing: Pairing, traits: Traits) -> Traits:
     )
 
 
-def _blocks(pairing: Pairing, sizes: dict[Traits, int]) -> Iterator[_Block]:
-    found: Sequence[Traits] = list(sizes)
+def _blocks(pairing: Pairing, groups: Mapping[Traits, Courses]) -> Iterator[_Block]:
+    found: Sequence[Traits] = list(groups)
     for i, x in enumerate(found):
         for y in found[i:]:
             if pairing.allows(x, y):
-                yield _Block(x, y, (sizes[x], sizes[y]))
+                alike = 0 if x == y else len(groups[x] & groups[y])
+                yield _Block(x, y, (len(groups[x]), len(groups[y])), alike)
 
 
 def shuffled_position(seed: int, pair: Pair) -> int:
@@ -166,6 +188,8 @@ def shuffled_position(seed: int, pair: Pair) -> int:
     digest = blake2b(f"{seed} {pair.a} {pair.b}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
+
+ALIKE = "did and got back the same as another run of its task"
 
 # Counting ------------------------------------------------------------------------------------------------------------
 
@@ -189,34 +213,46 @@ class Preview:
         return self.unpaired.most_common()
 
 
-def preview(pairing: Pairing, tasks: Iterable[dict[Traits, int]]) -> Preview:
-    """Count over tasks, each given as how many runs have which traits."""
+class Group(NamedTuple):
+    """Runs of a task that agree in what a pairing looks at."""
+
+    runs: int
+    courses: Courses
+
+
+def preview(pairing: Pairing, tasks: Iterable[dict[Traits, Group]]) -> Preview:
+    """Count over tasks, each given by its groups."""
     result = Preview()
-    for sizes in tasks:
+    for groups in tasks:
         result.tasks += 1
-        runs = sum(sizes.values())
+        runs = sum(group.runs for group in groups.values())
         result.runs += runs
-        blocks = [block for block in _blocks(pairing, sizes) if block.size]
-        pairs = sum(block.size for block in blocks)
+        found = _blocks(pairing, {traits: group.courses for traits, group in groups.items()})
+        blocks = [block for block in found if block.size > block.alike]
+        pairs = sum(block.size - block.alike for block in blocks)
         result.items += pairs if pairing.per_task is None else min(pairs, pairing.per_task)
         result.paired_tasks += bool(pairs)
         paired = {traits for block in blocks for traits in (block.x, block.y)}
-        for traits, count in sizes.items():
+        for traits, group in groups.items():
             if traits in paired:
-                result.paired_runs += count
+                result.paired_runs += len(group.courses)
+                result.unpaired[ALIKE] += group.runs - len(group.courses)
             else:
-                result.unpaired[_why_alone(pairing, traits, sizes, runs)] += count
+                result.unpaired[_why_alone(pairing, traits, groups, runs)] += group.runs
+    result.unpaired = +result.unpaired
     return result
 
 
-def _why_alone(pairing: Pairing, traits: Traits, sizes: dict[Traits, int], runs: int) -> str:
+def _why_alone(pairing: Pairing, traits: Traits, groups: Mapping[Traits, Group], runs: int) -> str:
     if runs == 1:
         return "the only run of its task in this selection"
+    if any(pairing.allows(traits, other) for other in groups):
+        return ALIKE
     if pairing.different_policies and traits.policy is None:
         return "no policy recorded"
     if pairing.different_outcomes and traits.success is None and traits.reward is None:
         return "no outcome recorded"
-    others = [other for other in sizes if other != traits]
+    others = [other for other in groups if other != traits]
     if pairing.different_policies and not any(other.policy not in {None, traits.policy} for other in others):
         return "no run of its task by another policy"
     if pairing.different_outcomes and not any(_ended_differently(traits, other) for other in others):

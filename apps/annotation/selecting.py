@@ -1,19 +1,24 @@
 """The trajectories that a queue is made from: picked one by one, or everything that a filter of the list finds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Self
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import BinaryField, Count, F, Func, QuerySet
+from django.db.models.functions import Coalesce
 
 from apps.accounts.models import Workspace
 from apps.annotation.drawing import preview_runs
 from apps.annotation.models import Queue
-from apps.annotation.pairing import Pairing, Preview, Run, Traits, preview
+from apps.annotation.pairing import Group, Pairing, Preview, Run, Traits, preview
 from apps.trajectories.filtering import Filters
 from apps.trajectories.models import Trajectory
+
+COURSE = Coalesce(F("course"), Func(F("pk"), function="uuid_send", output_field=BinaryField()))
+"""A run whose course is not known is like no other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,19 +70,21 @@ def preview_of(
         selected(workspace, selection)
         .order_by("task_id")
         .values_list("task_id", *pairing.traits)
-        .annotate(count=Count("pk"))
+        .annotate(count=Count("pk"), courses=ArrayAgg(COURSE, distinct=True))
         .iterator(chunk_size=10_000)
     )
     return preview(
-        pairing, (_sizes(pairing, list(task_rows)) for _, task_rows in groupby(rows, key=lambda row: row[0]))
+        pairing, (_grouped(pairing, list(task_rows)) for _, task_rows in groupby(rows, key=lambda row: row[0]))
     )
 
 
-def _sizes(pairing: Pairing, rows: list[tuple[Any, ...]]) -> dict[Traits, int]:
-    return {_traits(pairing, row[1:-1]): row[-1] for row in rows}
+def _grouped(pairing: Pairing, rows: list[tuple[Any, ...]]) -> dict[Traits, Group]:
+    return {
+        _traits(pairing, traits): Group(count, frozenset(map(bytes, courses))) for _, *traits, count, courses in rows
+    }
 
 
-def _traits(pairing: Pairing, values: tuple[Any, ...]) -> Traits:
+def _traits(pairing: Pairing, values: Sequence[Any]) -> Traits:
     named = dict(zip(pairing.traits, values, strict=True))
     return Traits(named.get("policy_id"), named.get("success"), named.get("reward"))
 
@@ -89,6 +96,7 @@ def runs_by_task(
     found = selected(workspace, selection)
     beyond = found.filter(task_id__gt=after) if after else found
     batch = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:tasks])
-    rows = found.filter(task_id__in=batch).order_by("task_id", "pk").values_list("task_id", "pk", *pairing.traits)
+    runs = found.filter(task_id__in=batch).order_by("task_id", "pk").annotate(known_course=COURSE)
+    rows = runs.values_list("task_id", "pk", *pairing.traits, "known_course")
     for task, task_rows in groupby(rows, key=lambda row: row[0]):
-        yield task, [Run(row[1], _traits(pairing, row[2:])) for row in task_rows]
+        yield task, [Run(pk, _traits(pairing, traits), bytes(course)) for _, pk, *traits, course in task_rows]

@@ -14,6 +14,7 @@ import zstandard
 
 from apps.common.ids import new_id
 from apps.trajectories import actions, jsontext
+from apps.trajectories.courses import course_of
 from apps.trajectories.fields import number
 from apps.trajectories.outlines import Outline, clip, outline
 from apps.trajectories.records import TaskRecord, TrajectoryRecord
@@ -58,6 +59,7 @@ def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
     """Hash, outline and encode one record. Raises UnreadableJSON where it is nested too deeply to be kept."""
     identifier = new_id()
     outlines = outline(record)
+    acted = [actions.digest_of(step.message, step.info) for step in record.steps]
     spent = [step.seconds for step in record.steps if step.seconds is not None]
     written = [step.completion_tokens for step in record.steps if step.completion_tokens is not None]
     return Prepared(
@@ -78,8 +80,9 @@ def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
             "closing": jsontext.dumps(record.closing).decode(),
             "info": jsontext.dumps(record.info).decode(),
             "content_hash": record.content_hash(),
+            "course": course_of(record, acted),
         },
-        steps=_encode_steps(identifier.bytes, record, outlines),
+        steps=_encode_steps(identifier.bytes, record, outlines, acted),
         original=_encode_original(identifier.bytes, original),
     )
 
@@ -90,10 +93,10 @@ def unpack_original(body: bytes | memoryview) -> bytes:
     return zstandard.ZstdDecompressor().decompress(bytes(body))
 
 
-def _encode_steps(identifier: bytes, record: TrajectoryRecord, outlines: list[Outline]) -> bytes:
+def _encode_steps(identifier: bytes, record: TrajectoryRecord, outlines: list[Outline], acted: list[bytes]) -> bytes:
     parts: list[bytes] = []
     columns = len(STEP_COLUMNS)
-    for index, (step, line) in enumerate(zip(record.steps, outlines, strict=True)):
+    for index, (step, line, act) in enumerate(zip(record.steps, outlines, acted, strict=True)):
         info = {**step.info, "error": step.error} if step.error else step.info
         parts += (
             _STEP_FIXED.pack(
@@ -109,7 +112,7 @@ def _encode_steps(identifier: bytes, record: TrajectoryRecord, outlines: list[Ou
             encoded = text.encode()
             parts += (_length(len(encoded)), encoded)
         context, message = jsontext.dumps(step.context), jsontext.dumps(step.message)
-        parts += (_length(actions.DIGEST_BYTES), actions.digest_of(step.message, step.info))
+        parts += (_length(actions.DIGEST_BYTES), act)
         parts += (_length(len(context)), context, _length(len(message)), message)
         if info:
             encoded = jsontext.dumps(info)

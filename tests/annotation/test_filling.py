@@ -59,6 +59,16 @@ def test_a_new_queue_counts_its_pairs_and_leaves_the_filling_to_a_worker(workspa
     assert AuditEntry.objects.get().action == "queue.create"
 
 
+def test_imported_runs_that_cannot_be_told_apart_are_not_compared(workspace, sent):
+    for answer, seconds in (("Yes.", 1.0), ("Yes.", 2.0), ("No.", 1.0)):
+        step = {"context": [], "message": factories.said(answer), "seconds": seconds}
+        factories.imported_run([step], of=workspace, task_key="t")
+    queue = new_queue(workspace)
+    assert (queue.items_expected, fill(queue.pk)) == (1, 1)
+    pair = Item.objects.get()
+    assert {run.steps.get().message["content"] for run in (pair.a, pair.b)} == {"Yes.", "No."}
+
+
 def test_a_killed_filling_goes_on_behind_its_last_batch(workspace, sent, monkeypatch):
     monkeypatch.setattr(filling, "TASKS_A_BATCH", 2)
     runs(workspace, tasks=5)

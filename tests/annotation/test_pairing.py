@@ -4,29 +4,37 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.annotation.pairing import Pair, Pairing, Run, Traits, draw, preview, shuffled_position
+from apps.annotation.pairing import ALIKE, Group, Pair, Pairing, Run, Traits, draw, preview, shuffled_position
 
 TASK, X, Y = UUID(int=1000), UUID(int=1001), UUID(int=1002)
 
 
-def run(n: int, *, policy: UUID | None = None, success: bool | None = None, reward: float | None = None) -> Run:
-    return Run(UUID(int=n), Traits(policy, success, reward))
+def run(
+    n: int,
+    *,
+    policy: UUID | None = None,
+    success: bool | None = None,
+    reward: float | None = None,
+    course: bytes | None = None,
+) -> Run:
+    return Run(UUID(int=n), Traits(policy, success, reward), course or n.to_bytes(16))
 
 
 def drawn(pairing: Pairing, *runs: Run) -> list[tuple[int, int]]:
     return [(pair.a.int, pair.b.int) for pair in draw(pairing, TASK, runs)]
 
 
-def counted(pairing: Pairing, *runs: Run) -> dict[Traits, int]:
-    sizes: dict[Traits, int] = {}
+def counted(pairing: Pairing, *runs: Run) -> dict[Traits, Group]:
+    groups: dict[Traits, Group] = {}
     for one in runs:
         traits = Traits(
             one.traits.policy if pairing.different_policies else None,
             one.traits.success if pairing.different_outcomes else None,
             one.traits.reward if pairing.different_outcomes else None,
         )
-        sizes[traits] = sizes.get(traits, 0) + 1
-    return sizes
+        before = groups.get(traits, Group(0, frozenset()))
+        groups[traits] = Group(before.runs + 1, before.courses | {one.course})
+    return groups
 
 
 def test_all_pairs_of_a_task_are_every_two_runs_once():
@@ -78,12 +86,39 @@ def test_the_preview_says_why_runs_pair_with_nothing():
     }
 
 
+def test_of_runs_that_cannot_be_told_apart_the_oldest_stands_for_all():
+    runs = [run(1, course=b"x"), run(2, course=b"y"), run(3, course=b"x"), run(4, course=b"y"), run(5, course=b"z")]
+    assert drawn(Pairing(), *runs) == [(1, 2), (1, 5), (2, 5)]
+
+
+def test_runs_of_two_policies_that_cannot_be_told_apart_are_no_pair_and_others_take_its_place():
+    ours = [run(n, policy=X, course=bytes([n])) for n in range(1, 6)]
+    theirs = [run(n + 10, policy=Y, course=bytes([n])) for n in range(1, 6)]
+    everything = drawn(Pairing(different_policies=True), *ours, *theirs)
+    assert len(everything) == 20
+    assert all(b != a + 10 for a, b in everything)
+    for seed in range(30):
+        assert len(drawn(Pairing(different_policies=True, per_task=19, seed=seed), *ours, *theirs)) == 19
+
+
+def test_the_preview_says_that_runs_are_alike():
+    twins = [run(1, policy=X, course=b"x"), run(2, policy=Y, course=b"x")]
+    for pairing in (Pairing(), Pairing(different_policies=True)):
+        result = preview(pairing, [counted(pairing, *twins)])
+        assert (result.runs, result.items, result.paired_runs, result.unpaired) == (2, 0, 0, {ALIKE: 2})
+    result = preview(Pairing(), [counted(Pairing(), *twins, run(3))])
+    assert (result.runs, result.items, result.paired_runs, result.unpaired) == (3, 1, 2, {ALIKE: 1})
+
+
 runs_of_a_task = st.lists(
-    st.builds(
-        Traits,
-        st.sampled_from([None, X, Y]),
-        st.sampled_from([None, True, False]),
-        st.sampled_from([None, 0.0, 1.0]),
+    st.tuples(
+        st.builds(
+            Traits,
+            st.sampled_from([None, X, Y]),
+            st.sampled_from([None, True, False]),
+            st.sampled_from([None, 0.0, 1.0]),
+        ),
+        st.sampled_from([b"a", b"b", b"c", b"d", b"e", b"f"]),
     ),
     max_size=12,
 )
@@ -98,14 +133,20 @@ pairings = st.builds(
 
 @given(runs_of_a_task, pairings)
 @settings(deadline=None)  # correctness is tested here, not a busy machine
-def test_the_preview_counts_what_is_drawn_and_every_drawn_pair_is_allowed(all_traits: list[Traits], pairing: Pairing):
-    runs = [Run(UUID(int=n), traits) for n, traits in enumerate(all_traits)]
-    pairs = list(draw(pairing, TASK, runs))
-    assert len({frozenset((pair.a, pair.b)) for pair in pairs}) == len(pairs)
-    assert all(pair.a != pair.b for pair in pairs)
-    assert all(pairing.allows(runs[pair.a.int].traits, runs[pair.b.int].traits) for pair in pairs)
+def test_the_preview_counts_what_is_drawn_and_every_drawn_pair_is_allowed(
+    known: list[tuple[Traits, bytes]], pairing: Pairing
+):
+    runs = [Run(UUID(int=n), traits, course) for n, (traits, course) in enumerate(known)]
+    pairs = [(runs[pair.a.int], runs[pair.b.int]) for pair in draw(pairing, TASK, runs)]
+    assert len({frozenset((a.id, b.id)) for a, b in pairs}) == len(pairs)
+    assert all(a.course != b.course for a, b in pairs)
+    assert all(pairing.allows(a.traits, b.traits) for a, b in pairs)
     assert preview(pairing, [counted(pairing, *runs)]).items == len(pairs)
-    allowed = sum(pairing.allows(x.traits, y.traits) for x, y in combinations(runs, 2))
+    looked_at = counted(pairing, *runs)
+    apart = [(traits, course) for traits, group in looked_at.items() for course in group.courses]
+    allowed = sum(
+        x_course != y_course and pairing.allows(x, y) for (x, x_course), (y, y_course) in combinations(apart, 2)
+    )
     assert len(pairs) == min(allowed, pairing.per_task or allowed)
 
 
