@@ -81,24 +81,23 @@ class Totals:
     judged: int
     places: int
     skipped: int
-    seconds: float
-    people: int
+    annotators: int
+    """People, rules and models that judged something."""
+    seconds_each: float | None
+    """What a judgement takes a person, on average: a rule or a model takes no time worth telling."""
     flagged: list[Assignment]
-
-    @property
-    def seconds_each(self) -> float | None:
-        return self.seconds / self.judged if self.judged else None
 
 
 def totals_of(queue: Queue) -> Totals:
-    desks = list(Desk.objects.filter(queue=queue).values_list("judged", "skipped", "seconds"))
+    desks = list(Desk.objects.filter(queue=queue).values_list("judged", "skipped", "seconds", "annotator__kind"))
+    timed = [(judged, seconds) for judged, _, seconds, kind in desks if kind == Annotator.Kind.PERSON and judged]
     flagged = Assignment.objects.filter(queue=queue, flagged=True).select_related("annotator", "item__task")
     return Totals(
         judged=sum(desk[0] for desk in desks),
         places=queue.places,
         skipped=sum(desk[1] for desk in desks),
-        seconds=sum(desk[2] for desk in desks),
-        people=len(desks),
+        annotators=sum(desk[0] > 0 for desk in desks),
+        seconds_each=sum(seconds for _, seconds in timed) / sum(judged for judged, _ in timed) if timed else None,
         flagged=list(
             flagged.only("flag_reason", "annotator__name", "annotator__kind", "item__task__key", "item__position")[
                 :FLAGGED

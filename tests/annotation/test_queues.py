@@ -14,7 +14,8 @@ from apps.annotation.assigning import next_assignment
 from apps.annotation.filling import fill
 from apps.annotation.inspecting import record_inspection
 from apps.annotation.labelling import record_preference
-from apps.annotation.models import Guideline, Preference, Queue
+from apps.annotation.models import Desk, Guideline, Preference, Queue
+from apps.annotation.queries import totals_of
 from apps.annotation.queueing import revise_guidelines
 from apps.annotation.rating import record_rating
 from apps.annotation.reviewing import adjudicate
@@ -330,3 +331,17 @@ def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
     outsider = {"Authorization": f"Bearer {factories.token(factories.member(Role.OWNER))}"}
     for name in ("inspections", "ratings"):
         assert client.get(f"/api/v1/queues/{steps.pk}/{name}", headers=outsider).status_code == 404
+
+
+def test_the_overview_tells_how_long_people_take_whatever_rules_do():
+    queue = making.queue(steps=0)
+    rule, person, onlooker = (
+        making.rule(of=queue.workspace),
+        *(factories.annotator(of=queue.workspace) for _ in range(2)),
+    )
+    Desk.objects.create(queue=queue, annotator=rule, judged=100, seconds=0.5)
+    assert totals_of(queue).seconds_each is None
+    Desk.objects.create(queue=queue, annotator=person, judged=2, seconds=30.0)
+    Desk.objects.create(queue=queue, annotator=onlooker)
+    totals = totals_of(queue)
+    assert (totals.judged, totals.annotators, totals.seconds_each) == (102, 2, 15.0)
