@@ -55,10 +55,15 @@ def dpo(bench: Bench) -> Outcome:
 
 
 def step_dpo(bench: Bench) -> Outcome:
+    """On the same pairs, each side cut after the first turn in which they differ."""
+    return from_pairs(bench, "step-dpo", own_pairs(bench), scope="step")
+
+
+def error_dpo(bench: Bench) -> Outcome:
     """On pairs that part at the failed run's first error, each side cut after that turn; `whole` learned from the same pairs uncut."""
     files = branched_pairs(bench)
-    whole = from_pairs(bench, "whole-dpo", files, scope="trajectory")
-    result = from_pairs(bench, "step-dpo", files, scope="step")
+    whole = from_pairs(bench, "error-dpo-whole", files, scope="trajectory")
+    result = from_pairs(bench, "error-dpo", files, scope="step")
     result.more["whole"] = {"after": whole.after, "low": whole.low, "high": whole.high, "seconds": whole.seconds}
     return result
 
@@ -91,6 +96,7 @@ STAGES: dict[str, Stage] = {
     "rloo": rloo,
     "dpo": dpo,
     "step-dpo": step_dpo,
+    "error-dpo": error_dpo,
     "reward_model": reward_model,
     "prm": prm,
     "grpo-turn-credit": grpo_turn_credit,
