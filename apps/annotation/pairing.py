@@ -30,7 +30,7 @@ class Traits(NamedTuple):
 class Run(NamedTuple):
     id: UUID
     traits: Traits
-    course: bytes
+    course: int
     """Equal for runs that cannot be told apart."""
 
 
@@ -128,7 +128,7 @@ def _differ(one: Run, other: Run) -> bool:
     return one.course != other.course
 
 
-Courses = Set[bytes]
+Courses = Set[int]
 
 
 class _Block(NamedTuple):
@@ -154,9 +154,9 @@ class _Block(NamedTuple):
         return number - second * (second - 1) // 2, second
 
 
-def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, dict[bytes, Run]]:
+def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, dict[int, Run]]:
     """Of each group the oldest run of each course."""
-    groups: dict[Traits, dict[bytes, Run]] = defaultdict(dict)
+    groups: dict[Traits, dict[int, Run]] = defaultdict(dict)
     for run in runs:
         groups[_seen(pairing, run.traits)].setdefault(run.course, run)
     return groups

@@ -7,8 +7,8 @@ from typing import Any, Self
 from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import BinaryField, Count, F, Func, QuerySet
-from django.db.models.functions import Coalesce
+from django.db.models import BigIntegerField, Count, F, Func, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Coalesce
 
 from apps.accounts.models import Workspace
 from apps.annotation.drawing import preview_runs
@@ -17,7 +17,10 @@ from apps.annotation.pairing import Group, Pairing, Preview, Run, Traits, previe
 from apps.trajectories.filtering import Filters
 from apps.trajectories.models import Trajectory
 
-COURSE = Coalesce(F("course"), Func(F("pk"), function="uuid_send", output_field=BinaryField()))
+COURSE = Coalesce(
+    F("course"),
+    Func(Cast("pk", TextField()), Value(0), function="hashtextextended", output_field=BigIntegerField()),
+)
 """A run whose course is not known is like no other."""
 
 
@@ -79,9 +82,7 @@ def preview_of(
 
 
 def _grouped(pairing: Pairing, rows: list[tuple[Any, ...]]) -> dict[Traits, Group]:
-    return {
-        _traits(pairing, traits): Group(count, frozenset(map(bytes, courses))) for _, *traits, count, courses in rows
-    }
+    return {_traits(pairing, traits): Group(count, frozenset(courses)) for _, *traits, count, courses in rows}
 
 
 def _traits(pairing: Pairing, values: Sequence[Any]) -> Traits:
@@ -99,4 +100,4 @@ def runs_by_task(
     runs = found.filter(task_id__in=batch).order_by("task_id", "pk").annotate(known_course=COURSE)
     rows = runs.values_list("task_id", "pk", *pairing.traits, "known_course")
     for task, task_rows in groupby(rows, key=lambda row: row[0]):
-        yield task, [Run(pk, _traits(pairing, traits), bytes(course)) for _, pk, *traits, course in task_rows]
+        yield task, [Run(pk, _traits(pairing, traits), course) for _, pk, *traits, course in task_rows]

@@ -22,7 +22,7 @@ STEPS: list[dict[str, Any]] = [
 ]
 
 
-def course(steps: list[dict[str, Any]], **fields: Any) -> bytes:
+def course(steps: list[dict[str, Any]], **fields: Any) -> int:
     record = TrajectoryRecord(task=TaskRecord(key="t"), steps=[StepRecord(**step) for step in steps], **fields)
     return course_of(record, [digest_of(step.message, step.info) for step in record.steps])
 

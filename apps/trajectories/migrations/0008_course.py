@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='trajectory',
             name='course',
-            field=models.BinaryField(help_text='Digest of what was heard, done and said: equal for runs that cannot be told apart. Null: not noted.', max_length=16, null=True),
+            field=models.BigIntegerField(help_text='Digest of what was heard, done and said: equal for runs that cannot be told apart. Null: not noted.', null=True),
         ),
     ]

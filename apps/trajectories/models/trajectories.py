@@ -77,8 +77,7 @@ class Trajectory(WorkspaceModel):
     closing = FaithfulJSONField(default=list, help_text="Messages after the last step.")
     info = FaithfulJSONField(default=dict)
     content_hash = models.BinaryField(max_length=32)
-    course = models.BinaryField(
-        max_length=16,
+    course = models.BigIntegerField(
         null=True,
         help_text="Digest of what was heard, done and said: equal for runs that cannot be told apart. Null: not noted.",
     )
