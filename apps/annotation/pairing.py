@@ -3,8 +3,8 @@
 Runs that agree in every trait that the pairing looks at form a group. Pairs are then numbered group by group, so that
 they can be counted, and k of them drawn, without writing them all down.
 
-Runs of one course did the same and got the same back: nobody could prefer one of them, and whoever compared one with a third
-run has compared the other. So of each group the oldest run of a course stands for all, and no pair is of one course.
+Runs of one course cannot be told apart: nobody could prefer one of them, and whoever compared one with a third run has
+compared the other. So of each group the oldest run of a course stands for all, and no pair is of one course.
 """
 
 from bisect import bisect_right
@@ -103,7 +103,7 @@ def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
     """The pairs of one task: the same ones whenever the runs are the same. `runs` come oldest first."""
     groups = _groups(pairing, runs)
     members = {traits: list(courses.values()) for traits, courses in groups.items()}
-    blocks = list(_blocks(pairing, {traits: frozenset(courses) for traits, courses in groups.items()}))
+    blocks = list(_blocks(pairing, {traits: courses.keys() for traits, courses in groups.items()}))
     ends = list(accumulate(block.size for block in blocks))
     total = ends[-1] if ends else 0
     alike = sum(block.alike for block in blocks)
@@ -189,7 +189,7 @@ def shuffled_position(seed: int, pair: Pair) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-ALIKE = "did and got back the same as another run of its task"
+ALIKE = "cannot be told apart from another run of its task"
 
 # Counting ------------------------------------------------------------------------------------------------------------
 

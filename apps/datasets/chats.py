@@ -1,4 +1,4 @@
-"""The steps of runs as stored bytes, streamed: a run is in memory only while its row is made."""
+"""The steps of runs as stored bytes, streamed: a few runs are in memory while their rows are made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 
-# The lateral join walks the primary key run by run, so nothing is sorted and nothing is held. Its order follows the array's;
+# The lateral join walks the primary key run by run, so nothing is sorted and one run is held at a time. Its order follows the array's;
 # `read` checks that rather than sorting hundreds of megabytes on the server.
 STEPS = """
 SELECT run.place, step.texts

@@ -6,12 +6,12 @@
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from apps.demo import recipe
 from bench.learning.harness import BRANCHES
+from bench.learning.pairs import distinct
 from trainer.configs import Budget, LocalPolicy, ModelConfig, Sampling
 from trainer.environments.replaying import replayed_to
 from trainer.records import Trajectory, read_trajectories
@@ -42,11 +42,6 @@ def first_error(run: Trajectory) -> int:
     return found if found is not None and found >= 0 else len(run.steps) - 1
 
 
-def failures(runs: Iterator[Trajectory]) -> list[Trajectory]:
-    """One of those that read the same."""
-    return list({str(run.messages): run for run in runs if run.steps and not run.outcome.success}.values())
-
-
 async def branches(failed: list[Trajectory], policy: Policy, config: BranchConfig) -> list[Trajectory]:
     """The runs that went on, `config.samples` of each; `info.branch` says of which run, and from which turn on it is another."""
     waiting = [(run, sample) for run in failed for sample in range(config.samples)]
@@ -70,10 +65,11 @@ def main(folder: Path) -> None:
     config = BranchConfig(**json.loads((folder / "branches.json").read_text()))
     playing = LocalPolicy(ModelConfig(path=config.model), sampling=Sampling(**recipe.SAMPLING))
     policy = load_engine(playing, folder, StopRequest())
+    failed = [run for run in read_trajectories(folder / config.runs) if run.steps and not run.outcome.success]
 
     async def work() -> list[Trajectory]:
         try:
-            return await branches(failures(read_trajectories(folder / config.runs)), policy, config)
+            return await branches(distinct(failed), policy, config)
         finally:
             await policy.close()
 

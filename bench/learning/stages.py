@@ -163,11 +163,12 @@ def own_pairs(bench: Bench) -> tuple[str, str]:
 
 def branched_pairs(bench: Bench) -> tuple[str, str]:
     """The same, of failures against successes that go on from their first errors; no more than there are of the others to learn from."""
-    at_most = len((bench.folder / own_pairs(bench)[0].removeprefix("../")).read_text().splitlines())
-    runs = "../own/trajectories.jsonl"
-    config = {"model": "../sft/model", "runs": runs, "samples": BRANCHES, "seed": 1000 * bench.seed}
-    branches = bench.branches("branches", config)
+    play_own(bench)
     learnt, others = parted(bench.trajectories("own"))
+    at_most = len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK))
+    runs = "../own/trajectories.jsonl"
+    config = {"model": "../sft/model", "runs": runs, "samples": BRANCHES, "seed": 10_000 * bench.seed}
+    branches = bench.branches("branches", config)
     train = pairs_by_branch(learnt, branches, per_task=PAIRS_A_TASK)[:at_most]
     held_out = pairs_by_branch(others, branches, per_task=ROLLOUTS_A_TASK)
     return bench.write("branched.jsonl", train), bench.write("branched-held-out.jsonl", held_out)
