@@ -18,6 +18,7 @@ from trainer.algorithms.arguments import common_arguments
 from trainer.algorithms.playing import Attempt, Player
 from trainer.algorithms.practice import Batch, Practice, facts_of, figures_of, token_row
 from trainer.algorithms.training import TrainingRun
+from trainer.algorithms.trimming import TrimsPadding
 from trainer.configs import GrpoConfig, RlooConfig
 from trainer.events import EventLog
 from trainer.failures import DataFailure
@@ -94,7 +95,7 @@ def rollouts_a_step(config: AnyOnline) -> int:
     return config.optimizer.batch_size * config.optimizer.gradient_accumulation
 
 
-class LearnsFromPractice:
+class LearnsFromPractice(TrimsPadding):
     """Goes before one of TRL's online trainers: rollouts come from `practice`, and so does the evaluation."""
 
     practice: Practice

@@ -14,6 +14,7 @@ from trainer.models.loading import compute_dtype, load_policy, load_tokenizer
 from trainer.records import Message, Task, ToolSchema
 from trainer.rendering.chat import render_continuation, render_prompt
 from trainer.rendering.parsing import parse_turn
+from trainer.rollouts.memory import Memory
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.sampling import Request, Sampled, sample
 from trainer.stopping import StopRequest
@@ -108,6 +109,7 @@ class LocalAgent:
         self._rng = random.Random(seed)
         self._turns = 0
         self._ids: list[int] = []
+        self._memory: Memory | None = None
 
     async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
         engine = self._engine
@@ -118,8 +120,8 @@ class LocalAgent:
         if limit <= 0:
             raise PolicyError(f"the chat has {len(prompt)} tokens, the model's context {engine.context}")
         began = time.monotonic()
-        sampled = await engine.answer(Request(prompt, limit, self._rng))
-        self._ids = prompt + sampled.ids
+        sampled = await engine.answer(Request(prompt, limit, self._rng, self._memory))
+        self._ids, self._memory = prompt + sampled.ids, sampled.memory
         parsed = parse_turn(
             engine.tokenizer, sampled.ids, prompt_ids=prompt, tools=tools, call_ids=f"call_{self._turns}"
         )

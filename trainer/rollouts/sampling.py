@@ -4,6 +4,7 @@ A loop of its own rather than `generate`: each chat draws from its own random nu
 happen to share its batch; log-probabilities are kept without keeping all logits; and a stop is seen at every token.
 """
 
+import operator
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from trainer.configs import Sampling
+from trainer.rollouts.memory import Memory, can_remember, recall, remember
 
 
 class Request(NamedTuple):
@@ -21,6 +23,8 @@ class Request(NamedTuple):
     limit: int
     """Most tokens to generate."""
     rng: random.Random
+    memory: Memory | None = None
+    """Of the prompt's beginning, from the turn before."""
 
 
 class Sampled(NamedTuple):
@@ -30,6 +34,8 @@ class Sampled(NamedTuple):
     """Ends with the end-of-turn token, unless the limit came first."""
     logprobs: list[float]
     """Nats, under the model's own distribution (temperature 1, no top-p)."""
+    memory: Memory | None = None
+    """Of the prompt and these ids but the last, which nobody has read yet. None where the model cannot remember, or need not."""
 
 
 @torch.inference_mode()
@@ -43,16 +49,20 @@ def sample(
     stopped: Callable[[], bool],
 ) -> list[Sampled] | None:
     """One turn for each request, in order; None where `stopped()` became true on the way."""
-    width = max(len(request.ids) for request in requests)
-    ids = torch.tensor([[pad_id] * (width - len(request.ids)) + request.ids for request in requests])
-    attention = torch.tensor([[0] * (width - len(r.ids)) + [1] * len(r.ids) for r in requests])
+    cache, known = recall([request.memory for request in requests])
+    unread = [request.ids[length:] for request, length in zip(requests, known, strict=True)]
+    width = max(map(len, unread))
+    ids = torch.tensor([[pad_id] * (width - len(each)) + each for each in unread])
+    # A chat that knows less than another has padding on the left; one that has less to read, between the two.
+    seen = [[0] * (max(known) - length) + [1] * length for length in known]
+    fresh = [[0] * (width - len(each)) + [1] * len(each) for each in unread]
+    attention = torch.tensor([*map(operator.add, seen, fresh)])
     ids, attention = ids.to(model.device), attention.to(model.device)
-    positions = (attention.cumsum(1) - 1).clamp(min=0)
+    positions = (attention.cumsum(1) - 1).clamp(min=0)[:, -width:]
     results = [Sampled([], []) for _ in requests]
     # The request of each row of the batch. One that has ended stays until half of them have.
     rows = list(range(len(requests)))
     open_rows = set(rows)
-    cache = None
     while open_rows:
         if stopped():
             return None
@@ -81,9 +91,14 @@ def sample(
         ids = chosen.unsqueeze(1)
         attention = torch.cat([attention, attention.new_ones(len(rows), 1)], dim=1)
         positions = positions[:, -1:] + 1
-        if 0 < len(open_rows) <= len(rows) // 2:
-            places = torch.tensor([place for place, row in enumerate(rows) if row in open_rows], device=ids.device)
-            rows = [rows[place] for place in places.tolist()]
+        if len(open_rows) <= len(rows) // 2:
+            for place, row in enumerate(rows):
+                if row not in open_rows and can_remember(cache):
+                    read = len(requests[row].ids) + len(results[row].ids) - 1
+                    results[row] = results[row]._replace(memory=remember(cache, place, attention, read))
+            staying = [place for place, row in enumerate(rows) if row in open_rows]
+            places = torch.tensor(staying, dtype=torch.int64, device=ids.device)
+            rows = [row for row in rows if row in open_rows]
             ids, attention, positions = ids[places], attention[places], positions[places]
             cache.batch_select_indices(places)
     return results
