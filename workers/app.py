@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init
+from celery.signals import worker_init, worker_process_init
 from django.db import transaction
 
 from workers.lifetime import die_with_parent
@@ -65,6 +65,14 @@ app.conf.update(
 def enqueue(task: str, *args: Any) -> None:
     """Send a task once the current transaction commits; at once where there is none."""
     transaction.on_commit(lambda: app.send_task(task, args=args))
+
+
+@worker_init.connect
+def _load_pages(**_: Any) -> None:
+    """What tells a page of news renders links. Every pool process would load the addresses for itself then, seconds into its first task."""
+    from django.urls import get_resolver
+
+    get_resolver().reverse_dict  # noqa: B018  # loads them
 
 
 @worker_process_init.connect

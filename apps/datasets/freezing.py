@@ -26,7 +26,7 @@ from apps.datasets.card import make_card
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.splitfiles import content_hash
-from apps.datasets.surveying import survey
+from apps.datasets.surveying import leaves_rows
 from workers.app import enqueue
 
 RENEW_AFTER_SECONDS = 1.0
@@ -70,7 +70,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
             "queues", f"{len(recipe.queues) - len(kinds)} of {len(recipe.queues)} are in no queue of this workspace."
         )
     check_kinds(recipe, kinds)
-    if not survey(recipe, dataset.workspace).rows:
+    if not leaves_rows(recipe, dataset.workspace):
         raise NothingToFreeze(
             "These rules leave no row. Choose other queues, wait for judgements, or loosen the rules."
         )

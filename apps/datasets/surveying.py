@@ -57,3 +57,10 @@ def survey(recipe: Recipe, workspace: Workspace) -> Survey:
         found.add(judged.task, votes=len(judged.counted), rows=len(decided.verdicts), dropped=decided.dropped)
         found.runs += 1
     return found
+
+
+def leaves_rows(recipe: Recipe, workspace: Workspace) -> bool:
+    """Whether the recipe would make any; reads judgements only up to the first one that does."""
+    return any(pair.decision.verdicts for pair in judged_pairs(recipe, workspace)) or any(
+        run.decision.verdicts for run in judged_runs(recipe, workspace)
+    )
