@@ -50,7 +50,7 @@ class StandingSerializer(ExperimentSerializer):
         read_only_fields = fields
 
     def get_standing(self, experiment: Experiment) -> dict[str, Any]:
-        """tally, win_rate of A, outcome, items and items_judged, success_a, success_b, success_difference."""
+        """tally, win_rate of A, outcome, items and items_judged, alike (pairs nobody could tell apart: further ties), success_a, success_b, success_difference."""
         return standing(experiment).as_evidence()
 
 

@@ -9,7 +9,7 @@ from django.utils.timezone import now
 from apps.accounts.models import AuditEntry, User, Workspace
 from apps.annotation.models import Queue
 from apps.annotation.queueing import create_queue_of_pairs
-from apps.arena.matching import match
+from apps.arena.matching import Attempt, match
 from apps.arena.models import Experiment
 from apps.arena.queries import Standing, standing
 from apps.arena.stopping import Outcome, StoppingRule
@@ -123,28 +123,30 @@ def _make_queue(experiment: Experiment) -> None:
     if not batches or any(batch.state != JobState.DONE for batch in batches):
         return
     matching = match(_runs(locked.rollouts_a_id), _runs(locked.rollouts_b_id))
-    if not matching.pairs:
+    if not (matching.pairs or matching.alike):
         locked.state = Experiment.State.FAILED
         locked.error = "The two policies have no task in common that both finished, so there is nothing to compare."
         locked.save(update_fields=["state", "error"])
         return
-    locked.queue = create_queue_of_pairs(
-        workspace=locked.workspace,
-        created_by=locked.created_by,
-        # Annotators see this name, so it says nothing about who made the runs.
-        name=f"Blind comparison on {locked.environment}, {locked.created_at:%-d %b, %H:%M}",
-        pairs=matching.pairs,
-        overlap=locked.plan["overlap"],
-        guidelines=GUIDELINES,
-        selection={"experiment": str(locked.pk), "unmatched_tasks": matching.unmatched_tasks},
-    )
+    locked.alike = [[str(each.task), each.place] for each in matching.alike]
+    if matching.pairs:
+        locked.queue = create_queue_of_pairs(
+            workspace=locked.workspace,
+            created_by=locked.created_by,
+            # Annotators see this name, so it says nothing about who made the runs.
+            name=f"Blind comparison on {locked.environment}, {locked.created_at:%-d %b, %H:%M}",
+            pairs=matching.pairs,
+            overlap=locked.plan["overlap"],
+            guidelines=GUIDELINES,
+            selection={"experiment": str(locked.pk), "unmatched_tasks": matching.unmatched_tasks},
+        )
     locked.state = Experiment.State.LABELLING
-    locked.save(update_fields=["queue", "state"])
+    locked.save(update_fields=["alike", "queue", "state"])
 
 
-def _runs(batch_id: Any) -> list[tuple[Any, Any]]:
+def _runs(batch_id: Any) -> list[Attempt]:
     runs = Trajectory.objects.filter(rollout_batch=batch_id, step_count__gt=0).order_by("external_id", "id")
-    return list(runs.values_list("task_id", "id"))
+    return [Attempt(*run) for run in runs.values_list("task_id", "id", "course")]
 
 
 def _end_by_rule(experiment: Experiment) -> None:

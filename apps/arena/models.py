@@ -33,6 +33,10 @@ class Experiment(WorkspaceModel):
     queue = models.OneToOneField(Queue, on_delete=models.PROTECT, null=True, related_name="experiment")
     plan = models.JSONField(default=dict, help_text="tasks, samples, seed, overlap, rule: fixed at the start.")
     state = models.CharField(max_length=12, choices=State.choices, default=State.ROLLING_OUT)
+    alike = models.JSONField(
+        default=list,
+        help_text="Pairs that cannot be told apart, ties that nobody is asked about: [task, how many asked pairs come before].",
+    )
     verdict = models.JSONField(default=dict, help_text="The figures at the moment it stopped.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     error = models.TextField(blank=True)

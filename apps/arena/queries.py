@@ -3,7 +3,6 @@
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
-from uuid import UUID
 
 from apps.annotation.models import Annotator, Item, Preference
 from apps.arena import rating
@@ -29,11 +28,13 @@ class Standing:
 
     tally: Tally
     win_rate: Interval
-    """Policy A's, over the tasks of which every pair has all its judgements."""
+    """Policy A's, over the tasks of which every pair has all its judgements or cannot be told apart."""
     outcome: Outcome
     tasks_planned: int
     items: int
     items_judged: int
+    alike: int
+    """Pairs that cannot be told apart: ties beside those in `tally`."""
     side_bias: SideBias
     judgements_by_kind: dict[str, int]
     success_a: Success
@@ -50,20 +51,24 @@ def standing(experiment: Experiment) -> Standing:
     """Judgements and rollouts of `experiment`, in four queries whatever their number."""
     judgements = _judgements(experiment)
     items = _items(experiment)
-    planned = {item["task_id"] for item in items}
-    unfinished = {item["task_id"] for item in items if item["judged"] < item["overlap"]}
-    strengths: dict[UUID, dict[int, list[int]]] = {}
+    places: dict[str, int] = {}
+    for item in items:
+        places[item["task"]] = max(places.get(item["task"], 0), item["position"])
+    unfinished = {item["task"] for item in items if item["judged"] < item["overlap"]}
+    strengths: dict[str, dict[str, list[int]]] = {}
     kinds: dict[str, int] = defaultdict(int)
     for row in judgements:
         kinds[row["annotator__kind"]] += 1
-        task = row["item__task_id"]
+        task = str(row["item__task_id"])
         if task not in unfinished:
             # Taken out and put back, a task moves to the end: the dict's order is that in which tasks became complete.
             pairs = strengths.pop(task, {})
-            pairs.setdefault(row["item_id"], []).append(row["strength"])
+            pairs.setdefault(str(row["item_id"]), []).append(row["strength"])
             strengths[task] = pairs
-    scores = rating.task_scores({str(task): {str(i): v for i, v in pairs.items()} for task, pairs in strengths.items()})
-    win_rate = rating.confidence_sequence(list(scores.values()), alpha=experiment.rule.alpha)
+    alike = [(task, place) for task, place in experiment.alike]
+    planned = {*places, *(task for task, _ in alike)}
+    known = rating.with_ties(strengths, alike, places=places, all_known=not unfinished)
+    win_rate = rating.confidence_sequence(list(rating.task_scores(known).values()), alpha=experiment.rule.alpha)
     by_task_a, success_a = _success(experiment.rollouts_a)
     by_task_b, success_b = _success(experiment.rollouts_b)
     return Standing(
@@ -73,6 +78,7 @@ def standing(experiment: Experiment) -> Standing:
         tasks_planned=len(planned),
         items=len(items),
         items_judged=sum(item["judged"] >= item["overlap"] for item in items),
+        alike=len(alike),
         side_bias=rating.side_bias((row["strength"], row["a_was_left"]) for row in judgements),
         judgements_by_kind={str(Annotator.Kind(kind).label): count for kind, count in sorted(kinds.items())},
         success_a=success_a,
@@ -92,7 +98,8 @@ def _judgements(experiment: Experiment) -> list[dict[str, Any]]:
 def _items(experiment: Experiment) -> list[dict[str, Any]]:
     if experiment.queue_id is None:
         return []
-    return [dict(row) for row in Item.objects.filter(queue=experiment.queue_id).values("task_id", "judged", "overlap")]
+    rows = Item.objects.filter(queue=experiment.queue_id).values("task_id", "position", "judged", "overlap")
+    return [{**row, "task": str(row["task_id"])} for row in rows]
 
 
 def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:

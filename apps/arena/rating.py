@@ -4,6 +4,7 @@ The unit of evidence is the task. Several pairs of one task, and several people 
 about that task, so they are averaged first and count once.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log, sqrt
@@ -71,6 +72,35 @@ def task_scores(pairs: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[str, f
         if means:
             scores[task] = sum(means) / len(means)
     return scores
+
+
+def with_ties(
+    judged: Mapping[str, Mapping[str, Sequence[int]]],
+    alike: Iterable[tuple[str, int]],
+    *,
+    places: Mapping[str, int],
+    all_known: bool,
+) -> dict[str, dict[str, Sequence[int]]]:
+    """Judged tasks, in the order in which they became complete, and among them ties that nobody is asked about.
+
+    judged: task -> pair -> strengths in favour of A. alike: (task, place) of each pair that cannot be told apart. places: where in the same order the
+    last asked pair of a task stands. A task of such ties alone is known from the start; counted from the start, they would make a bound that looks
+    at one value after the other believe that there is nothing but ties. So it counts once a task after it is complete, as if somebody had
+    judged it in its turn, and at the end.
+    """
+    ties: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
+    last: dict[str, int] = {}
+    for task, place in alike:
+        ties[task][f"alike {len(ties[task])}"] = [0]
+        last[task] = place
+    waiting = deque(sorted((task for task in ties if task not in places), key=lambda task: last[task]))
+    known: dict[str, dict[str, Sequence[int]]] = {}
+    for task, pairs in judged.items():
+        while waiting and last[waiting[0]] <= places[task]:
+            tied = waiting.popleft()
+            known[tied] = ties[tied]
+        known[task] = {**pairs, **ties.get(task, {})}
+    return known | {task: ties[task] for task in waiting if all_known}
 
 
 def confidence_sequence(values: Sequence[float], *, alpha: float = 0.05) -> Interval:

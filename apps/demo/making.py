@@ -212,5 +212,5 @@ def experiment(
         )
         return False
     if found.queue is None or found.queue.state != Queue.State.OPEN:
-        return found.queue is not None
+        return found.state != Experiment.State.ROLLING_OUT
     return judge_by_rule(queue=found.queue, rule="Outcome first", share=judged)

@@ -38,13 +38,19 @@ def begin(researcher, *, tasks=12, overlap=1, min_tasks=10) -> Experiment:
     )
 
 
-def runs_arrive(experiment: Experiment, *, success=(True, False)) -> None:
-    """Both policies finish: each of the planned tasks has one run a side."""
+def runs_arrive(experiment: Experiment, *, success=(True, False), alike=0) -> None:
+    """Both policies finish: each of the planned tasks has one run a side; of the first `alike` the two cannot be told apart."""
     batches = [experiment.rollouts_a, experiment.rollouts_b]
-    for _ in range(experiment.plan["tasks"]):
+    for number in range(experiment.plan["tasks"]):
         task = factories.task(of=experiment.workspace, environment="office", held_out=True)
         for batch, succeeded in zip(batches, success, strict=True):
-            factories.trajectory(of=task, policy=batch.policy, rollout_batch=batch, success=succeeded)
+            factories.trajectory(
+                of=task,
+                policy=batch.policy,
+                rollout_batch=batch,
+                success=succeeded,
+                course=number if number < alike else None,
+            )
     RolloutBatch.objects.filter(pk__in=[batch.pk for batch in batches]).update(state=JobState.DONE)
 
 
@@ -125,6 +131,31 @@ def test_a_task_counts_only_when_all_its_judgements_are_in(researcher):
     figures = standing(experiment)
     assert (figures.win_rate.n, figures.win_rate.estimate) == (2, 0.5)
     assert (figures.tally.wins, figures.tally.losses, figures.items_judged) == (5, 2, 2)
+
+
+def test_nobody_is_asked_about_runs_that_cannot_be_told_apart(researcher):
+    experiment = begin(researcher)
+    runs_arrive(experiment, alike=4)
+    advance(experiment)
+    experiment.refresh_from_db()
+    assert Item.objects.filter(queue=experiment.queue).count() == 8
+    assert standing(experiment).win_rate.n == 0
+    judge(experiment, 2, how_many=1)
+    figures = standing(experiment)
+    assert (figures.tasks_planned, figures.items, figures.alike) == (12, 8, 4)
+    assert (figures.win_rate.n, figures.win_rate.estimate) == (5, (4 * 0.5 + 1) / 5)
+    assert (figures.tally.wins, figures.tally.ties) == (1, 0)
+
+
+def test_policies_that_do_the_same_everywhere_end_it_without_a_question(researcher):
+    experiment = begin(researcher)
+    runs_arrive(experiment, alike=12)
+    for _ in range(3):  # as the clock does
+        experiment.refresh_from_db()
+        advance(experiment)
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.queue) == ("stopped", None)
+    assert (experiment.verdict["outcome"], experiment.verdict["alike"]) == ("no_difference_shown", 12)
 
 
 def test_success_is_compared_task_by_task(researcher):
