@@ -1,4 +1,4 @@
-"""From a run that failed, others that do what it did until its first error: pairs that part where they should.
+"""From a run that failed, others that do what it did until some turn: until its first error, or until each turn, which shows where success was lost.
 
 `python -m bench.learning.branching <folder>` does what `<folder>/branches.json` says, in a child of its own like the runs of the trainer.
 """
@@ -8,10 +8,11 @@ import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from apps.demo import recipe
 from bench.learning.harness import BRANCHES
-from bench.learning.pairs import distinct
+from bench.learning.pairs import distinct, few_of_each_task
 from trainer.configs import Budget, LocalPolicy, ModelConfig, Sampling
 from trainer.environments.replaying import replayed_to
 from trainer.records import Trajectory, read_trajectories
@@ -32,8 +33,11 @@ class BranchConfig:
     runs: str
     """Trajectories; those that failed are branched."""
     samples: int
-    """Times that each is gone on from."""
+    """Times that each is gone on from, at each of its turns."""
     seed: int
+    turns: Literal["first_error", "all"] = "first_error"
+    at_most: int | None = None
+    """Of a task so many failed runs; None takes all."""
 
 
 def first_error(run: Trajectory) -> int:
@@ -44,13 +48,17 @@ def first_error(run: Trajectory) -> int:
 
 async def branches(failed: list[Trajectory], policy: Policy, config: BranchConfig) -> list[Trajectory]:
     """The runs that went on, `config.samples` of each; `info.branch` says of which run, and from which turn on it is another."""
-    waiting = [(run, sample) for run in failed for sample in range(config.samples)]
+    waiting = [
+        (run, turn, sample)
+        for run in failed
+        for turn in (range(len(run.steps)) if config.turns == "all" else [first_error(run)])
+        for sample in range(config.samples)
+    ]
     played: dict[int, Trajectory] = {}
     episodes = iter(enumerate(waiting))
 
     async def play_in_turn() -> None:
-        for number, (run, sample) in episodes:
-            turn = first_error(run)
+        for number, (run, turn, sample) in episodes:
             there = replayed_to(run, turn)
             agent = policy.begin(run.task, config.seed + number)
             found = await play(there.environment, run.task, agent, Budget(**recipe.BUDGET), after=there)
@@ -69,7 +77,7 @@ def main(folder: Path) -> None:
 
     async def work() -> list[Trajectory]:
         try:
-            return await branches(distinct(failed), policy, config)
+            return await branches(few_of_each_task(distinct(failed), config.at_most), policy, config)
         finally:
             await policy.close()
 

@@ -1,6 +1,8 @@
 """Preferences out of a policy's own rollouts, judged by how they ended."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
 from trainer.records import Trajectory
@@ -31,6 +33,47 @@ def pairs_by_branch(failed: list[Trajectory], branches: list[Trajectory], *, per
         if run.id in better and len(rows[run.task.key]) < per_task:
             rows[run.task.key].append(pair(better[run.id], run))
     return [row for of_task in rows.values() for row in of_task]
+
+
+def pairs_by_value(failed: list[Trajectory], branches: list[Trajectory]) -> list[dict[str, Any]]:
+    """Preference rows: a failed run against a success that parts from it at the turn which lost most of the chance to succeed.
+
+    The chance before a turn is the share of successes among `branches` that go on from there (Wang et al., 2024, Math-Shepherd, arXiv 2312.08935); after
+    the last turn it is 0. A run without a turn that lost something, or without a success that does something else there, gives no row.
+    """
+    from_turn: dict[tuple[str, int], list[Trajectory]] = defaultdict(list)
+    for run in branches:
+        from_turn[run.info["branch"]["of"], run.info["branch"]["turn"]].append(run)
+    rows = []
+    for run in failed:
+        chances = [success_rate(from_turn[run.id, turn]) for turn in range(len(run.steps))] + [0.0]
+        losses = [before - after for before, after in pairwise(chances)]
+        worst = max(range(len(losses)), key=losses.__getitem__, default=0)
+        better = [each for each in from_turn[run.id, worst] if each.outcome.success and parts_at(each, run, worst)]
+        if better and losses[worst] > 0:
+            rows.append(pair(better[0], run))
+    return rows
+
+
+def success_rate(runs: list[Trajectory]) -> float:
+    """0 where there are none."""
+    return fmean([bool(run.outcome.success) for run in runs] or [0.0])
+
+
+def parts_at(run: Trajectory, other: Trajectory, turn: int) -> bool:
+    """Whether `run`, which is alike until then, acts otherwise in this turn."""
+    return len(run.steps) > turn and run.steps[turn].message != other.steps[turn].message
+
+
+def few_of_each_task(runs: list[Trajectory], at_most: int | None) -> list[Trajectory]:
+    """The first ones of each task, in order."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for run in runs:
+        seen[run.task.key] += 1
+        if at_most is None or seen[run.task.key] <= at_most:
+            kept.append(run)
+    return kept
 
 
 def pair(chosen: Trajectory, rejected: Trajectory) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning.harness import Bench, Outcome, outcome
-from bench.learning.pairs import pairs_by_branch, pairs_by_outcome
+from bench.learning.pairs import distinct, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from trainer.records import Trajectory
 from trainer.statistics import Proportion
 
@@ -68,6 +68,15 @@ def error_dpo(bench: Bench) -> Outcome:
     return result
 
 
+def value_dpo(bench: Bench) -> Outcome:
+    """On pairs that part at the turn which lost most of the failed run's chance, each side cut after that turn; `whole` learned from them uncut."""
+    files = valued_pairs(bench)
+    whole = from_pairs(bench, "value-dpo-whole", files, scope="trajectory")
+    result = from_pairs(bench, "value-dpo", files, scope="step")
+    result.more["whole"] = {"after": whole.after, "low": whole.low, "high": whole.high, "seconds": whole.seconds}
+    return result
+
+
 def reward_model(bench: Bench) -> Outcome:
     """The share of held-out pairs ranked rightly where one side succeeded and the other did not; chance is a half."""
     rows, held_out = own_pairs(bench)
@@ -97,6 +106,7 @@ STAGES: dict[str, Stage] = {
     "dpo": dpo,
     "step-dpo": step_dpo,
     "error-dpo": error_dpo,
+    "value-dpo": value_dpo,
     "reward_model": reward_model,
     "prm": prm,
     "grpo-turn-credit": grpo_turn_credit,
@@ -172,6 +182,29 @@ def branched_pairs(bench: Bench) -> tuple[str, str]:
     train = pairs_by_branch(learnt, branches, per_task=PAIRS_A_TASK)[:at_most]
     held_out = pairs_by_branch(others, branches, per_task=ROLLOUTS_A_TASK)
     return bench.write("branched.jsonl", train), bench.write("branched-held-out.jsonl", held_out)
+
+
+def valued_pairs(bench: Bench) -> tuple[str, str]:
+    """The same, of failures against successes that part at the turn which lost most."""
+    play_own(bench)
+    learnt, others = parted(bench.trajectories("own"))
+    at_most = len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK))
+    config = {
+        "model": "../sft/model",
+        "runs": "../own/trajectories.jsonl",
+        "samples": BRANCHES,
+        "seed": 10_000 * bench.seed + 5_000,
+        "turns": "all",
+        "at_most": 2,
+    }
+    branches = bench.branches("values", config)
+    train = pairs_by_value(failed(learnt), branches)[:at_most]
+    held_out = pairs_by_value(failed(others), branches)
+    return bench.write("valued.jsonl", train), bench.write("valued-held-out.jsonl", held_out)
+
+
+def failed(rollouts: list[Trajectory]) -> list[Trajectory]:
+    return distinct([each for each in rollouts if each.steps and not each.outcome.success])
 
 
 def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
