@@ -30,6 +30,8 @@ BEGIN
 END $$;
 CREATE TRIGGER frozen_sources_stay BEFORE INSERT OR UPDATE OR DELETE ON datasets_versionpreference
     FOR EACH ROW EXECUTE FUNCTION datasets_keep_frozen_sources();
+CREATE TRIGGER frozen_judgements_stay BEFORE INSERT OR UPDATE OR DELETE ON datasets_versionjudgement
+    FOR EACH ROW EXECUTE FUNCTION datasets_keep_frozen_sources();
 """
 
 TASK_SPLIT = """
@@ -50,9 +52,13 @@ CREATE TRIGGER task_split_stays BEFORE INSERT OR UPDATE ON datasets_tasksplit
 ALTER TABLE datasets_tasksplit ADD CONSTRAINT split_of_task UNIQUE (task_id, split);
 ALTER TABLE datasets_versionpreference ADD CONSTRAINT source_is_in_the_split_of_its_task
     FOREIGN KEY (task_id, split) REFERENCES datasets_tasksplit (task_id, split);
+ALTER TABLE datasets_versionjudgement ADD CONSTRAINT judgement_is_in_the_split_of_its_task
+    FOREIGN KEY (task_id, split) REFERENCES datasets_tasksplit (task_id, split);
 """
 
 UNDO = """
+ALTER TABLE datasets_versionjudgement DROP CONSTRAINT judgement_is_in_the_split_of_its_task;
+DROP TRIGGER frozen_judgements_stay ON datasets_versionjudgement;
 ALTER TABLE datasets_versionpreference DROP CONSTRAINT source_is_in_the_split_of_its_task;
 ALTER TABLE datasets_tasksplit DROP CONSTRAINT split_of_task;
 DROP TRIGGER task_split_stays ON datasets_tasksplit;
@@ -65,6 +71,9 @@ DROP FUNCTION datasets_keep_frozen_version();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("datasets", "0001_initial")]
+    # A database of an earlier version has these.
+    replaces = [("datasets", "0002_frozen_for_ever"), ("datasets", "0003_judgements_of_runs")]
+
+    dependencies = [("datasets", "0001_schema")]
 
     operations = [migrations.RunSQL(FROZEN_VERSION + TASK_SPLIT, UNDO)]
