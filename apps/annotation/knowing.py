@@ -9,6 +9,7 @@ from django.utils.timezone import now
 from apps.accounts.models import AuditEntry, User, subject_id
 from apps.annotation.models import Assignment, Item, Queue
 from apps.annotation.models.items import FOR_ALL
+from apps.annotation.raising import FixedByPlan
 from apps.annotation.refusals import Refusal
 
 COUNTERS = {Item.Purpose.WORK: "item_count", Item.Purpose.GOLD: "gold_count", Item.Purpose.TRAINING: "training_count"}
@@ -29,6 +30,13 @@ class NoOutcomeKnown(Refusal):
     message = "No unseen item tells by its outcome what the answer is: that takes pairs of which one run succeeded and the other failed."
 
 
+class PairsFixedByPlan(FixedByPlan):
+    message = (
+        "The plan of its experiment fixed which pairs are judged, and each of them counts in its verdict. A known answer "
+        "would take this one out. Make a queue of its own for gold and training items."
+    )
+
+
 class NoTrainingItems(Refusal):
     code = "no_training_items"
     message = (
@@ -38,7 +46,10 @@ class NoTrainingItems(Refusal):
 
 @transaction.atomic
 def make_known(*, item: Item, purpose: Item.Purpose, answer: int | str, because: str = "", by: User | None) -> None:
-    """Make an unseen item gold or training, with its answer and, for those who learn from it, the reason. Raises SeenAlready."""
+    """Make an unseen item gold or training, with its answer and, for those who learn from it, the reason.
+
+    Raises SeenAlready, StillFilling, PairsFixedByPlan.
+    """
     _change(item, purpose, {"answer": answer, "because": because}, by)
 
 
@@ -50,11 +61,14 @@ def make_work(*, item: Item, by: User | None) -> None:
 
 @transaction.atomic
 def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
-    """Make up to `count` unseen items gold whose answer follows from how their runs ended; how many. Raises NoOutcomeKnown.
+    """Make up to `count` unseen items gold whose answer follows from how their runs ended; how many.
 
+    Raises NoOutcomeKnown, PairsFixedByPlan.
     Of a pair, the run that succeeded is better than the one that failed; a rated run that succeeded deserves a thumb up. They are
     taken from all over the queue, in the order of a hash.
     """
+    if queue.is_of_experiment:
+        raise PairsFixedByPlan
     unseen = Item.objects.filter(queue=queue, purpose=Item.Purpose.WORK, taken=0).select_related("a", "b")
     if queue.kind == Queue.Kind.PAIRWISE:
         unseen = unseen.filter(Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True))
@@ -75,6 +89,8 @@ def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by:
     queue = Queue.objects.select_for_update(no_key=True).get(pk=item.queue_id)
     if queue.state == Queue.State.FILLING:
         raise StillFilling
+    if queue.is_of_experiment and purpose != Item.Purpose.WORK:
+        raise PairsFixedByPlan
     before = Item.objects.select_for_update().get(pk=item.pk)
     if before.taken or before.judged or Assignment.objects.filter(item=item, opened_at__isnull=False).exists():
         raise SeenAlready

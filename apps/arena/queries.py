@@ -88,18 +88,19 @@ def standing(experiment: Experiment) -> Standing:
 
 
 def _judgements(experiment: Experiment) -> list[dict[str, Any]]:
-    """Standing judgements, oldest first."""
+    """Standing judgements, oldest first; those of known items left out."""
     if experiment.queue_id is None:
         return []
     fields = ("item_id", "item__task_id", "strength", "both_bad", "a_was_left", "annotator__kind")
-    return list(Preference.objects.standing().filter(queue=experiment.queue_id).order_by("id").values(*fields))
+    standing = Preference.objects.standing().filter(queue=experiment.queue_id, item__purpose=Item.Purpose.WORK)
+    return list(standing.order_by("id").values(*fields))
 
 
 def _items(experiment: Experiment) -> list[dict[str, Any]]:
     if experiment.queue_id is None:
         return []
-    rows = Item.objects.filter(queue=experiment.queue_id).values("task_id", "position", "judged", "overlap")
-    return [{**row, "task": str(row["task_id"])} for row in rows]
+    rows = Item.objects.filter(queue=experiment.queue_id, purpose=Item.Purpose.WORK)
+    return [{**row, "task": str(row["task_id"])} for row in rows.values("task_id", "position", "judged", "overlap")]
 
 
 def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:

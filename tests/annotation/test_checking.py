@@ -183,6 +183,19 @@ def test_what_somebody_has_seen_cannot_become_a_check(workspace):
         knowing.make_known(item=queue.items.get(), purpose=Item.Purpose.GOLD, answer=1, by=None)
 
 
+def test_pairs_of_an_experiment_cannot_become_checks(workspace):
+    queue = making.queue(of=workspace, items=2, steps=0, selection={"experiment": "1"})
+    item = queue.items.first()
+    with pytest.raises(knowing.PairsFixedByPlan, match="counts in its verdict"):
+        knowing.make_known(item=item, purpose=Item.Purpose.GOLD, answer=1, by=None)
+    with pytest.raises(knowing.PairsFixedByPlan):
+        knowing.draw_gold(queue=queue, count=1, by=None)
+    Item.objects.filter(pk=item.pk).update(purpose="gold", known={"answer": 1})
+    Queue.objects.update(item_count=1, gold_count=1)
+    knowing.make_work(item=item, by=None)  # one that is a check already may count again
+    assert not queue.items.exclude(purpose="work").exists()
+
+
 def test_a_check_becomes_an_ordinary_item_again(workspace):
     queue = making.queue(of=workspace, items=1, overlap=2, steps=0)
     (item,) = known(queue, Item.Purpose.GOLD)
@@ -356,6 +369,19 @@ def test_only_researchers_of_this_workspace_steer(workspace, client):
         assert {client.get(address).status_code for address in gets} == {404}
         assert {client.post(address).status_code for address in posts} == {404}
     assert client.get(reverse("annotation:queue_item", args=[queue.pk, item.pk])).status_code == 404
+
+
+def test_the_pages_of_an_experiments_queue_offer_no_known_answers(researcher, workspace):
+    queue = making.queue(of=workspace, steps=0, selection={"experiment": "1"})
+    item = queue.items.get()
+    gold = reverse("annotation:draw_gold", args=[queue.pk])
+    one, known_form = (reverse(f"annotation:{name}", args=[queue.pk, item.pk]) for name in ("queue_item", "known"))
+    assert gold not in researcher.get(reverse("annotation:settings", args=[queue.pk])).content.decode()
+    assert known_form not in researcher.get(one).content.decode()
+    asked = {"purpose": "gold", "answer_given": "1"}
+    assert "counts in its verdict" in researcher.post(known_form, asked, follow=True).content.decode()
+    assert "counts in its verdict" in researcher.post(gold, {"count": 1}, follow=True).content.decode()
+    assert queue.items.get().purpose == "work"
 
 
 def test_the_desk_tells_a_newcomer_and_nobody_else(workspace, client):

@@ -133,6 +133,19 @@ def test_a_task_counts_only_when_all_its_judgements_are_in(researcher):
     assert (figures.tally.wins, figures.tally.losses, figures.items_judged) == (5, 2, 2)
 
 
+def test_known_items_keep_no_task_open_and_count_for_nothing(researcher):
+    experiment = begin(researcher, tasks=3)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment.refresh_from_db()
+    judge(experiment, 2, how_many=3)
+    last = Item.objects.order_by("position").last()
+    Item.objects.filter(pk=last.pk).update(purpose="gold", known={"answer": 1}, overlap=99)
+    figures = standing(experiment)
+    assert (figures.tally.wins, figures.items, figures.items_judged, figures.tasks_planned) == (2, 2, 2, 2)
+    assert (figures.win_rate.n, figures.side_bias.decided) == (2, 2)
+
+
 def test_nobody_is_asked_about_runs_that_cannot_be_told_apart(researcher):
     experiment = begin(researcher)
     runs_arrive(experiment, alike=4)
