@@ -148,6 +148,18 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     )
 
 
+@transaction.atomic
+def take_back_skips(*, queue: Queue, annotator: Annotator) -> int:
+    """Let this annotator be given again what they skipped in `queue`, where it still has a place; how many items."""
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
+    skipped = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.SKIPPED)
+    taken_back = skipped.update(state=Assignment.State.UNDONE)
+    if taken_back:
+        desk.skipped, desk.position = 0, 0  # the desk has gone past them
+        desk.save(update_fields=["skipped", "position"])
+    return taken_back
+
+
 def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
     """Mark the judgement as taken back; its answer, as a draft. The place stays taken: it is the same person's."""
     judgement = judgement_of(judged)

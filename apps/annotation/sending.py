@@ -4,6 +4,7 @@ from django.core.cache import cache
 from django.db import IntegrityError, transaction
 
 from apps.accounts.models import AuditEntry, User, subject_id
+from apps.annotation.labelling import take_back_skips
 from apps.annotation.models import Annotator, Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
 from apps.policies.models import Policy
@@ -102,11 +103,14 @@ def pause_judge(*, judge: Judge, by: User | None) -> None:
         _audit(judge, by, "judge.pause")
 
 
+@transaction.atomic
 def resume_judge(*, judge: Judge, by: User | None) -> None:
-    """Go on: after a pause, after errors, or because the queue grew."""
+    """Go on: after a pause, after errors, or because the queue grew. Pairs that got no usable answer are asked about again."""
     halted = Judge.objects.filter(pk=judge.pk).exclude(state=Judge.State.RUNNING)
     if halted.update(state=Judge.State.RUNNING, error="", failed=0):
         judge.answers.exclude(error="").delete()
+        if judge.mode == Judge.Mode.JOIN:
+            take_back_skips(queue=judge.queue, annotator=judge.annotator)
         _audit(judge, by, "judge.resume")
         call_worker(judge)
 

@@ -102,8 +102,12 @@ def take_place(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
 
 
 def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
-    """Look through the whole queue once more: for skipped items that may come back, and for anything missed above."""
-    wants_skipped = queue.skipped_come_back and desk.skipped > 0
+    """Look through the whole queue once more: for skipped items that may come back, and for anything missed above.
+
+    Skipped ones come back to people only: a machine would skip them again, for ever.
+    """
+    may_reconsider = annotator.kind == Annotator.Kind.PERSON
+    wants_skipped = queue.skipped_come_back and desk.skipped > 0 and may_reconsider
     if desk.swept_at and now() - desk.swept_at < SWEEP_EVERY and not wants_skipped:
         return None
     desk.swept_at = now()

@@ -124,14 +124,16 @@ def test_who_let_an_item_lapse_gets_it_back_with_draft_and_sides():
 
 
 def test_a_skipped_item_does_not_come_back_unless_the_queue_says_so():
-    queue = making.queue(items=2)
-    annotator = making.rule(of=queue.workspace)
-    skipped = take(queue, annotator)
-    skip(assignment=skipped, reason="no idea")
-    record_preference(assignment=take(queue, annotator), strength=0)
-    assert next_assignment(queue=queue, annotator=annotator) is None
+    queue = making.queue(items=2, overlap=2)
+    person, machine = (factories.annotator(of=queue.workspace, kind=kind) for kind in ("person", "model"))
+    for annotator in (person, machine):
+        skipped = take(queue, annotator)
+        skip(assignment=skipped, reason="no idea")
+        record_preference(assignment=take(queue, annotator), strength=0)
+        assert next_assignment(queue=queue, annotator=annotator) is None
     queue.skipped_come_back = True
-    assert take(queue, annotator).item == skipped.item
+    assert take(queue, person).item == skipped.item
+    assert next_assignment(queue=queue, annotator=machine) is None  # it would skip it again, for ever
 
 
 def test_a_paused_or_closed_queue_gives_nothing_out():

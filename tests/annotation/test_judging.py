@@ -127,6 +127,41 @@ def test_unusable_answers_are_counted_not_repeated_and_end_in_a_stop(workspace, 
     assert (judge.state, judge.failed, judge.answers.count()) == ("running", 0, 0)
 
 
+def test_pairs_that_were_skipped_without_an_answer_get_another_chance(workspace, server):
+    queue = making.queue(of=workspace, items=2)
+    Queue.objects.update(skipped_come_back=True)
+    judge = send(queue, server, "rubbish")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.failed) == ("done", 2)
+    assert list(Assignment.objects.values_list("state", flat=True)) == ["skipped"] * 2  # each was given out once
+    Policy.objects.update(location="lamp")
+    resume_judge(judge=judge, by=None)
+    go_on(judge.pk)
+    assert Preference.objects.count() == 2
+
+
+def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(workspace):
+    queue = making.queue(of=workspace, items=2)
+    Queue.objects.update(skipped_come_back=True)
+    policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
+    judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
+    unscored, scored = judging.unasked(judge)
+    judging.record_rewards(judge, unscored, a=None, b=1.0)
+    judging.record_rewards(judge, scored, a=2.0, b=0.0)
+    judging.finish(judge)
+    states = Assignment.objects.order_by("item__position").values_list("state", flat=True)
+    assert list(states) == ["skipped", "judged"]
+    resume_judge(judge=judge, by=None)
+    assert judging.unasked(judge).get() == unscored
+    judging.record_rewards(judge, unscored, a=0.0, b=2.0)
+    judging.finish(Judge.objects.get())
+    assert list(Preference.objects.order_by("pk").values_list("item", "strength")) == [
+        (scored.pk, 2),
+        (unscored.pk, -2),
+    ]
+
+
 def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
     judge = send(making.queue(of=workspace, items=5), server, "lamp", prompt_price=1_000.0, most_cost=0.3)
     go_on(judge.pk)  # 0.2 a pair
