@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from apps.trajectories.outlines import visible
+
 TRIES = 5
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 60.0
@@ -159,7 +161,7 @@ def usage_of(response: httpx.Response) -> Usage:
     try:
         usage = response.json().get("usage") or {}
         return Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0))
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError):
         return Usage(0, 0)
 
 
@@ -182,7 +184,7 @@ def read(response: httpx.Response) -> Opinion:
         return Opinion(
             sign * int(how_much),
             better == "both bad",
-            str(given.get("reason", ""))[:2000],
+            visible(str(given.get("reason", "")))[:2000],
         )
     raise NoAnswer(f"The answer holds no verdict: {content[-300:]}")
 

@@ -1,5 +1,6 @@
 """Machine annotators at work: a stretch of a queue at a time, by one worker at a time."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -7,7 +8,7 @@ from math import exp
 from time import monotonic
 from uuid import UUID
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
@@ -19,6 +20,9 @@ from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.annotation.sending import call_worker
 from apps.annotation.transcribing import transcript
 from apps.trajectories.models import Trajectory
+from apps.trajectories.outlines import visible
+
+logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=10)
 """Longer than the slowest pair: two answers with all their tries."""
@@ -43,13 +47,27 @@ def go_on(judge_id: UUID) -> None:
 
 @contextmanager
 def held(judge_id: UUID, *, seconds: float) -> Iterator[Judge | None]:
-    """The judge, for this worker alone; None where another worker has it, or it is not to work."""
+    """The judge, for this worker alone; None where another worker has it, or it is not to work.
+
+    What nobody expected is logged and stops the judge: taken up again, it would come to the same place, and pay for the way each time.
+    """
     lease = now() + timedelta(seconds=seconds)
     if not Judge.objects.forsaken().filter(pk=judge_id).update(leased_until=lease):
         yield None
         return
     try:
-        yield Judge.objects.select_related("queue", "annotator__policy__endpoint").get(pk=judge_id)
+        judge = Judge.objects.select_related("queue", "annotator__policy__endpoint").get(pk=judge_id)
+        try:
+            yield judge
+        except (OperationalError, InterfaceError):
+            raise  # the database is away: the lease expires, and the judge goes on when it is back
+        except Exception as error:
+            logger.exception("Judge %s broke", judge_id)
+            stop(
+                judge,
+                "This is a fault of the program, not of the model; the server's log says more. What was judged is kept. "
+                f"Let it go on to try again. {type(error).__name__}: {error}",
+            )
     finally:
         Judge.objects.filter(pk=judge_id).update(leased_until=None)
 
@@ -129,20 +147,15 @@ def _stretch(judge: Judge) -> None:
         pace=Pace(judge.requests_a_minute),
     ) as model:
         for item, held in _work(judge):
-            try:
-                verdict = model.compare(
-                    task=item.task.instruction,
-                    a=transcript(item.a, most=MOST_CHARACTERS),
-                    b=transcript(_second(item), most=MOST_CHARACTERS),
-                    criteria=prompt.text,
-                )
-                _record(judge, item, held, verdict, prompt.version, model.take_usage())
+            said, used = _ask(judge, model, item, prompt.text)
+            if isinstance(said, Verdict):
+                _record(judge, item, held, said, prompt.version, used)
                 in_a_row = 0
-            except NoAnswer as problem:
+            else:
                 in_a_row += 1
-                _record_failure(judge, item, held, str(problem), prompt.version, model.take_usage())
+                _record_failure(judge, item, held, str(said), prompt.version, used)
                 if in_a_row >= FAILURES_IN_A_ROW:
-                    raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {problem}") from None
+                    raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {said}")
             judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens"])
             if judge.has_spent_all:
                 _halt(judge, Judge.State.PAUSED, f"It has cost {judge.cost:.2f}, which is all that it may.")
@@ -150,6 +163,26 @@ def _stretch(judge: Judge) -> None:
                 return
             Judge.objects.filter(pk=judge.pk).update(leased_until=now() + LEASE)
     _halt(judge, Judge.State.DONE, "")
+
+
+def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict | NoAnswer, Usage]:
+    """What it says of a pair, or why that is unusable; and what it cost, which is counted whatever becomes of the answer."""
+    found: Verdict | NoAnswer
+    try:
+        found = model.compare(
+            task=item.task.instruction,
+            a=transcript(item.a, most=MOST_CHARACTERS),
+            b=transcript(_second(item), most=MOST_CHARACTERS),
+            criteria=criteria,
+        )
+    except NoAnswer as problem:
+        found = problem
+    finally:
+        used = model.take_usage()
+        Judge.objects.filter(pk=judge.pk).update(
+            prompt_tokens=F("prompt_tokens") + used.prompt, completion_tokens=F("completion_tokens") + used.completion
+        )
+    return found, used
 
 
 def _work(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
@@ -182,10 +215,10 @@ def _second(item: Item) -> Trajectory:
 
 @transaction.atomic
 def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict, version: int, used: Usage) -> None:
-    """The answer with both its orders; and, in a place of its own, the judgement. A second delivery only costs tokens."""
+    """The answer with both its orders; and, in a place of its own, the judgement. A second delivery changes nothing."""
     columns = {**verdict._asdict(), "prompt_version": version, **_tokens(used)}
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
-    _spend(judge, used, answered=F("answered") + int(is_new))
+    Judge.objects.filter(pk=judge.pk).update(answered=F("answered") + int(is_new))
     if held is not None:
         try:
             record_preference(
@@ -199,17 +232,10 @@ def _tokens(used: Usage) -> dict[str, int]:
     return {"prompt_tokens": used.prompt, "completion_tokens": used.completion}
 
 
-def _spend(judge: Judge, used: Usage, **counted: object) -> None:
-    Judge.objects.filter(pk=judge.pk).update(
-        prompt_tokens=F("prompt_tokens") + used.prompt,
-        completion_tokens=F("completion_tokens") + used.completion,
-        **counted,
-    )
-
-
 @transaction.atomic
 def _record_failure(judge: Judge, item: Item, held: Assignment | None, problem: str, version: int, used: Usage) -> None:
     """Kept, so that the pair is not asked for again and again; `resume_judge` gives it another chance."""
+    problem = visible(problem)
     columns = {
         "prompt_version": version,
         "a_left": 0,
@@ -219,11 +245,11 @@ def _record_failure(judge: Judge, item: Item, held: Assignment | None, problem: 
         **_tokens(used),
     }
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
-    _spend(judge, used, failed=F("failed") + int(is_new), error=problem[:1000])
+    Judge.objects.filter(pk=judge.pk).update(failed=F("failed") + int(is_new), error=problem[:1000])
     if held is not None:
         skip(assignment=held, reason=problem[:300])
 
 
 def _halt(judge: Judge, state: Judge.State, error: str) -> None:
-    Judge.objects.filter(pk=judge.pk, state=Judge.State.RUNNING).update(state=state, error=error)
+    Judge.objects.filter(pk=judge.pk, state=Judge.State.RUNNING).update(state=state, error=visible(error))
     judge.state = state

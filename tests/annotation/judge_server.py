@@ -1,6 +1,7 @@
 """A program that speaks the OpenAI chat protocol as different models would: run it, and it prints its port.
 
-lamp: prefers the run that looks for the lamp. left: always the left one. rubbish: answers without a verdict. busy: refuses every
+lamp: prefers the run that looks for the lamp. left: always the left one. rubbish: answers without a verdict. stray and stray rubbish:
+put characters into their answers that no database keeps. busy: refuses every
 other request with 429. locked: refuses every key.
 """
 
@@ -15,8 +16,11 @@ asked = count(1)
 def verdict(model: str, left: str) -> str:
     if model == "rubbish":
         return "I would rather not say."
+    if model == "stray rubbish":
+        return "I would \0rather\ud800 not say."
     better = "left" if model == "left" or '"for": "lamp"' in left else "right"
-    return f"Let me think. {json.dumps({'reason': 'It found the lamp.', 'better': better, 'how_much': 2})}"
+    reason = "It\0 found the \ud800lamp." if model == "stray" else "It found the lamp."
+    return f"Let me think. {json.dumps({'reason': reason, 'better': better, 'how_much': 2})}"
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.db import DataError
 from django.test import Client
 from django.urls import reverse
 
@@ -168,6 +169,31 @@ def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("paused", 2)
     assert "all that it may" in judge.error
+
+
+def test_characters_that_no_database_keeps_are_made_visible(workspace, server):
+    queue = making.queue(of=workspace, items=5)
+    go_on(send(queue, server, "stray").pk)
+    assert {p.rationale for p in Preference.objects.all()} == {r"It␀ found the \ud800lamp."}
+    judge = send(queue, server, "stray rubbish", mode="prelabel")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert judge.state == "failed"
+    assert r"I would ␀rather\ud800 not say." in judge.error
+
+
+def test_what_nobody_expected_stops_the_judge_and_its_tokens_are_counted(workspace, server, monkeypatch, caplog):
+    def broken(**_: object) -> None:
+        raise DataError("value too long")
+
+    monkeypatch.setattr(judging, "record_preference", broken)
+    judge = send(making.queue(of=workspace, items=3), server, "lamp")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered, judge.prompt_tokens, judge.leased_until) == ("failed", 0, 200, None)
+    assert "a fault of the program" in judge.error
+    assert "DataError: value too long" in judge.error
+    assert f"Judge {judge.pk} broke" in caplog.text
 
 
 def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(workspace, server, sent):
