@@ -27,6 +27,10 @@ Two runs of the same task, by two agents. Which one would you rather have had wo
 """
 
 
+UNFINISHED = "Rollouts did not finish: "
+"""How the error of an experiment begins that may go on when its rollouts do."""
+
+
 class NotRunning(Exception):
     """The experiment is decided already, or never got as far as judgements."""
 
@@ -113,7 +117,7 @@ def _make_queue(experiment: Experiment) -> None:
     batches = list(RolloutBatch.objects.filter(pk__in=[locked.rollouts_a_id, locked.rollouts_b_id]))
     if any(batch.state in (JobState.FAILED, JobState.CANCELLED) for batch in batches):
         locked.state = Experiment.State.FAILED
-        locked.error = "Rollouts did not finish: " + "; ".join(
+        locked.error = UNFINISHED + "; ".join(
             f"{batch.policy.name} {batch.get_state_display().lower()}" + (f" ({batch.error})" if batch.error else "")
             for batch in batches
             if batch.state != JobState.DONE
@@ -142,6 +146,14 @@ def _make_queue(experiment: Experiment) -> None:
         )
     locked.state = Experiment.State.LABELLING
     locked.save(update_fields=["alike", "queue", "state"])
+
+
+def take_up_again() -> int:
+    """Let experiments go on that failed because rollouts did, once those are resumed or done; how many. The queue follows as usual."""
+    going_on = RolloutBatch.objects.exclude(state__in=[JobState.FAILED, JobState.CANCELLED])
+    failed = Experiment.objects.filter(state=Experiment.State.FAILED, queue=None, error__startswith=UNFINISHED)
+    resumed = failed.filter(rollouts_a__in=going_on, rollouts_b__in=going_on)
+    return resumed.update(state=Experiment.State.ROLLING_OUT, error="")
 
 
 def _runs(batch_id: Any) -> list[Attempt]:

@@ -51,7 +51,10 @@ class Experiment(WorkspaceModel):
                 name="an_experiment_needs_two_policies",
             )
         ]
-        indexes = [Index(fields=["workspace", "-id"], name="experiment_newest")]
+        indexes = [
+            Index(fields=["workspace", "-id"], name="experiment_newest"),
+            Index(fields=["state"], condition=~Q(state="stopped"), name="experiment_undecided"),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -6,12 +6,13 @@ from apps.accounts.models import AuditEntry, Role
 from apps.annotation.assigning import next_assignment
 from apps.annotation.labelling import record_preference
 from apps.annotation.models import Item, Queue
-from apps.arena.experimenting import NotRunning, advance, start_experiment, stop_experiment
+from apps.arena.experimenting import NotRunning, advance, start_experiment, stop_experiment, take_up_again
 from apps.arena.models import Experiment
 from apps.arena.queries import standing
 from apps.arena.stopping import Outcome, StoppingRule
 from apps.trajectories.models import JobState, RolloutBatch
 from tests import factories
+from workers.tasks.experiments import advance_all
 
 pytestmark = pytest.mark.django_db
 
@@ -99,6 +100,35 @@ def test_failed_rollouts_end_it_with_their_reason(researcher):
     experiment.refresh_from_db()
     assert experiment.state == "failed"
     assert experiment.error == "Rollouts did not finish: challenger failed (out of memory)"
+
+
+def test_resumed_rollouts_let_it_go_on(researcher):
+    experiment = begin(researcher)
+    batches = RolloutBatch.objects.filter(pk__in=[experiment.rollouts_a_id, experiment.rollouts_b_id])
+    batches.update(state=JobState.CANCELLED)
+    advance_all()
+    RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(state=JobState.WAITING)
+    advance_all()
+    experiment.refresh_from_db()
+    assert experiment.state == "failed"  # the other side is still cancelled
+    batches.update(state=JobState.RUNNING)
+    advance_all()
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.error) == ("rolling_out", "")
+    runs_arrive(experiment)
+    advance_all()
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.queue.item_count) == ("labelling", 12)
+
+
+def test_an_experiment_with_nothing_to_compare_stays_ended(researcher):
+    experiment = begin(researcher)
+    batches = RolloutBatch.objects.filter(pk__in=[experiment.rollouts_a_id, experiment.rollouts_b_id])
+    batches.update(state=JobState.DONE)
+    advance_all()
+    assert take_up_again() == 0
+    experiment.refresh_from_db()
+    assert (experiment.state, "nothing to compare" in experiment.error) == ("failed", True)
 
 
 def test_a_clear_winner_ends_it_by_the_rule_and_closes_the_queue(researcher):

@@ -15,7 +15,8 @@ def advance(experiment_id: str) -> None:
 
 @app.task(name="experiments.advance_all")
 def advance_all() -> None:
-    """Look at every experiment that is under way; the clock calls this, so a lost message only delays."""
+    """Look at every experiment that is under way, or is again; the clock calls this, so a lost message only delays."""
+    experimenting.take_up_again()
     under_way = [Experiment.State.ROLLING_OUT, Experiment.State.LABELLING]
     for experiment in Experiment.objects.filter(state__in=under_way).order_by("id").iterator():
         experimenting.advance(experiment)
