@@ -110,8 +110,13 @@ def keep(*, assignment: Assignment) -> Assignment:
 
 @transaction.atomic
 def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
-    """Take back this person's latest judgement or skip in `queue`; the item is theirs again, with the old answer as its draft."""
+    """Take back this person's latest judgement or skip in `queue`; the item is theirs again, with the old answer as its draft.
+
+    Raises NothingToUndo, PlaceLost.
+    """
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
+    if queue.is_of_experiment and Queue.objects.filter(pk=queue.pk, state=Queue.State.CLOSED).exists():
+        raise NothingToUndo("This comparison is closed, and its result rests on the answers as they are. They stay.")
     own = Assignment.objects.filter(queue=queue, annotator=annotator)
     if own.filter(state=Assignment.State.OPEN, replaces__isnull=False).count() >= UNDO_REACH:
         raise NothingToUndo

@@ -16,7 +16,7 @@ from apps.accounts.models import Role
 from apps.arena import experimenting
 from apps.arena.forms import ExperimentForm, PromotionForm
 from apps.arena.models import Experiment
-from apps.arena.queries import standing
+from apps.arena.queries import figures_of
 from apps.common.api import Conflict, MemberView, cleaned
 from apps.common.pages import ApiCursorPagination
 from apps.policies import promoting
@@ -41,7 +41,7 @@ class ExperimentSerializer(serializers.ModelSerializer[Experiment]):
 
 
 class StandingSerializer(ExperimentSerializer):
-    """An experiment with its figures at this moment. Rates come with 95 % intervals that one may watch while they move."""
+    """An experiment with its figures at this moment or, once it has ended, at its end. Rates come with 95 % intervals that one may watch while they move."""
 
     standing = serializers.SerializerMethodField()
 
@@ -51,7 +51,7 @@ class StandingSerializer(ExperimentSerializer):
 
     def get_standing(self, experiment: Experiment) -> dict[str, Any]:
         """tally, win_rate of A, outcome, items and items_judged, alike (pairs nobody could tell apart: further ties), success_a, success_b, success_difference."""
-        return standing(experiment).as_evidence()
+        return figures_of(experiment).as_evidence()
 
 
 class StartSerializer(serializers.Serializer[Any]):

@@ -47,6 +47,36 @@ class Standing:
         return asdict(self)
 
 
+def figures_of(experiment: Experiment) -> Standing:
+    """What `experiment` was decided on, whatever became of its judgements and runs since; before that, where it stands."""
+    return _of_verdict(experiment.verdict) if experiment.verdict else standing(experiment)
+
+
+def _of_verdict(verdict: dict[str, Any]) -> Standing:
+    """The opposite of `as_evidence`."""
+    success = {
+        name: Success(
+            runs=verdict[name]["runs"],
+            succeeded=verdict[name]["succeeded"],
+            rate=Interval(**verdict[name]["rate"]),
+        )
+        for name in ("success_a", "success_b")
+    }
+    return Standing(
+        tally=Tally(**verdict["tally"]),
+        win_rate=Interval(**verdict["win_rate"]),
+        outcome=Outcome(verdict["outcome"]),
+        tasks_planned=verdict["tasks_planned"],
+        items=verdict["items"],
+        items_judged=verdict["items_judged"],
+        alike=verdict.get("alike", 0),  # a verdict without it was reached when every pair was asked about
+        side_bias=SideBias(**verdict["side_bias"]),
+        judgements_by_kind=verdict["judgements_by_kind"],
+        success_difference=Interval(**verdict["success_difference"]),
+        **success,
+    )
+
+
 def standing(experiment: Experiment) -> Standing:
     """Judgements and rollouts of `experiment`, in four queries whatever their number."""
     judgements = _judgements(experiment)

@@ -14,7 +14,7 @@ from apps.annotation.models import Queue
 from apps.arena import experimenting
 from apps.arena.forms import ExperimentForm, PromotionForm, ReasonForm
 from apps.arena.models import Experiment
-from apps.arena.queries import standing
+from apps.arena.queries import figures_of
 from apps.arena.rating import Interval
 from apps.arena.stopping import Outcome
 from apps.common.http import HtmxRequest
@@ -64,7 +64,7 @@ def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpRespon
 
 
 def _experiment_context(found: Experiment) -> dict[str, Any]:
-    figures = standing(found)
+    figures = figures_of(found)
     winner = {Outcome.A_BETTER: found.policy_a, Outcome.B_BETTER: found.policy_b}.get(figures.outcome)
     champion = promoting.champion(workspace=found.workspace, environment=found.environment)
     return {

@@ -9,6 +9,7 @@ from django.utils.timezone import now
 from apps.annotation.assigning import expire_leases, next_assignment
 from apps.annotation.labelling import flag, keep, record_preference, save_draft, skip, undo_last
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
+from apps.annotation.queueing import close_queue
 from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, NothingToUndo, PlaceLost, Refusal, TakenBack
 from tests.annotation import making
 from tests.annotation.test_assigning import lapse, take
@@ -119,6 +120,17 @@ def test_undo_reaches_back_ten_items_and_then_they_come_in_their_order(queue, an
         assert assignment.item.position == expected
         record_preference(assignment=assignment, strength=-1)
     assert Desk.objects.get().judged == 5
+
+
+def test_answers_stay_once_an_experiment_is_over():
+    queue = making.queue(items=2, selection={"experiment": "1"})
+    who = making.rule(of=queue.workspace)
+    record_preference(assignment=take(queue, who), strength=1)
+    record_preference(assignment=undo_last(queue=queue, annotator=who), strength=2)
+    close_queue(queue=queue, by=None)
+    with pytest.raises(NothingToUndo, match="its result rests on the answers as they are"):
+        undo_last(queue=queue, annotator=who)
+    assert Preference.objects.standing().get().strength == 2
 
 
 def test_a_skip_gives_its_place_to_others_and_can_be_undone(queue, annotator):

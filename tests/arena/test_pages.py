@@ -4,6 +4,7 @@ import pytest
 from django.urls import reverse
 
 from apps.accounts.models import Role
+from apps.arena.experimenting import advance
 from apps.arena.models import Experiment
 from apps.policies.promoting import champion, promote
 from apps.trajectories.models import JobState, RolloutBatch
@@ -106,6 +107,28 @@ def test_the_page_shows_wins_ties_losses_and_success(client, experiment, researc
     assert (figures.tally.wins, figures.tally.ties, figures.tally.losses) == (2, 1, 1)
     assert figures.win_rate.estimate == 0.625  # (1 + 1 + ½ + 0) / 4
     assert (figures.success_a.succeeded, figures.success_b.succeeded, figures.success_a.runs) == (4, 0, 4)
+
+
+def test_a_decided_experiment_shows_what_it_was_decided_on(client, experiment, researcher):
+    judgements = []
+    for _ in range(12):
+        task = factories.task(of=experiment.workspace)
+        a, b = (factories.trajectory(of=task) for _ in range(2))
+        item = factories.item(of=experiment.queue, a=a, b=b, taken=1, judged=1)
+        judgements.append(factories.preference(2, on=item))
+    advance(experiment)
+    experiment.refresh_from_db()
+    decided = {key: value for key, value in experiment.verdict.items() if not key.startswith("stopped_by")}
+    for judgement in judgements:  # as nothing in the program does
+        judgement.retracted_at = judgement.created_at
+        judgement.save()
+    client.force_login(researcher.user)
+    page = client.get(reverse("arena:experiment", args=[experiment.pk]))
+    assert (page.context["winner"], page.context["figures"].tally.wins) == (experiment.policy_a, 12)
+    assert client.get(reverse("v1:experiment", args=[experiment.pk])).json()["standing"] == decided
+    del experiment.verdict["alike"]
+    experiment.save()
+    assert client.get(reverse("arena:standing", args=[experiment.pk])).context["figures"].alike == 0
 
 
 def test_the_winner_is_promoted_with_reason_and_evidence_and_rolled_back_in_one_click(client, experiment, researcher):
