@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from apps.annotation.asking import PairwiseAsks, RatingAsks
-from apps.annotation.models import Inspection, Item, Preference, Queue, Rating, StepLabel
+from apps.annotation.models import Annotator, Inspection, Item, Preference, Queue, Rating, StepLabel
 
 ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
 AT_ONCE = 10_000
@@ -28,7 +28,8 @@ class Work(NamedTuple):
     annotator: UUID
     item: int
     at: datetime
-    seconds: float
+    seconds: float | None
+    """None of a model or a rule: it takes no time worth telling."""
     chose_left: bool | None
     """None where no side was chosen."""
 
@@ -112,12 +113,13 @@ def _answered(measures: Sequence[Measure], who: UUID, item: int, answers: dict[s
 
 def _rows(
     model: type[Preference] | type[Rating] | type[Inspection], queue: Queue, columns: Sequence[str]
-) -> Iterator[tuple[tuple[UUID, int, datetime, float], tuple[Any, ...]]]:
-    """Who, item, when and seconds of each judgement; and its own columns."""
+) -> Iterator[tuple[tuple[UUID, int, datetime, float | None], tuple[Any, ...]]]:
+    """Who, item, when and, of people, seconds of each judgement; and its own columns."""
     standing: Any = model.objects  # the three managers have no type in common
     rows = standing.standing().filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
-    for row in rows.values_list("annotator", "item", "created_at", "seconds", *columns).iterator(chunk_size=AT_ONCE):
-        yield row[:4], row[4:]
+    found = rows.values_list("annotator", "item", "created_at", "seconds", "annotator__kind", *columns)
+    for who, item, at, seconds, kind, *own in found.iterator(chunk_size=AT_ONCE):
+        yield (who, item, at, seconds if kind == Annotator.Kind.PERSON else None), tuple(own)
 
 
 _GATHER: dict[Queue.Kind, Callable[[Queue], Gathered]] = {

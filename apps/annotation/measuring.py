@@ -20,7 +20,7 @@ PEOPLE_COMPARED = 24
 PERIODS = 12
 ITEMS_A_PERIOD = 20
 FAST = 1 / 3
-"""Of what half of all judgements take: below it, a judgement counts as speeding."""
+"""Of what half of people's judgements take: below it, one of theirs counts as speeding."""
 PAUSE = timedelta(minutes=30)
 """Judgements farther apart belong to different sittings."""
 
@@ -29,7 +29,7 @@ def measure(gathered: Gathered) -> dict[str, Any]:
     """Everything that the pages of quality show."""
     work = gathered.work
     main = gathered.measures[0] if gathered.measures else None
-    typical = median(each.seconds for each in work) if work else None
+    typical = _median(_seconds(work))
     return {
         "judgements": len(work),
         "items": len({each.item for each in work}),
@@ -148,7 +148,7 @@ def with_others(measure: Measure) -> dict[UUID, Consensus]:
 
 
 def people(measure: Measure | None, work: Sequence[Work], typical: float) -> dict[str, dict[str, Any]]:
-    """By annotator id. `typical`: seconds that half of all judgements take."""
+    """By annotator id. `typical`: seconds that half of people's judgements take."""
     by: dict[UUID, list[Work]] = defaultdict(list)
     for each in work:
         by[each.annotator].append(each)
@@ -164,17 +164,27 @@ def people(measure: Measure | None, work: Sequence[Work], typical: float) -> dic
 
 
 def _pace(mine: Sequence[Work], typical: float) -> dict[str, Any]:
-    at_work = sum(each.seconds for each in mine)
-    fast = sum(each.seconds < FAST * typical for each in mine)
+    timed = _seconds(mine)
+    at_work = sum(timed)
+    fast = sum(seconds < FAST * typical for seconds in timed)
     return {
         "judged": len(mine),
-        "median_seconds": median(each.seconds for each in mine),
-        "seconds": round(at_work, 1),
-        "per_hour": round(3600 * len(mine) / at_work, 1) if at_work else None,
+        "median_seconds": _median(timed),
+        "seconds": round(at_work, 1) if timed else None,
+        "per_hour": round(3600 * len(timed) / at_work, 1) if at_work else None,
         "sittings": sittings(each.at for each in mine),
-        "fast": share(fast, len(mine)).to_json(),
+        "fast": share(fast, len(timed)).to_json(),
         "latest": max(each.at for each in mine).isoformat(timespec="seconds"),
     }
+
+
+def _seconds(work: Sequence[Work]) -> list[float]:
+    """Of people's judgements only."""
+    return [each.seconds for each in work if each.seconds is not None]
+
+
+def _median(seconds: Sequence[float]) -> float | None:
+    return median(seconds) if seconds else None
 
 
 def sittings(times: Iterable[datetime]) -> int:

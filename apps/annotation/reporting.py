@@ -21,6 +21,8 @@ REST = 20
 """A report is left alone for so many times what it took: a busy queue must not keep a worker measuring."""
 REST_AT_LEAST = timedelta(seconds=15)
 ASKED_SECONDS = 60
+METHOD = 2
+"""Counted up when `measuring` finds something else in the same judgements, so that kept reports are out of date."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def basis_of(queue: Queue) -> str:
     newest: Any = JUDGEMENTS[Queue.Kind(queue.kind)].objects
     newest = newest.filter(queue=queue).order_by("-pk").values_list("pk", flat=True).first()
     counted = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))
-    return f"{newest} {counted['judged']}"
+    return f"{newest} {counted['judged']} {METHOD}"
 
 
 def _asked(queue: Queue) -> str:

@@ -22,7 +22,7 @@ def better(*said: tuple[UUID, int, int]) -> Measure:
     return Measure("better", "Which run is better", range(-3, 4), sides=True, given=given)
 
 
-def work(who: UUID, item: int, *, seconds: float = 30.0, left: bool | None = None, minutes: float = 0.0) -> Work:
+def work(who: UUID, item: int, *, seconds: float | None = 30.0, left: bool | None = None, minutes: float = 0.0) -> Work:
     return Work(who, item, NOON + timedelta(minutes=minutes), seconds, left)
 
 
@@ -50,6 +50,27 @@ def test_habits_and_haste_are_measured_with_intervals():
     assert (ann["median_seconds"], ann["per_hour"]) == (4.0, 900.0)
     assert concerns(ann) == ["favours the left side", "very fast"]
     assert concerns(bea) == []
+
+
+def test_what_machines_take_says_nothing_of_haste():
+    machine = [work(CAI, n, seconds=None) for n in range(60)]
+    calm = [work(BEA, n) for n in range(20)]
+    busy = [work(ANN, n, seconds=4.0) for n in range(19)]
+    found = measure(Gathered([], [*machine, *calm, *busy]))
+    assert found["median_seconds"] == 30.0  # of 39, the 20th
+    ann, cai = (found["annotators"][str(who)] for who in (ANN, CAI))
+    assert (ann["fast"]["count"], concerns(ann)) == (19, ["very fast"])
+    assert (cai["judged"], cai["median_seconds"], cai["seconds"], cai["fast"]["of"]) == (60, None, None, 0)
+    assert concerns(cai) == []
+
+
+@pytest.mark.django_db
+def test_only_people_take_time():
+    queue = factories.queue(overlap=2)
+    item = factories.item(of=queue)
+    factories.preference(1, on=item, seconds=9.0)
+    factories.preference(1, on=item, by=making.rule(of=queue.workspace), seconds=0.0)
+    assert [each.seconds for each in gather(queue).work] == [9.0, None]
 
 
 def test_little_work_is_held_against_nobody():
