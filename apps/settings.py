@@ -15,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from apps.common.stack import paths
 from apps.demo import sign_ins
+from workers import keys
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENVIRONMENT = os.environ.get("RETRACE_ENV", "development")
@@ -232,6 +233,11 @@ PUBLISHED_DIR = Path(os.environ.get("PUBLISHED_DIR", str(VAR / "published")))
 SERVED_ENVIRONMENTS = [
     pair.partition("=")[0] for pair in os.environ.get("SERVED_ENVIRONMENTS", "").split() if "=" in pair
 ]
+# Which keys of the workers' environment go to which servers of models: "VLLM_API_KEY=http://vllm:8000 …". Without it no server gets one.
+try:
+    ENDPOINT_KEYS = keys.permissions(os.environ.get("ENDPOINT_KEYS", ""))
+except ValueError as _problem:
+    raise ImproperlyConfigured(str(_problem)) from None
 # How the worker starts a run's child process, such as "accelerate launch --num_processes 4 -m trainer".
 TRAINER_COMMAND = shlex.split(os.environ.get("TRAINER_COMMAND", "")) or [sys.executable, "-m", "trainer"]
 # A limit on the child's address space, so that it fails by itself before the machine does; 0 is none.

@@ -5,7 +5,6 @@ kept from trying to talk the model round: it is fenced and named as data, no mor
 """
 
 import json
-import os
 import re
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from apps.trajectories.outlines import visible
+from workers.keys import KeyRefused, key_for
 
 TRIES = 5
 FIRST_WAIT_SECONDS = 0.5
@@ -88,9 +88,10 @@ class Model:
     def __init__(
         self, *, url: str, model: str, key_variable: str, temperature: float, pace: Pace, timeout: float = 120.0
     ) -> None:
-        key = os.environ.get(key_variable) if key_variable else None
-        if key_variable and not key:
-            raise Refused(f"{key_variable} is not set in the environment of the worker. Set it there and start again.")
+        try:
+            key = key_for(key_variable, url)
+        except KeyRefused as refused:
+            raise Refused(str(refused)) from None
         self.model, self.temperature, self.pace, self.url = model, temperature, pace, url
         self.used = Usage(0, 0)
         self._client = httpx.Client(

@@ -40,7 +40,7 @@ class PolicyForm(forms.Form):
         max_length=60,
         required=False,
         label="Key variable",
-        help_text="The workers’ environment variable with the API key, such as VLLM_API_KEY. The key itself is never stored.",
+        help_text="The workers’ environment variable with the API key, such as VLLM_API_KEY. ENDPOINT_KEYS there allows it for the server.",
     )
     description = forms.CharField(max_length=2000, required=False, widget=forms.Textarea(attrs={"rows": 2}))
 
@@ -86,7 +86,7 @@ class PublishForm(forms.Form):
     key_variable = forms.CharField(
         max_length=60,
         required=False,
-        help_text="The workers’ environment variable with the server’s API key, such as VLLM_API_KEY.",
+        help_text="The workers’ environment variable with the server’s API key, such as VLLM_API_KEY. ENDPOINT_KEYS there allows it.",
     )
 
     def __init__(self, *args: Any, policy: Policy, member: Membership, **kwargs: Any) -> None:

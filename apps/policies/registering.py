@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from apps.accounts import auditing
 from apps.accounts.models import User, Workspace
 from apps.common.environments import SCRIPTS
 from apps.policies.models import Endpoint, Policy
+from workers.keys import BadAddress, KeyRefused, address_of, check_key
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
@@ -79,17 +81,24 @@ def register_served(
 def register_server(*, workspace: Workspace, base_url: str, key_variable: str = "") -> Endpoint:
     """An OpenAI-compatible server; the same one when told twice. Raises BadEndpoint.
 
-    The key stays in the workers' environment. Its variable must end in _API_KEY, so that nobody can have another secret of the
-    worker sent to a server of theirs.
+    The key stays in the workers' environment, and goes only where ENDPOINT_KEYS says. Its variable must end in _API_KEY, so that
+    nobody can have another secret of the worker sent anywhere.
     """
     if not base_url:
         raise BadEndpoint("Give the address of the server, such as http://127.0.0.1:8000/v1.")
-    if not base_url.startswith(("http://", "https://")):
-        raise BadEndpoint(f"{base_url!r} is no http:// or https:// address, such as http://127.0.0.1:8000/v1.")
+    try:
+        address_of(base_url)
+    except BadAddress as error:
+        raise BadEndpoint(str(error)) from None
     if key_variable and not KEY_VARIABLE.fullmatch(key_variable):
         raise BadEndpoint(
             f"The variable {key_variable!r} must be capital letters and end in _API_KEY, such as VLLM_API_KEY."
         )
+    if key_variable:
+        try:
+            check_key(key_variable, base_url, settings.ENDPOINT_KEYS)
+        except KeyRefused as refused:
+            raise BadEndpoint(str(refused)) from None
     endpoint, _ = Endpoint.objects.get_or_create(
         workspace=workspace,
         base_url=base_url,

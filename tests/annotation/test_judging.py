@@ -107,6 +107,17 @@ def test_a_refused_key_stops_the_judge_and_says_what_to_check(workspace, server)
     assert judge.leased_until is None
 
 
+def test_a_judge_takes_no_key_to_a_server_that_may_not_have_it(workspace, server, monkeypatch):
+    monkeypatch.setenv("VLLM_API_KEY", "secret")
+    monkeypatch.setenv("ENDPOINT_KEYS", "VLLM_API_KEY=http://vllm:8000")
+    judge = send(making.queue(of=workspace), server, "lamp")
+    Endpoint.objects.update(key_variable="VLLM_API_KEY")  # registered before the setting said so
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("failed", 0)
+    assert "The key in VLLM_API_KEY is not sent to" in judge.error
+
+
 def test_a_server_that_is_not_there_stops_the_judge(workspace):
     judge = send(making.queue(of=workspace), "http://127.0.0.1:9/v1", "lamp")
     go_on(judge.pk)

@@ -21,6 +21,7 @@ from apps.policies.reports import calibration_of, held_out_of, report_rows
 from apps.training.models import Run
 from apps.trajectories.models import RolloutBatch
 from tests import factories
+from workers.keys import permissions
 
 pytestmark = pytest.mark.django_db
 
@@ -53,13 +54,33 @@ def test_a_served_model_never_gets_another_secret_of_the_worker():
     member = factories.member()
     given = {"workspace": member.workspace, "base_url": "http://127.0.0.1:8000/v1", "model": "m", "by": member.user}
     for variable in ("SECRET_KEY", "HF_TOKEN", "vllm_api_key"):
-        with pytest.raises(BadEndpoint):
+        with pytest.raises(BadEndpoint, match="end in _API_KEY"):
             register_served(name="served", key_variable=variable, **given)
     with pytest.raises(BadEndpoint, match="file:///etc/passwd"):
         register_served(name="served", **{**given, "base_url": "file:///etc/passwd"})
-    first = register_served(name="served", key_variable="VLLM_API_KEY", **given)
-    second = register_served(name="served too", key_variable="VLLM_API_KEY", **given)
+
+
+def test_a_key_is_named_only_for_a_server_that_may_have_it(settings):
+    member = factories.member()
+    given = {"workspace": member.workspace, "key_variable": "VLLM_API_KEY", "model": "m", "by": member.user}
+    with pytest.raises(BadEndpoint, match=r"http://vllm:8000/v1\. .* VLLM_API_KEY=http://vllm:8000 in ENDPOINT_KEYS"):
+        register_served(name="served", base_url="http://vllm:8000/v1", **given)
+    settings.ENDPOINT_KEYS = permissions("VLLM_API_KEY=http://vllm:8000")
+    with pytest.raises(BadEndpoint, match="is not sent to http://elsewhere:8000/v1"):
+        register_served(name="served", base_url="http://elsewhere:8000/v1", **given)
+    first = register_served(name="served", base_url="http://vllm:8000/v1", **given)
+    second = register_served(name="served too", base_url="http://vllm:8000/v1", **given)
     assert first.endpoint == second.endpoint
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://vllm:8000/v1?key=1", "http://vllm:8000/v1#", "http://me:secret@vllm:8000/v1", "http://vllm:x/v1"],
+)
+def test_the_address_of_a_server_ends_with_its_path(address: str):
+    member = factories.member()
+    with pytest.raises(BadEndpoint):
+        register_served(workspace=member.workspace, name="served", base_url=address, model="m", by=member.user)
 
 
 def a_family() -> tuple[Policy, Policy, Policy]:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from workers.keys import KeyRefused, check_key, permissions
+
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -32,6 +34,7 @@ def production() -> dict[str, str]:
     """The environment of a web container."""
     names = {name: filled_in(value) for name, value in SERVICES["web"]["environment"].items()}
     names |= {"S3_BUCKET": "", "LOG_LEVEL": "WARNING", "WEB_CONCURRENCY": "2", "ALLOWED_HOSTS": "retrace.example"}
+    names |= {"ENDPOINT_KEYS": "VLLM_API_KEY=http://vllm:8000"}
     return {"PATH": os.environ["PATH"], **names, "CSRF_TRUSTED_ORIGINS": "https://retrace.example"}
 
 
@@ -55,6 +58,15 @@ def test_no_secret_has_a_default(secret: str) -> None:
     assert re.search(rf"\$\{{{secret}:\?", text), f"compose starts without {secret}"
     assert not re.search(rf"\$\{{{secret}:?-", text)
     assert re.search(rf"^{secret}=$", EXAMPLE, re.MULTILINE)
+
+
+def test_the_key_of_the_vllm_here_goes_to_it_and_nowhere_else() -> None:
+    default = re.search(r":-(.*)}$", SERVICES["worker"]["environment"]["ENDPOINT_KEYS"])
+    assert default
+    assert f"ENDPOINT_KEYS={default[1]}\n" in EXAMPLE
+    check_key("VLLM_API_KEY", "http://vllm:8000/v1", permissions(default[1]))
+    with pytest.raises(KeyRefused):
+        check_key("VLLM_API_KEY", "http://elsewhere:8000/v1", permissions(default[1]))
 
 
 def test_a_filled_in_env_file_is_never_committed() -> None:

@@ -5,7 +5,6 @@ trying to talk the judge round; the transcript is fenced and named as data, no m
 """
 
 import json
-import os
 import re
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from trainer.configs.rewards import JudgeTerm
 from trainer.failures import ConfigFailure
 from trainer.records import Message, Trajectory
 from trainer.rewards.protocol import Score
+from workers.keys import KeyRefused, key_for
 
 TRIES = 4
 FIRST_WAIT_SECONDS = 0.5
@@ -37,12 +37,13 @@ class Judge:
 
     def __init__(self, term: JudgeTerm) -> None:
         self.term = term
-        key = os.environ.get(term.api_key_variable) if term.api_key_variable else None
-        if term.api_key_variable and not key:
+        try:
+            key = key_for(term.api_key_variable, term.url)
+        except KeyRefused as refused:
             raise ConfigFailure(
-                f"judge.api_key_variable: {term.api_key_variable} is not set in the environment of this process.",
+                f"judge.api_key_variable: {refused}",
                 advice="Set it where the worker runs, or leave the field empty for a server without a key.",
-            )
+            ) from None
         self._client = httpx.Client(
             base_url=term.url.rstrip("/") + "/",
             headers={"Authorization": f"Bearer {key}"} if key else {},

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import time
 from typing import Any
 
@@ -13,6 +12,7 @@ from trainer.failures import ConfigFailure
 from trainer.records import Message, Task, ToolSchema
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.react import STOP
+from workers.keys import KeyRefused, key_for
 
 TRIES = 6
 FIRST_WAIT_SECONDS = 0.5
@@ -26,12 +26,13 @@ class ServerEngine:
     def __init__(self, config: ServerPolicy, *, parallel: int) -> None:
         self.config = config
         self.name = config.name or config.model
-        key = os.environ.get(config.api_key_variable) if config.api_key_variable else None
-        if config.api_key_variable and not key:
+        try:
+            key = key_for(config.api_key_variable, config.url)
+        except KeyRefused as refused:
             raise ConfigFailure(
-                f"policy.api_key_variable: {config.api_key_variable} is not set in the environment of this process.",
+                f"policy.api_key_variable: {refused}",
                 advice="Set it where the worker runs, or leave the field empty for a server without a key.",
-            )
+            ) from None
         self._client = httpx.AsyncClient(
             base_url=config.url.rstrip("/") + "/",
             headers={"Authorization": f"Bearer {key}"} if key else {},

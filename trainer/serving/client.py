@@ -1,12 +1,13 @@
 """Asks a vLLM server what it serves, has it load adapters, and reads log-probabilities from it."""
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import httpx
+
+from workers.keys import KeyRefused, key_for
 
 TIMEOUT_SECONDS = 30.0
 
@@ -38,9 +39,10 @@ class VllmServer:
 
     def __init__(self, url: str, *, key_variable: str = "", timeout: float = TIMEOUT_SECONDS) -> None:
         self.url = url.rstrip("/")
-        key = os.environ.get(key_variable, "") if key_variable else ""
-        if key_variable and not key:
-            raise ServerProblem(f"{key_variable} is not set where the workers run; {self.url} asks for a key.")
+        try:
+            key = key_for(key_variable, self.url)
+        except KeyRefused as refused:
+            raise ServerProblem(str(refused)) from None
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = httpx.Client(base_url=self.url + "/", headers=headers, timeout=timeout)
 

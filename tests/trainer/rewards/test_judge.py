@@ -76,6 +76,7 @@ def run_that_says(text: str) -> Trajectory:
 
 def test_grades_come_back_in_order_and_missing_ones_are_missing(address: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("JUDGE_KEY", "secret")
+    monkeypatch.setenv("ENDPOINT_KEYS", f"JUDGE_KEY={address}")
     judge = Judge(JudgeTerm(url=address, model="judge", api_key_variable="JUDGE_KEY", parallel=3))
     runs = [run_that_says(text) for text in ("good good", "babble", "good good good good good", "refuse", "")]
     assert [score.value for score in judge.score(runs)] == [0.2, None, 0.5, None, 0.0]
@@ -83,8 +84,16 @@ def test_grades_come_back_in_order_and_missing_ones_are_missing(address: str, mo
 
 def test_a_key_that_is_not_there_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("JUDGE_KEY", raising=False)
+    monkeypatch.setenv("ENDPOINT_KEYS", "JUDGE_KEY=http://127.0.0.1:9")
     with pytest.raises(ConfigFailure, match="JUDGE_KEY is not set"):
         Judge(JudgeTerm(url="http://127.0.0.1:9/v1", model="judge", api_key_variable="JUDGE_KEY"))
+
+
+def test_a_key_goes_to_no_other_server_than_it_may(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("JUDGE_KEY", "secret")
+    monkeypatch.setenv("ENDPOINT_KEYS", "JUDGE_KEY=http://127.0.0.1:9")
+    with pytest.raises(ConfigFailure, match="JUDGE_KEY is not sent to"):
+        Judge(JudgeTerm(url="http://127.0.0.1:10/v1", model="judge", api_key_variable="JUDGE_KEY"))
 
 
 def test_the_transcript_shows_calls_and_cannot_be_closed_from_within():

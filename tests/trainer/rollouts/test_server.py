@@ -147,11 +147,16 @@ def test_the_key_comes_from_the_environment_and_must_be_there(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ):
     config = server_run(server, api_key_variable="RETRACE_TEST_KEY")
+    monkeypatch.setenv("ENDPOINT_KEYS", f"RETRACE_TEST_KEY={server.url}")
     assert run_here(tmp_path, config) == ExitCode.CONFIG
     monkeypatch.setenv("RETRACE_TEST_KEY", "secret")
     assert run_here(tmp_path, config) == ExitCode.FINISHED
     assert set(server.keys) == {"Bearer secret"}
     assert "secret" not in (tmp_path / "events.jsonl").read_text()
+    monkeypatch.setenv("ENDPOINT_KEYS", "RETRACE_TEST_KEY=http://127.0.0.1:9")
+    server.keys.clear()
+    assert run_here(tmp_path, config) == ExitCode.CONFIG
+    assert server.keys == []
 
 
 def test_arguments_that_are_no_json_go_to_the_environment_as_they_are(tmp_path: Path, server: Server):
