@@ -19,7 +19,7 @@ from apps.annotation.models import Judge, JudgePrompt, Queue
 from apps.annotation.of_queue import OfQueue
 from apps.annotation.refusals import Refusal
 from apps.annotation.setting_forms import JudgeForm
-from apps.common.api import Conflict, cleaned
+from apps.common.api import Conflict, RequestSerializer, cleaned
 from apps.common.pages import ApiCursorPagination
 
 
@@ -65,7 +65,7 @@ class JudgeSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField(source="judge.created_at")
 
 
-class SendSerializer(serializers.Serializer[Any]):
+class SendSerializer(RequestSerializer):
     """A model to send. A reward model needs no prompt and no prices."""
 
     policy = serializers.UUIDField(help_text="A served model or a reward model.")

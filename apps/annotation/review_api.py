@@ -17,7 +17,7 @@ from apps.annotation.of_queue import OfQueue
 from apps.annotation.queries import standing_of_items
 from apps.annotation.refusals import Refusal
 from apps.annotation.reviewing import adjudicate, awaiting_review
-from apps.common.api import Conflict
+from apps.common.api import Conflict, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 
 
@@ -55,7 +55,7 @@ class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
         read_only_fields = fields
 
 
-class DecideSerializer(serializers.Serializer[Any]):
+class DecideSerializer(RequestSerializer):
     """A decision: of a pair `strength` or `both_bad`, of a single run `upheld`."""
 
     item = serializers.IntegerField(help_text="Of this queue, disputed or not.")

@@ -17,7 +17,7 @@ from apps.arena import experimenting
 from apps.arena.forms import ExperimentForm, PromotionForm
 from apps.arena.models import Experiment
 from apps.arena.queries import figures_of
-from apps.common.api import Conflict, MemberView, cleaned
+from apps.common.api import Conflict, MemberView, RequestSerializer, cleaned
 from apps.common.pages import ApiCursorPagination
 from apps.policies import promoting
 
@@ -54,7 +54,7 @@ class StandingSerializer(ExperimentSerializer):
         return figures_of(experiment).as_evidence()
 
 
-class StartSerializer(serializers.Serializer[Any]):
+class StartSerializer(RequestSerializer):
     """An experiment to start."""
 
     name = serializers.CharField(max_length=200)
@@ -71,7 +71,7 @@ class StartSerializer(serializers.Serializer[Any]):
     min_tasks = serializers.IntegerField(default=10, help_text="Judged tasks before the rule may end it.")
 
 
-class PromoteSerializer(serializers.Serializer[Any]):
+class PromoteSerializer(RequestSerializer):
     """Who becomes champion, and why."""
 
     policy = serializers.UUIDField(help_text="One of the two.")

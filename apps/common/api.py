@@ -6,11 +6,12 @@ An error is `{"detail": "what was wrong and what to do"}`. Where fields of the r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.forms import Form
 from django.http import Http404
-from rest_framework import status
+from rest_framework import serializers, status
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -40,6 +41,16 @@ class Conflict(APIException):
 
     status_code = status.HTTP_409_CONFLICT
     default_code = "conflict"
+
+
+class RequestSerializer(serializers.Serializer[Any]):
+    """What a request asks for. Fields that it does not know are refused: a misspelt one would be left out without a word."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and (unknown := sorted(map(str, set(data) - set(self.fields)))):
+            problem = f"There is no such field; known are {', '.join(self.fields)}."
+            raise ValidationError({name: [problem] for name in unknown})
+        return super().to_internal_value(data)
 
 
 def cleaned(form: Form) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
-from apps.common.api import Conflict, MemberView
+from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.datasets import freezing
 from apps.datasets.card import markdown, public_card
 from apps.datasets.exporting import CONTENT_TYPES, export
@@ -39,7 +39,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         read_only_fields = ("created_at",)
 
 
-class RecipeSerializer(serializers.Serializer[Any]):
+class RecipeSerializer(RequestSerializer):
     """The rules of a version. The same rules over the same judgements give the same bytes."""
 
     queues = serializers.ListField(child=serializers.UUIDField(), help_text="Queues whose judgements go in.")
@@ -47,6 +47,13 @@ class RecipeSerializer(serializers.Serializer[Any]):
     judgements = Chosen(CHOICES["judgements"], default="majority", help_text="One row a pair, or one a judgement.")
     minimum_margin = serializers.IntegerField(
         default=1, min_value=1, max_value=1000, help_text="With majority: votes by which the winner must lead."
+    )
+    aggregation = Chosen(CHOICES["aggregation"], default="votes", help_text="Where the soft label comes from.")
+    adjudicated = Chosen(
+        CHOICES["adjudicated"], default="win", help_text="What a reviewer decided is the pair's only row, or ignored."
+    )
+    minimum_confidence = serializers.IntegerField(
+        default=50, min_value=50, max_value=100, help_text="With majority, in per cent: the least soft label."
     )
     minimum_strength = serializers.IntegerField(
         default=1, min_value=1, max_value=3, help_text="1 slightly, 2 clearly, 3 much better."

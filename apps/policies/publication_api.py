@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
@@ -13,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
-from apps.common.api import Conflict, MemberView
+from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 from apps.policies.models import Policy, Publication
 from apps.policies.publishing import PublishingRefused, publish_policy, roll_back_publication
@@ -34,7 +33,7 @@ class PublicationSerializer(serializers.ModelSerializer[Publication]):
         read_only_fields = fields
 
 
-class PublishSerializer(serializers.Serializer[Any]):
+class PublishSerializer(RequestSerializer):
     """How and where to publish a policy."""
 
     way = serializers.ChoiceField(choices=Publication.Way.choices)

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
-from apps.common.api import Conflict, MemberView
+from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 from apps.datasets.models import Version
 from apps.policies.models import Policy
@@ -60,7 +60,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         return reverse("run", kwargs={"run_id": run.pk}, request=self.context["request"])
 
 
-class LaunchSerializer(serializers.Serializer[Any]):
+class LaunchSerializer(RequestSerializer):
     """A run to launch. `settings` changes single settings of the preset: learning_rate, batch_size, max_steps, beta, …"""
 
     algorithm = serializers.ChoiceField(choices=Run.Algorithm.choices)

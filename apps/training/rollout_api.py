@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
@@ -14,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
-from apps.common.api import Conflict, MemberView
+from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 from apps.policies.models import Policy
 from apps.trajectories import rolling_out
@@ -39,7 +38,7 @@ class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
         return reverse("rollout", kwargs={"batch_id": batch.pk}, request=self.context["request"])
 
 
-class StartRolloutsSerializer(serializers.Serializer[Any]):
+class StartRolloutsSerializer(RequestSerializer):
     """Who attempts what, how often. The same seed draws the same tasks."""
 
     policy = serializers.UUIDField(help_text="A language model, a scripted rule or a served model.")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.test import Client
 
 from apps.accounts.models import ApiToken, Membership, Role
 from apps.datasets import freezing
+from apps.datasets.api import RecipeSerializer
 from apps.datasets.models import Dataset, Version
 from apps.datasets.recipe import Recipe
 from tests import factories
@@ -117,6 +119,8 @@ def test_freezing_answers_at_once(api: Call, version: Version) -> None:
         ({"judgements": "all"}, "judgements"),
         ({"minimum_strength": 4}, "minimum_strength"),
         ({"annotator_kinds": ["robot"]}, "annotator_kinds"),
+        ({"minimum_confidence": 40}, "minimum_confidence"),
+        ({"minimum_confidense": 60}, "minimum_confidense"),
     ],
 )
 def test_a_wrong_rule_is_named(api: Call, version: Version, rules: dict[str, Any], field: str) -> None:
@@ -126,6 +130,13 @@ def test_a_wrong_rule_is_named(api: Call, version: Version, rules: dict[str, Any
     assert answer.status_code == 400
     assert list(answer.json()["fields"]) == [field]
     assert answer.json()["detail"].startswith(field)
+
+
+def test_every_rule_of_a_recipe_can_be_given(api: Call, version: Version) -> None:
+    assert set(RecipeSerializer().fields) == {field.name for field in fields(Recipe)}
+    rules = {"aggregation": "dawid_skene", "adjudicated": "ignore", "minimum_confidence": 55}
+    answer = api(f"/api/v1/datasets/{version.dataset_id}/versions", {"queues": version.recipe["queues"], **rules})
+    assert answer.json()["recipe"] | rules == answer.json()["recipe"]
 
 
 def test_another_workspaces_queue_is_a_wrong_rule(api: Call, version: Version) -> None:
