@@ -19,7 +19,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership
 from apps.annotation.models import Queue
-from apps.common.leases import Superseded, lease
+from apps.common.leases import REMIND_AFTER, Superseded, lease
 from apps.datasets import announcing
 from apps.datasets.building import Builder, Built
 from apps.datasets.card import make_card
@@ -92,8 +92,14 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
         subject_id=str(version.pk),
         detail=version.recipe,
     )
-    enqueue("freezing.freeze", str(version.pk))
+    queue(version)
     return version
+
+
+def queue(version: Version) -> None:
+    """Tell the workers about it, and remember when to tell them again should nobody answer."""
+    Version.objects.filter(pk=version.pk, attempt=0).update(leased_until=now() + REMIND_AFTER)
+    enqueue("freezing.freeze", str(version.pk))
 
 
 def freeze(version_id: UUID) -> bool:

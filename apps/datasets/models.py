@@ -58,6 +58,10 @@ class VersionQuerySet(WorkspaceQuerySet["Version"]):
 
     def abandoned(self) -> Self:
         """Being frozen by nobody: never taken, or taken by a worker that stopped renewing its lease."""
+        return self.filter(state=Version.State.FREEZING).filter(Q(attempt=0) | Q(leased_until__lt=now()))
+
+    def overlooked(self) -> Self:
+        """Frozen by nobody for a while: the message to the workers was lost, or the worker stopped."""
         return self.filter(state=Version.State.FREEZING).filter(Q(leased_until=None) | Q(leased_until__lt=now()))
 
 

@@ -16,6 +16,7 @@ from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPref
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.datasets.splitfiles import content_hash, sha256_of
 from tests import factories
+from workers.tasks.freezing import resume
 
 pytestmark = pytest.mark.django_db
 
@@ -297,6 +298,24 @@ def test_a_version_in_another_workers_hands_is_left_alone(dataset: Dataset, memb
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
     assert freezing._claim(version.pk)
     assert not freezing.freeze(version.pk)
+
+
+def test_the_workers_are_told_again_of_a_version_that_nobody_took(
+    dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(freezing, "enqueue", lambda _, version_id: told.append(version_id))
+    factories.preference(2, on=factories.item(of=queue))
+    version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
+    resume()
+    assert told == [str(version.pk)]  # by the request alone
+    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # ten minutes later
+    resume()
+    resume()
+    assert told == [str(version.pk)] * 2
+    assert freezing.freeze(version.pk)
+    resume()
+    assert len(told) == 2
 
 
 def test_a_killed_attempt_leaves_nothing_behind(

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from apps.datasets import freezing
 from apps.datasets.models import Version
-from workers.app import app, enqueue
+from workers.app import app
 
 
 @app.task(name="freezing.freeze")
@@ -15,6 +15,6 @@ def freeze(version_id: str) -> None:
 
 @app.task(name="freezing.resume")
 def resume() -> None:
-    """Hand over the versions whose worker stopped: their leases ran out."""
-    for version in Version.objects.abandoned().filter(attempt__gt=0):
-        enqueue("freezing.freeze", str(version.pk))
+    """Hand over the versions whose worker stopped, and remind the workers of those that wait too long."""
+    for version in Version.objects.overlooked():
+        freezing.queue(version)
