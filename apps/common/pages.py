@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from django.core import signing
+from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, Q, QuerySet
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
 
 M = TypeVar("M", bound=Model)
 
@@ -18,6 +21,21 @@ class ApiCursorPagination(CursorPagination):
     page_size = 100
     max_page_size = 1000
     page_size_query_param = "page_size"
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
+        self._rows: QuerySet[Any] = queryset
+        return super().paginate_queryset(queryset, request, view)
+
+    def decode_cursor(self, request: Request) -> Any:
+        """Raises ValidationError, for a position too that these rows cannot have."""
+        try:
+            cursor = super().decode_cursor(request)
+            if cursor and cursor.position is not None:
+                self._rows.filter(**{f"{self.ordering[0].lstrip('-')}__gt": cursor.position})  # asks nothing yet
+        except (NotFound, ValueError, DjangoValidationError):
+            problem = "It is damaged, or of another list. Leave it out, then follow `next`."
+            raise ValidationError({"cursor": [problem]}) from None
+        return cursor
 
 
 @dataclass(frozen=True)
@@ -44,12 +62,15 @@ def page_of(
 ) -> Page[M]:
     """The page of `rows` at `cursor`, in `order` (its last field must be unique; all fields run the same way and are never null).
 
-    A cursor that does not verify reads as the first page: it is a link somebody cut short, not an error.
+    A cursor that does not verify, or is of another list, reads as the first page: it is a link somebody cut short, not an error.
     """
     backwards, position = _read(cursor, len(order))
     ordered = rows.order_by(*(_flip(field) for field in order) if backwards else order)
     if position is not None:
-        ordered = ordered.filter(_after(order, position, backwards=backwards))
+        try:
+            ordered = ordered.filter(_after(order, position, backwards=backwards))
+        except (ValueError, DjangoValidationError):
+            return page_of(rows, order=order, size=size)
     found = list(ordered[: size + 1])
     more, found = len(found) > size, found[:size]
     if backwards:
