@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
@@ -13,6 +12,7 @@ from django.core.exceptions import ValidationError
 from apps.annotation.answers import BetterAction, Label, MarkedStep, Scores, Walk
 from apps.annotation.asking import Asks, rows_of
 from apps.annotation.models import Inspection, Mark
+from apps.common.storable import UNSTORABLE
 
 ANSWERS = [
     ("3", "Left is much better"),
@@ -29,8 +29,6 @@ TEXT = 20_000
 SECONDS = 86_400.0
 STEPS = 100_000
 SPANS = 50
-UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-"""NUL and lone surrogates: browsers can send them inside JSON, Postgres keeps them in no text."""
 
 UNREADABLE = ValidationError("The page sent something unreadable. Reload it; what you did is kept.")
 
@@ -94,7 +92,7 @@ class PreferenceDraftForm(PreferenceForm):
 
 
 class RowsField(forms.JSONField):
-    """A JSON list of objects. `read` gives each as it is kept, and raises LookupError, TypeError or ValueError for one that is none."""
+    """A JSON list of objects. `read` gives each as it is kept, and raises LookupError, TypeError, ValueError or OverflowError for one that is none."""
 
     def __init__(self, read: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
         super().__init__(required=False, empty_value=[])
@@ -103,7 +101,7 @@ class RowsField(forms.JSONField):
     def clean(self, value: Any) -> list[dict[str, Any]]:
         try:
             return [self.read(_storable(row)) for row in super().clean(value)]
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             raise UNREADABLE from None
 
 

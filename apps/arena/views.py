@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -19,6 +19,7 @@ from apps.arena.rating import Interval
 from apps.arena.stopping import Outcome
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.storable import is_storable
 from apps.policies import promoting
 
 
@@ -135,6 +136,8 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def roll_back(request: HtmxRequest, environment: str) -> HttpResponse:
     """Give the title back to the champion before."""
+    if not is_storable(environment):
+        raise Http404
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else "Rolled back without a stated reason."
     try:

@@ -13,6 +13,8 @@ from apps.common.environments import ENVIRONMENTS
 from apps.training.choices import CREDITS, LOSSES, METHODS, ONLY_FOR, RANGES, SCOPES, InvalidSetting
 from apps.training.models import Run
 
+LARGEST = 2**63 - 1
+"""Whole numbers beyond have no meaning here, and from about 300 digits on no fraction stands for them."""
 SMALL_MODEL = 20_000_000
 """Parameters below which a model learns only with the large learning rates of training from scratch."""
 
@@ -208,6 +210,8 @@ def settings_from(
             raise InvalidSetting(name, f"It is a setting of {owners} alone.")
         if not _is_a(known[name], value):
             raise InvalidSetting(name, f"Got {value!r}, expected {_WORDS[known[name]]}.")
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise InvalidSetting(name, f"Got a number of {len(str(abs(value)))} digits, expected at most 19.")
         wanted[name] = known[name](value)
     if (loss := wanted.get("loss")) and loss not in LOSSES[algorithm]:
         raise InvalidSetting("loss", f"Got {loss!r}, expected one of {', '.join(LOSSES[algorithm])}.")

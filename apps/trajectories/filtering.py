@@ -11,6 +11,7 @@ from django.contrib.postgres.search import SearchQuery
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
+from apps.common.storable import is_storable
 from apps.trajectories.models import Task, TrajectoryQuerySet
 from apps.trajectories.searching import TASK_WORDS, words_to_query
 
@@ -67,6 +68,11 @@ class Filters:
         Words and tags are looked up at once: Postgres cannot tell how rare a match is, and would walk the whole table from its newest row
         for the 50 that it is asked for. With `workspace_id` the look-up is as quick as the workspace is small.
         """
+        for name, given in asdict(self).items():
+            if not is_storable(given):
+                raise BadFilter(
+                    f"`{name}` holds a character that cannot be stored, such as NUL; expected text without it."
+                )
         found = trajectories
         if self.q:
             found = found.filter(_says(self.q, trajectories, workspace_id))

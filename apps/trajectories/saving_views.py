@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from apps.accounts.models import User, Workspace
+from apps.common.storable import is_storable
 from apps.trajectories.filtering import Filters
 from apps.trajectories.models import SavedView
 
@@ -23,6 +24,8 @@ def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) ->
         raise ViewRefused("There is no filter to save. Choose some first.")
     if not name:
         raise ViewRefused("A view needs a name.")
+    if not is_storable(name):
+        raise ViewRefused("The name holds a character that cannot be stored, such as NUL. Leave it out.")
     Workspace.objects.select_for_update().get(pk=workspace.pk)
     views = SavedView.objects.filter(workspace=workspace)
     named = views.filter(name=name).first()

@@ -80,6 +80,11 @@ def test_an_outsider_cannot_roll_back_someone_elses_champion(client, experiment,
     assert champion(workspace=experiment.workspace, environment="office") == experiment.policy_b
 
 
+def test_an_environment_that_no_text_can_name_is_not_there(client, researcher):
+    client.force_login(researcher.user)
+    assert client.post(reverse("arena:roll_back", args=["\0"])).status_code == 404
+
+
 def test_the_list_takes_the_same_queries_for_one_row_and_three(client, researcher, django_assert_num_queries):
     make_experiment(researcher.workspace)
     client.force_login(researcher.user)

@@ -179,6 +179,8 @@ def test_a_small_model_gets_the_learning_rate_that_it_needs():
         ({"error_weight": 2}, "error_weight", "It is a setting of Process reward model alone"),
         ({"loss": "kto"}, "loss", "Got 'kto', expected one of sigmoid, "),
         ({"scope": "word"}, "scope", "Got 'word', expected one of step, trajectory"),
+        ({"learning_rate": 10**399}, "learning_rate", "Got a number of 400 digits"),
+        ({"batch_size": -(10**399)}, "batch_size", "Got a number of 400 digits"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(changes: dict, field: str, words: str):

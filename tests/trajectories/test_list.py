@@ -104,7 +104,11 @@ def test_filters_by_id_find_one(runs: dict[str, Trajectory]) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["task=x", "policy=x", "outcome=maybe", "errors=1", "min_steps=-1", "max_steps=many", "batch=x"]
+    "query",
+    [
+        *("task=x", "policy=x", "outcome=maybe", "errors=1", "min_steps=-1", "max_steps=many", "batch=x"),
+        *("q=a%00", "tag=%00", "source=%00x", "environment=%00"),
+    ],
 )
 def test_a_value_that_a_filter_cannot_take_is_refused(query: str) -> None:
     with pytest.raises(BadFilter, match="expected"):

@@ -46,7 +46,12 @@ def test_the_same_filters_again_are_the_same_view(reviewer):
 
 @pytest.mark.parametrize(
     ("name", "filters", "words"),
-    [("a", {"errors": "no"}, "another view called “a”"), ("b", {}, "no filter"), (" ", {"tag": "x"}, "needs a name")],
+    [
+        ("a", {"errors": "no"}, "another view called “a”"),
+        ("b", {}, "no filter"),
+        (" ", {"tag": "x"}, "needs a name"),
+        ("b\0", {"tag": "x"}, "cannot be stored"),
+    ],
 )
 def test_refusals_say_what_to_do(reviewer, name, filters, words):
     save(reviewer, "a", errors="yes")
