@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic
 from uuid import UUID
 
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Max
 from django.utils.timezone import now
 
@@ -29,6 +34,9 @@ from apps.datasets.splitfiles import content_hash
 from apps.datasets.surveying import leaves_rows
 from workers.app import enqueue
 
+log = logging.getLogger(__name__)
+
+FORMATS = ("jsonl", "parquet")
 RENEW_AFTER_SECONDS = 1.0
 MOST_ATTEMPTS = 5
 
@@ -112,12 +120,15 @@ def freeze(version_id: UUID) -> bool:
         built = Builder(version, folder, progress=_Progress(version)).build()
         _finish(version, built)
     except Superseded:
+        _discard(version, [version.attempt])
         return False
     except (BadRecipe, NothingToFreeze, OSError) as error:
         _fail(version, str(error))
+        _discard(version, [version.attempt])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     announcing.version_changed(version.pk)
+    _discard(version, range(1, version.attempt))  # what killed attempts left
     return True
 
 
@@ -131,6 +142,7 @@ def _claim(version_id: UUID) -> Version | None:
             version,
             f"Its worker stopped {MOST_ATTEMPTS} times while building it. Look at the worker's log, then freeze again.",
         )
+        _discard(version, range(1, version.attempt))
         return None
     return version
 
@@ -171,8 +183,8 @@ def _fresh_folder(version: Version) -> Path:
 def _finish(version: Version, built: Built) -> None:
     if not built.figures.rows:
         raise NothingToFreeze("Everything was dropped when the steps were read: " + _reasons(built))
-    _mine(version, leased_until=now() + lease())
-    files = {format: _store(version, built, format) for format in ("jsonl", "parquet")}
+    with _held(version):
+        files = {format: _store(version, built, format) for format in FORMATS}
     sums = {split: built.files[split]["jsonl"].sha256 for split in Split}
     rows = {split.value: built.figures.rows[split.value] for split in Split}
     with transaction.atomic():
@@ -191,6 +203,30 @@ def _finish(version: Version, built: Built) -> None:
         )
 
 
+@contextmanager
+def _held(version: Version) -> Iterator[None]:
+    """Renew the lease all the time: a storage that is slow says nothing until it has a whole file. Raises Superseded."""
+    over = Event()
+
+    def renew() -> None:
+        try:
+            while not over.wait(lease().total_seconds() / 4):
+                _mine(version, leased_until=now() + lease())
+        except Superseded:
+            pass  # the write that makes the version final finds out too
+        finally:
+            connection.close()  # this thread's own
+
+    _mine(version, leased_until=now() + lease())
+    renewing = Thread(target=renew, name="renews-lease", daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        renewing.join()
+
+
 def _reasons(built: Built) -> str:
     return ", ".join(f"{reason.value} {count}" for reason, count in built.figures.dropped.most_common()) + "."
 
@@ -200,14 +236,29 @@ def _store(version: Version, built: Built, format: str) -> dict[str, dict[str, o
     stored: dict[str, dict[str, object]] = {}
     for split in Split:
         facts = built.files[split][format]
-        name = f"datasets/{version.dataset_id}/v{version.number}/{split.value}.{format}"
-        default_storage.delete(name)  # a killed attempt may have come this far
         with facts.path.open("rb") as file:
             os.fsync(file.fileno())
-            name = default_storage.save(name, _Finished(file, facts.path))
+            name = default_storage.save(
+                _stored_name(version, version.attempt, split, format), _Finished(file, facts.path)
+            )
         _make_read_only(name)
         stored[split.value] = {"name": name, "rows": facts.rows, "bytes": facts.bytes, "sha256": facts.sha256}
     return stored
+
+
+def _stored_name(version: Version, attempt: int, split: Split, format: str) -> str:
+    """Attempts share no names: one that was believed dead may still be storing, or deleting, while another finishes."""
+    return f"datasets/{version.dataset_id}/v{version.number}/{split.value}-{attempt}.{format}"
+
+
+def _discard(version: Version, attempts: Iterable[int]) -> None:
+    """Delete what attempts that came to nothing have stored, as far as the storage lets us: nothing refers to it."""
+    names = [_stored_name(version, *which) for which in product(attempts, Split, FORMATS)]
+    for name in names:
+        try:
+            default_storage.delete(name)
+        except Exception:  # each storage has errors of its own
+            log.exception("%s of %s stays in the storage; nothing refers to it", name, version)
 
 
 class _Finished(File):  # type: ignore[type-arg]  # the stubs make it generic, Django does not
