@@ -69,6 +69,12 @@ class User(AbstractUser):
     def get_short_name(self) -> str:
         return self.name
 
+    @property
+    def remapped_keys(self) -> dict[str, str]:
+        """What the person pressed for what a key says. A template that looked up `keys` in the preferences could find the dict's own."""
+        keys: dict[str, str] = self.preferences.get("keys", {})
+        return keys
+
     @cached_property
     def own_memberships(self) -> list[Membership]:
         """The oldest first, each with its workspace."""
@@ -224,6 +230,11 @@ class AuditEntry(WorkspaceModel):
 
     class Meta:
         indexes = [models.Index(fields=["workspace", "-id"], name="audit_newest")]
+
+    @property
+    def facts(self) -> list[tuple[str, Any]]:
+        """The detail's names and values. Templates ask for it, as one of the names may be `items`."""
+        return list(self.detail.items())
 
 
 def subject_id(thing: models.Model | UUID | None) -> str:

@@ -1,5 +1,7 @@
 """Who gets which page: members of each role, and an outsider, who gets 404 everywhere."""
 
+import html
+import json
 import re
 from datetime import timedelta
 
@@ -7,7 +9,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from apps.accounts import inviting, issuing
+from apps.accounts import auditing, inviting, issuing
 from apps.accounts.models import ApiToken, Invitation, Membership, Role, User
 from tests import factories
 
@@ -49,6 +51,26 @@ def as_(member):
 def test_a_page_is_seen_from_a_role_upwards(url, seen_from, role):
     status = as_(factories.member(role)).get(url).status_code
     assert status == (200 if role >= seen_from else 404)
+
+
+@pytest.mark.parametrize("preferences", [{"theme": "dark"}, {"keys": {"Go to/Home": "g z"}, "theme": "light"}])
+def test_every_page_opens_whatever_somebody_prefers(preferences):
+    member = factories.member(Role.ANNOTATOR)
+    client = as_(member)
+    saved = {**preferences, **({"keys": json.dumps(preferences["keys"])} if "keys" in preferences else {})}
+    assert client.post("/profile/preferences/", saved).status_code < 400
+    page = client.get("/")
+    assert page.status_code == 200
+    assert f'data-theme="{preferences["theme"]}"' in page.content.decode()
+    keys = html.unescape(re.search('data-keys="([^"]*)"', page.content.decode())[1])
+    assert json.loads(keys) == preferences.get("keys", {})
+
+
+def test_the_audit_shows_details_of_any_name(owner):
+    auditing.record(workspace=owner.workspace, actor=owner.user, action="queue.create", subject="q", items=96, keys=1)
+    page = as_(owner).get("/settings/audit/")
+    assert page.status_code == 200
+    assert "items: 96" in page.content.decode()
 
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER, Role.RESEARCHER])

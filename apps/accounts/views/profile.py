@@ -56,7 +56,7 @@ def _show(request: HtmxRequest, *, status: int = 200, **forms: Any) -> HttpRespo
     context = {
         "name_form": NameForm(initial={"name": request.user.name}),
         "password_form": PasswordForm(user=request.user),
-        "remapped": sorted(request.user.preferences.get("keys", {}).items()),
+        "remapped": sorted(request.user.remapped_keys.items()),
         **forms,
     }
     return render(request, "accounts/profile.html", context, status=status)
