@@ -166,22 +166,28 @@ def read_aspects(text: str) -> tuple[Aspect, ...]:
     return tuple(aspects)
 
 
+OPTIONAL = "(optional)"
+
+
 def read_questions(text: str) -> tuple[Question, ...]:
     """A line a question, its parts between bars: what is asked | points | what 1 means | what the most means.
 
-    All but the first may be left out. A question that ends with (optional) may stay open. Raises UnreadableLine.
+    All but the first may be left out. A question that ends with (optional), or the end of whose line does, may stay open. Raises UnreadableLine.
     """
     questions: list[Question] = []
     for line in _lines(text):
         parts = [part.strip() for part in line.split("|")]
-        name, points, low, high = [*parts, "", "", ""][:4]
+        required = not any(part.lower().endswith(OPTIONAL) for part in (parts[0], parts[-1]))
+        name, points, low, high = [*map(_without_mark, parts), "", "", ""][:4]
         if len(parts) > 4 or not (points == "" or (points.isdecimal() and int(points) in LIKERT)):
             raise UnreadableLine(f"“{line}”: expected question | 2 to 10 points | what 1 means | what the most means.")
-        required = not name.lower().endswith("(optional)")
-        name = name if required else name[: -len("(optional)")].strip()
         key = _key(name, line, [each.key for each in questions])
         questions.append(Question(key, name, int(points or 5), low, high, required))
     return tuple(questions)
+
+
+def _without_mark(part: str) -> str:
+    return part[: -len(OPTIONAL)].strip() if part.lower().endswith(OPTIONAL) else part
 
 
 R = TypeVar("R", Aspect, Question)

@@ -113,7 +113,7 @@ class QueueForm(forms.Form):
         help_text="Minutes. Who goes away for longer gives it to others; whoever is at work keeps it.",
     )
     skipped_come_back = forms.BooleanField(
-        label="What was skipped comes back to who skipped them, at the end", required=False
+        label="Skipped items come back to who skipped them, at the end", required=False
     )
     guidelines = forms.CharField(
         required=False,

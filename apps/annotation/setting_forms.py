@@ -11,12 +11,12 @@ from django import forms
 from apps.accounts.models import User, Workspace
 from apps.annotation.asking import PairwiseAsks
 from apps.annotation.checking import NO_ERROR
-from apps.annotation.models import Item, Judge, Queue
+from apps.annotation.models import Adjudication, Item, Judge, Queue
 from apps.annotation.models.queues import MOST_OVERLAP
 from apps.annotation.raising import FewerPeople
 from apps.annotation.sending import DEFAULT_PROMPT, JUDGING
 from apps.annotation.setting import BadAsks, Settings, asked_of, with_more_asks
-from apps.annotation.wording import by_side, said
+from apps.annotation.wording import a_is_left_in_review, by_side, said
 from apps.policies.models import Policy
 
 
@@ -230,9 +230,13 @@ class DecisionForm(forms.Form):
         error_messages={"required": "Say why: the people who judged it read your reason and learn from it."},
     )
 
-    def __init__(self, data: Any = None, *, item: Item, judgements: Sequence[Any]) -> None:
+    def __init__(
+        self, data: Any = None, *, item: Item, judgements: Sequence[Any], decision: Adjudication | None = None
+    ) -> None:
         super().__init__(data)
         self.item = item
+        if decision is not None:
+            self.initial = {"answer": self._answer_of(decision)}
         choices = GRADES if item.b_id else [(str(judgement.pk), said(judgement)) for judgement in judgements]
         cast("forms.ChoiceField", self.fields["answer"]).choices = choices
 
@@ -242,8 +246,14 @@ class DecisionForm(forms.Form):
         if not self.item.b_id:
             return {"upheld": UUID(given), "reason": reason}
         lean = 0 if given == "both_bad" else int(given)
-        a_is_left = bool(self.item.pk % 2)
-        return {"strength": lean if a_is_left else -lean, "both_bad": given == "both_bad", "reason": reason}
+        strength = lean if a_is_left_in_review(self.item) else -lean
+        return {"strength": strength, "both_bad": given == "both_bad", "reason": reason}
+
+    def _answer_of(self, decision: Adjudication) -> str:
+        if decision.strength is None:
+            return str(decision.upheld)
+        lean = decision.strength if a_is_left_in_review(self.item) else -decision.strength
+        return "both_bad" if decision.both_bad else str(lean)
 
 
 class RemarkForm(forms.Form):

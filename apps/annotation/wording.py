@@ -1,9 +1,12 @@
 """Judgements and known answers in words."""
 
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from apps.annotation import checking
-from apps.annotation.models import Adjudication, Inspection, Item, Preference, Queue, Rating
+from apps.annotation.models import Adjudication, Inspection, Item, Judgement, Preference, Queue, Rating
 
 GRADES = {1: "slightly", 2: "clearly", 3: "much"}
 
@@ -55,6 +58,34 @@ def decision(adjudication: Adjudication) -> str:
     if adjudication.strength is None:
         return "one judgement stands"
     return verdict(Preference(strength=adjudication.strength, both_bad=adjudication.both_bad))
+
+
+def in_review(judgement: Any, item: Item) -> str:
+    """What a judgement says to a reviewer, who sees the runs of a pair as left and right."""
+    if isinstance(judgement, Preference):
+        return by_side(judgement.strength, judgement.both_bad, a_was_left=a_is_left_in_review(item))
+    return said(judgement)
+
+
+def decided(adjudication: Adjudication, judgements: Sequence[Any]) -> str:
+    """What was decided about an item, in the same words."""
+    if adjudication.strength is not None:
+        left = a_is_left_in_review(adjudication.item)
+        return by_side(adjudication.strength, adjudication.both_bad, a_was_left=left)
+    return next((said(each) for each in judgements if each.pk == adjudication.upheld), "one judgement stands")
+
+
+def a_is_left_in_review(item: Item) -> bool:
+    """By chance, and the same whenever it is opened."""
+    return bool(item.pk % 2)
+
+
+def judged_by(judgements: Sequence[Judgement]) -> str:
+    """“2 people and 1 rule”."""
+    kinds = Counter(judgement.annotator.kind for judgement in judgements)
+    names = {"person": ("person", "people"), "model": ("model", "models"), "rule": ("rule", "rules")}
+    parts = [f"{kinds[kind]} {one if kinds[kind] == 1 else many}" for kind, (one, many) in names.items() if kinds[kind]]
+    return " and ".join(parts)
 
 
 def by_side(strength: int, both_bad: bool, *, a_was_left: bool) -> str:

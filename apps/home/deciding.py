@@ -131,14 +131,18 @@ def _version_untrained(member: Membership) -> Decision | None:
 def _policy_uncompared(member: Membership) -> Decision | None:
     """The newest policy that a run made was never compared with another."""
     made = Policy.objects.visible_to(member).filter(kind=Policy.Kind.MODEL, archived_at=None, made_by__isnull=False)
-    latest = made.order_by("-pk").first()
+    latest = made.select_related("base").order_by("-pk").first()
     if latest is None or _was_compared(latest.pk, member):
         return None
-    champion = Promotion.objects.visible_to(member).exclude(policy=latest).order_by("-pk").first()
-    pair = {**({"a": champion.policy_id} if champion else {}), "b": latest.pk}
+    champion = (
+        Promotion.objects.visible_to(member).exclude(policy=latest).select_related("policy").order_by("-pk").first()
+    )
+    other = champion.policy if champion else latest.base
+    pair = {**({"a": other.pk} if other else {}), "b": latest.pk}
+    name = "the champion" if champion else other.name if other else "another policy"
     return Decision(
         f"How good is {latest}?",
-        "Let it and the champion attempt the same held-out tasks, and have people compare them blind.",
+        f"Let it and {name} attempt the same held-out tasks, and have people compare them blind.",
         "Compare it",
         f"{reverse('arena:new')}?{urlencode(pair)}",
     )

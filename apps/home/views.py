@@ -10,7 +10,7 @@ from apps.common.http import HtmxRequest
 from apps.home.deciding import decision_for
 from apps.home.glance import stations
 from apps.home.moving import moves
-from apps.home.waiting import pace_of, waiting_for
+from apps.home.waiting import pace_of, review_for, waiting_for
 
 
 @require_safe
@@ -23,7 +23,8 @@ def home(request: HtmxRequest) -> HttpResponse:
 def _work(request: HtmxRequest) -> HttpResponse:
     waiting = waiting_for(request.member)
     first = next((row for row in waiting if row.left_for_me), None)
-    context = {"waiting": waiting, "next": first, "pace": pace_of(request.member)}
+    review = review_for(request.member) if request.member.is_reviewer else None
+    context = {"waiting": waiting, "next": first, "review": review, "pace": pace_of(request.member)}
     return render(request, "home/annotator.html", context)
 
 

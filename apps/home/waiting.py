@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Sum
+from django.db.models import Count, Exists, OuterRef, Sum
 from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Desk, Preference, Queue
+from apps.annotation.models import Adjudication, Desk, Item, Preference, Queue
 from apps.common.ids import first_id_at
 from apps.common.quantities import duration
 
@@ -54,6 +54,28 @@ class Pace:
     lately: int
     """Of those, in the last 24 hours."""
     seconds_each: float | None
+
+
+@dataclass(frozen=True)
+class Review:
+    """Disputed items that nobody decided."""
+
+    queue: Queue
+    """The one that has most of them."""
+    items: int
+    others: int
+    """In other queues."""
+
+
+def review_for(member: Membership) -> Review | None:
+    """What waits for a reviewer; None where nothing does."""
+    decided = Adjudication.objects.standing().filter(item=OuterRef("pk"))
+    disputed = Item.objects.filter(~Exists(decided), queue__in=Queue.objects.visible_to(member), disputed=True)
+    counts = dict(disputed.order_by().values_list("queue").annotate(Count("pk")))
+    if not counts:
+        return None
+    most = max(counts, key=lambda queue: counts[queue])
+    return Review(Queue.objects.get(pk=most), counts[most], sum(counts.values()) - counts[most])
 
 
 def pace_of(member: Membership) -> Pace:

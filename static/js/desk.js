@@ -55,6 +55,7 @@ class Desk {
       this.replace(article);
       this.keep(article);
     }
+    this.status.showProblem("");
     keepDraft(article, () => this.clock.seconds);
     this.clock.start(Number(article.querySelector("[name=seconds]").value) || 0);
     article.querySelector(".desk-scroll").focus({ preventScroll: true });
@@ -256,7 +257,14 @@ class Desk {
       },
       { signal },
     );
-    document.querySelector("[data-desk-skip]").addEventListener("submit", ({ target }) => this.skip(take(target)), { signal });
+    document.querySelector("[data-desk-skip]").addEventListener(
+      "submit",
+      ({ target }) => {
+        target.closest("dialog").close(); // it gives the focus back to where it was, and only then may the next item take it
+        this.skip(take(target));
+      },
+      { signal },
+    );
     document.querySelector("[data-desk-flag]").addEventListener(
       "submit",
       ({ target, submitter }) => this.flag(take(target), submitter?.value === "lift"),

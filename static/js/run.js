@@ -10,6 +10,8 @@ attach("[data-run]", (root, signal) => {
   const { metricsUrl, chartsUrl, logUrl } = root.dataset;
   let busy = false;
   let again = false;
+  const log = document.getElementById("run-log");
+  if (log) log.scrollTop = log.scrollHeight; // the newest lines; those before are a scroll away
 
   async function catchUp() {
     if (busy) {

@@ -54,5 +54,6 @@ attach("[data-select]", (scope, signal) => {
   );
   // Rows that come with a swap or the browser's memory of a form bring their own state.
   scope.addEventListener("htmx:afterSettle", show, { signal });
+  window.addEventListener("pageshow", show, { signal }); // by then the browser has restored what was picked
   show();
 });

@@ -6,8 +6,10 @@ import { icon } from "./icon.js";
 const ICONS = { good: "check", bad: "alert", attention: "alert", plain: "info" };
 const SECONDS = 6;
 
-/** Shows `text` for a few seconds; bad news stays until it is closed. Returns the element, to be removed earlier. */
+/** Shows `text` for a few seconds, once; bad news stays until it is closed. Returns the element, to be removed earlier. */
 export function toast(text, { tone = "plain", action = null } = {}) {
+  const region = document.getElementById("toasts");
+  for (const other of region?.children ?? []) if (other.querySelector(".words")?.textContent === text) other.remove();
   const element = document.createElement("div");
   element.className = `toast ${tone}`;
   element.dataset.toast = "";
@@ -17,7 +19,7 @@ export function toast(text, { tone = "plain", action = null } = {}) {
   element.append(icon(ICONS[tone] ?? "info"), words);
   if (action) element.append(actionButton(action, element));
   element.append(closeButton());
-  document.getElementById("toasts")?.append(element);
+  region?.append(element);
   return element;
 }
 

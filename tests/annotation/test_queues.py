@@ -296,12 +296,17 @@ def test_a_queue_defines_its_aspects_and_questions(researcher, workspace):
     assert wrong.status_code == 422
     assert "expected 3, 5 or 7 points" in wrong.content.decode()
 
-    lines = "Was it polite? | 7 | rude | kind\nWas it fast? (optional)"
+    lines = "Was it polite? | 7 | rude | kind\nWas it fast? (optional)\nWas it clear? | 5 | no | yes (optional)"
     researcher.post(new, {**FORM, "judged": "rating", "questions": lines, "marks": "on"})
     stored = Queue.objects.get(kind="rating").asks
     polite = Question("was-it-polite", "Was it polite?", 7, "rude", "kind")
     assert RatingAsks.from_json(stored) == RatingAsks(
-        (polite, Question("was-it-fast", "Was it fast?", required=False)), False
+        (
+            polite,
+            Question("was-it-fast", "Was it fast?", required=False),
+            Question("was-it-clear", "Was it clear?", 5, "no", "yes", required=False),
+        ),
+        False,
     )
     assert "needs a question or a thumb" in researcher.post(new, {**FORM, "judged": "rating"}).content.decode()
 

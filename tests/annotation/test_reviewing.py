@@ -128,13 +128,18 @@ def test_nobody_speaks_about_what_they_have_no_part_in(disputed, annotator, work
 # Pages ---------------------------------------------------------------------------------------------------------------
 
 
+def side_of_a(item: Item) -> str:
+    """Where reviewers see run a."""
+    return "left" if item.pk % 2 else "right"
+
+
 def test_a_blind_review_hides_what_others_said_until_it_is_decided(disputed, reviewer, client: Client):
     client.force_login(reviewer.user)
     review = client.get(reverse("annotation:review", args=[disputed.pk]))
     item = Item.objects.get(disputed=True)
     assert review.url == reverse("annotation:review_item", args=[disputed.pk, item.pk])
     page = client.get(review.url).content.decode()
-    assert "clearly better (" not in page
+    assert "clearly better</p>" not in page
     assert "contradict each other" in page
     assert item.a.policy is None or item.a.policy.name not in page
     assert "Left" in page
@@ -148,7 +153,7 @@ def test_a_blind_review_hides_what_others_said_until_it_is_decided(disputed, rev
     assert made.was_blind
     after = client.get(done.url)
     assert "Nothing to decide" in after.content.decode()
-    assert "a clearly better" in client.get(review.url).content.decode()
+    assert f"{side_of_a(item)} clearly better" in client.get(review.url).content.decode()
 
 
 def test_an_open_review_shows_who_said_what(disputed, reviewer, client):
@@ -156,8 +161,8 @@ def test_an_open_review_shows_who_said_what(disputed, reviewer, client):
     client.force_login(reviewer.user)
     item = Item.objects.get(disputed=True)
     page = client.get(reverse("annotation:review_item", args=[disputed.pk, item.pk])).content.decode()
-    assert "a clearly better" in page
-    assert "b slightly better" in page
+    assert f"{side_of_a(item)} clearly better" in page
+    assert f"{'left' if side_of_a(item) == 'right' else 'right'} slightly better" in page
 
 
 def test_the_runs_of_a_review_come_in_pieces_that_name_no_run(disputed, reviewer, client):
@@ -179,3 +184,27 @@ def test_who_labels_and_outsiders_do_not_review(disputed, annotator, client):
     for member in (annotator, factories.member(Role.OWNER)):
         client.force_login(member.user)
         assert {client.get(address).status_code for address in addresses} == {404}
+
+
+def test_the_page_says_who_judged_and_what_was_decided(disputed, reviewer):
+    item = awaiting_review(disputed).get()
+    client = Client()
+    client.force_login(reviewer.user)
+    url = reverse("annotation:review_item", args=[disputed.pk, item.pk])
+    assert "1 person and 1 rule judged this" in client.get(url).content.decode()
+    adjudicate(item=item, by=reviewer.user, strength=-2, reason="It paid twice.")
+    page = client.get(url).content.decode()
+    better = "right" if item.pk % 2 else "left"
+    assert f"Decided: {better} clearly better." in page
+    assert page.count(" checked>") == 1
+    assert f'value="{-2 if better == "right" else 2}"' in page.split(" checked>")[0].rpartition("<input")[2]
+
+
+def test_a_reviewers_home_leads_to_what_is_disputed(disputed, reviewer, annotator):
+    client = Client()
+    client.force_login(reviewer.user)
+    assert "1 to decide in" in client.get("/").content.decode()
+    adjudicate(item=awaiting_review(disputed).get(), by=reviewer.user, strength=1, reason="It is shorter.")
+    assert "to decide in" not in client.get("/").content.decode()
+    client.force_login(annotator.user)
+    assert "to decide in" not in client.get("/").content.decode()

@@ -104,9 +104,13 @@ def test_a_failed_run_says_why_until_another_is_launched(member, home):
 
 def test_a_policy_that_a_run_made_wants_to_be_compared(member, home):
     factories.item(of=factories.queue(of=home, item_count=1))
-    made = factories.policy(of=home, name="dpo-3", kind=Policy.Kind.MODEL)
+    base = factories.policy(of=home, name="first", kind=Policy.Kind.MODEL)
+    made = factories.policy(of=home, name="dpo-3", kind=Policy.Kind.MODEL, base=base)
     factories.run(of=home, result=made, state=Run.State.FINISHED, finished_at=now())
-    assert decision_for(member).title == "How good is dpo-3?"
+    decision = decision_for(member)
+    assert decision.title == "How good is dpo-3?"
+    assert "Let it and first attempt" in decision.reason
+    assert decision.url.endswith(f"?a={base.pk}&b={made.pk}")
     experiment(home, policy_b=made, state=Experiment.State.LABELLING, stopped_at=None, verdict={})
     assert decision_for(member) is None
 

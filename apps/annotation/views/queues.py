@@ -107,7 +107,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _suggested_name(request: HtmxRequest) -> str:
-    return f"Comparison {Queue.objects.visible_to(request.member).count() + 1}"
+    return f"Queue {Queue.objects.visible_to(request.member).count() + 1}"
 
 
 @require_safe

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import blinding, queries, reviewing, walking
+from apps.annotation import blinding, queries, reviewing, walking, wording
 from apps.annotation.annotators import annotator_of
 from apps.annotation.models import Adjudication, Annotator, Assignment, Item, Queue
 from apps.annotation.refusals import Refusal
@@ -43,7 +43,8 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     queue = _visible(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
     judgements = queries.judgements_of_items(queue, [item]).get(item.pk, [])
-    form = DecisionForm(request.POST or None, item=item, judgements=judgements)
+    decision = Adjudication.objects.standing().filter(item=item).select_related("by", "item").first()
+    form = DecisionForm(request.POST or None, item=item, judgements=judgements, decision=decision)
     if request.method == "POST" and form.is_valid():
         try:
             reviewing.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
@@ -52,13 +53,14 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         else:
             messages.success(request, "Decided. The people who judged it see your reason.")
             return redirect(f"{reverse('annotation:review', args=[queue.pk])}?after={item.position}")
-    decision = Adjudication.objects.standing().filter(item=item).select_related("by").first()
     context = {
         "queue": queue,
         "item": item,
         "form": form,
         "decision": decision,
-        "judgements": judgements,
+        "decided": wording.decided(decision, judgements) if decision else "",
+        "judgements": [(each, wording.in_review(each, item)) for each in judgements],
+        "judged_by": wording.judged_by(judgements),
         "hidden": queue.blind_review and queue.kind == Queue.Kind.PAIRWISE and decision is None,
         "waiting": reviewing.awaiting_review(queue)[:100].count(),
         "pair": blinding.pair_of(_shown(item), _part_url(item)) if item.b_id else None,
@@ -112,7 +114,7 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
 
 def _shown(item: Item) -> Assignment:
     """The item as a reviewer sees it: the same sides for everybody, drawn once by the item's number. It is stored nowhere."""
-    return Assignment(item=item, a_is_left=bool(item.pk % 2))
+    return Assignment(item=item, a_is_left=wording.a_is_left_in_review(item))
 
 
 def _part_url(item: Item) -> Any:
