@@ -9,11 +9,13 @@ import torch
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainer.checkpoints import mark_complete, remove_old
-from trainer.configs import TrainingConfig, config_hash
+from trainer.configs import GrpoConfig, RlooConfig, TrainingConfig, config_hash
 from trainer.events import CheckpointSaved, EventLog, Metrics, Progress, Started, memory_in_use_mb
 from trainer.stopping import StoppedMidway, StopRequest
 
-UNINTERESTING = {"epoch", "total_flos", "num_tokens", "train_runtime", "train_loss"}
+UNINTERESTING = {
+    *("epoch", "total_flos", "num_tokens", "train_runtime", "train_loss", "eval_model_preparation_time"),
+}
 """What TRL logs beside metrics; tokens_per_second is made from num_tokens."""
 OUR_NAMES = {
     "accuracy": "rewards/accuracies",
@@ -34,6 +36,8 @@ class RunCallback(TrainerCallback):
         self.events = events
         self.stop = stop
         self.last_checkpoint = ""
+        self.stops_every = config.updates if isinstance(config, GrpoConfig | RlooConfig) else 1
+        """Steps: between two updates by the same rollouts there is nothing to resume from."""
         self._tokens = 0.0
         self._since = monotonic()
 
@@ -56,7 +60,8 @@ class RunCallback(TrainerCallback):
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.events.emit(Progress(step=state.global_step, total=state.max_steps))
-        if stop_everywhere(self.stop) and state.global_step < state.max_steps:
+        may_stop = state.global_step % self.stops_every == 0 and state.global_step < state.max_steps
+        if may_stop and stop_everywhere(self.stop):
             control.should_evaluate = False
             control.should_save = True
             control.should_training_stop = True

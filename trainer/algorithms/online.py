@@ -68,6 +68,9 @@ def trl_arguments(config: AnyOnline, practice: Practice, folder: Path) -> dict[s
     arguments = common_arguments(config, folder, rows=rows, has_validation=bool(practice.held_out))
     return {
         **arguments,
+        # A step may learn from the rollouts of the step before it, so runs are saved, and with it stopped, only where new ones are due.
+        "save_steps": up_to_multiple(arguments["save_steps"], config.updates),
+        "eval_steps": up_to_multiple(arguments["eval_steps"], config.updates),
         "num_generations": config.samples,
         "num_generations_eval": 1,
         "num_iterations": config.updates,
@@ -77,7 +80,19 @@ def trl_arguments(config: AnyOnline, practice: Practice, folder: Path) -> dict[s
         "epsilon": config.epsilon,
         "epsilon_high": config.epsilon_high,
         "disable_dropout": True,
+        # The reference model is loaded by TRL, with these; the policy is loaded already, and TRL warns that they are not for it.
+        "model_init_kwargs": {
+            "revision": config.model.revision or "main",
+            "trust_remote_code": config.model.trust_remote_code,
+        }
+        if config.beta and not config.lora
+        else None,
     }
+
+
+def up_to_multiple(number: int, of: int) -> int:
+    """7, 2 -> 8"""
+    return -(-number // of) * of
 
 
 def check_enough_tasks(config: AnyOnline, practice: Practice) -> None:

@@ -6,7 +6,6 @@ labels the turns before it too. Left out: labels from roll-outs of each prefix (
 turns with each other.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
@@ -81,7 +80,8 @@ class ProcessRewardTrainer(Trainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._measured: dict[str, list[float]] = defaultdict(list)
+        self._accuracies: dict[bool, list[float]] = {True: [], False: []}
+        """Of the passes since the last log, while training and while evaluating."""
         self._tokens = 0
 
     def compute_loss(
@@ -95,7 +95,8 @@ class ProcessRewardTrainer(Trainer):
         logits = outputs.logits[inputs["row"], inputs["end"]].float()
         loss = step_loss(logits, inputs["target"], inputs["weight"], error_weight=self.error_weight)
         right = logits.argmax(-1) == inputs["target"].argmax(-1)
-        self._measured["step_accuracy"].append(self.accelerator.gather(right.float().mean()).mean().item())
+        accuracy = self.accelerator.gather(right.float().mean()).mean().item()
+        self._accuracies[self.is_training].append(accuracy)
         if self.is_training:
             self._tokens += int(self.accelerator.gather(inputs["attention_mask"].sum()).sum())
         return (loss, outputs) if return_outputs else loss
@@ -113,9 +114,10 @@ class ProcessRewardTrainer(Trainer):
             return self.compute_loss(model, inputs).detach(), None, None
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        prefix = "" if self.is_training else "eval_"
-        logs |= {prefix + name: fmean(values) for name, values in self._measured.items()}
-        self._measured.clear()
+        accuracies = self._accuracies[self.is_training]
+        if accuracies:
+            logs["step_accuracy" if self.is_training else "eval_step_accuracy"] = fmean(accuracies)
+        accuracies.clear()
         super().log({**logs, "num_tokens": float(self._tokens)}, start_time)
 
 

@@ -40,6 +40,11 @@ class PolicyTokenRloo(LearnsFromPractice, RLOOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
+        if self.beta:
+            # TRL logs the divergence a token of the whole completion, tool results included.
+            counts = torch.stack([output["completion_mask"].sum(), self._own.sum()]).float()
+            counted, own = self.accelerator.reduce(counts, reduction="sum").tolist()
+            self._metrics["train"]["kl"][-1] *= counted / max(1.0, own)
         return {**output, "own": self._own}
 
     def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:

@@ -7,13 +7,20 @@ from typing import Any, cast
 
 import torch
 from peft import PeftModel
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainerState
+from transformers import (
+    IntervalStrategy,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainerState,
+)
 
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.probing import Probing, can_probe
 from trainer.algorithms.watching import WatchCallback
 from trainer.canary import write_canary
-from trainer.checkpoints import made_by, newest_complete, step_of
+from trainer.checkpoints import made_by, newest_complete
 from trainer.configs import FileTrainingConfig, TrainingConfig, config_hash
 from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
@@ -75,18 +82,31 @@ class TrainingRun:
             raise Cancelled(str(checkpoint.relative_to(self.folder)) if checkpoint else "") from None
         if checkpoint is not None:
             self._announce_resume(checkpoint)
-            trainer.args.eval_on_start = False
-        if checkpoint is not None and step_of(checkpoint) >= trainer.args.max_steps:
-            trainer._load_from_checkpoint(str(checkpoint))
-            trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
-            return
+            state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+            # It may have been stopped in its first evaluation, or in its last.
+            trainer.args.eval_on_start = trainer.args.eval_on_start and not evaluated_at(state, step=0)
+            if state.global_step >= trainer.args.max_steps:
+                self._finish(trainer, checkpoint, state)
+                return
         try:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         except StoppedMidway:
             trainer._save_checkpoint(cast("PreTrainedModel", trainer.model), trial=None)
             self.callback.on_save(trainer.args, trainer.state, trainer.control)
+            raise Cancelled(self.callback.last_checkpoint) from None
         if trainer.state.global_step < trainer.args.max_steps:
             raise Cancelled(self.callback.last_checkpoint)
+
+    def _finish(self, trainer: Trainer, checkpoint: Path, state: TrainerState) -> None:
+        """Where nothing is left to train: the last evaluation, if that was what was stopped. Raises Cancelled."""
+        trainer._load_from_checkpoint(str(checkpoint))
+        trainer.state = state
+        if trainer.args.eval_strategy == IntervalStrategy.NO or evaluated_at(state, step=state.global_step):
+            return
+        try:
+            trainer.evaluate()
+        except StoppedMidway:
+            raise Cancelled(str(checkpoint.relative_to(self.folder))) from None
 
     def _announce_resume(self, checkpoint: Path) -> None:
         self.events.emit(Log(f"Resuming from {checkpoint.relative_to(self.folder)}"))
@@ -141,6 +161,10 @@ class TrainingRun:
         }
 
 
+def evaluated_at(state: TrainerState, *, step: int) -> bool:
+    return any(entry["step"] == step and any(map(is_evaluation, entry)) for entry in state.log_history)
+
+
 def is_evaluation(name: str) -> bool:
     return name.startswith("eval_")
 
@@ -148,7 +172,11 @@ def is_evaluation(name: str) -> bool:
 def as_metrics(entry: dict[str, float]) -> dict[str, float]:
     """One evaluation under the names that events use, without the `eval/`."""
     named = {metric_name(name).removeprefix("eval/"): value for name, value in entry.items() if is_evaluation(name)}
-    return {name: value for name, value in named.items() if not name.endswith(("runtime", "per_second", "num_tokens"))}
+    return {
+        name: value
+        for name, value in named.items()
+        if not name.endswith(("_time", "runtime", "per_second", "num_tokens"))
+    }
 
 
 class WholeFolder:

@@ -1,10 +1,11 @@
 """Renders chats through the model's own template and marks the tokens that the policy generated.
 
 Every algorithm takes its tokens and its loss mask from here. A token counts as the policy's when it lies between the
-template's {% generation %} markers, up to and including the end-of-turn token: what the template writes after that
-(ChatML's newline) was never sampled.
+template's {% generation %} markers, and was sampled: what a turn is prompted with was not, nor what the template writes after the
+end-of-turn token (ChatML's newline), and some templates have one or the other between their markers.
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
@@ -56,7 +57,13 @@ def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: l
     encoded: Any = tokenizer.apply_chat_template(
         messages, tools=[*tools] or None, return_dict=True, return_assistant_tokens_mask=True
     )
-    return Rendered(encoded["input_ids"], until_end_of_turn(encoded, tokenizer))
+    ids, mask = encoded["input_ids"], list(encoded["assistant_masks"])
+    prompt, end = generation_prompt(tokenizer), end_of_turn(tokenizer)
+    for turn in runs_of_ones(mask):
+        own = sampled(ids, turn, prompt=prompt, end=end)
+        mask[turn.start : own.start] = [0] * (own.start - turn.start)
+        mask[own.stop : turn.stop] = [0] * (turn.stop - own.stop)
+    return Rendered(ids, mask)
 
 
 def render_completion(
@@ -97,8 +104,9 @@ def render_continuation(
     template: Any = tokenizer.apply_chat_template
     before: str = template(messages[: last + 1], tools=[*tools] or None, tokenize=False)
     whole: str = template(messages, tools=[*tools] or None, tokenize=False, add_generation_prompt=True)
-    mark = str(tokenizer.eos_token)
-    end = before.rfind(mark) + len(mark) if mark in before else len(before)
+    end_id = end_of_turn(tokenizer)
+    mark = "" if end_id is None else str(tokenizer.decode([end_id]))
+    end = before.rfind(mark) + len(mark) if mark else len(before)
     if not whole.startswith(before[:end]):
         raise ConfigFailure(
             "model: its chat template rewrites earlier turns, so a chat cannot go on from the tokens that were sampled.",
@@ -108,14 +116,69 @@ def render_continuation(
     return ids
 
 
-def until_end_of_turn(encoded: dict[str, list[int]], tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """The template's assistant mask without what follows the end-of-turn token in each turn."""
-    mask = list(encoded["assistant_masks"])
-    for turn in runs_of_ones(mask):
-        ends = [index for index in turn if encoded["input_ids"][index] == tokenizer.eos_token_id]
-        for index in range(ends[-1] + 1, turn.stop) if ends else ():
-            mask[index] = 0
-    return mask
+def sampled(ids: list[int], turn: range, *, prompt: list[int], end: int | None) -> range:
+    """The part of a marked turn that the policy wrote: after the tokens it was prompted with, up to the one that ends it."""
+    best, inside = 0, 0
+    for before in range(min(len(prompt), turn.start) + 1):  # so many tokens of the prompt stand before the mark
+        matched = common_beginning(ids[turn.start - before : turn.stop], prompt)
+        if matched >= before and matched > best:
+            best, inside = matched, matched - before
+    ends = [index for index in turn if ids[index] == end]
+    return range(turn.start + inside, ends[-1] + 1 if ends else turn.stop)
+
+
+def common_beginning(one: list[int], other: list[int]) -> int:
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def turn_ends(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Tokens with which a turn may end. For some models (Gemma) the tokenizer's own is the end of a text, and turns have another."""
+    return frozenset({tokenizer.eos_token_id, end_of_turn(tokenizer)} - {None})
+
+
+QUESTION, ANSWER = "Is it?", "It is so."
+PROBE: list[Message] = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
+
+
+def end_of_turn(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The special token with which the template ends what the assistant said; None where it has none.
+
+    The tokenizer's own where that follows even in the middle of a chat, perhaps after others (Cohere's Command A); else the first one.
+    """
+    return _end_of_turn(tokenizer, str(tokenizer.chat_template))
+
+
+def generation_prompt(tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """What the template prompts a turn with, such as ChatML's <|im_start|>assistant and a newline."""
+    return _generation_prompt(tokenizer, str(tokenizer.chat_template))
+
+
+@lru_cache(maxsize=16)
+def _end_of_turn(tokenizer: PreTrainedTokenizerBase, _: str) -> int | None:
+    special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+
+    def after(chat: list[Message]) -> list[int]:
+        text = str(tokenizer.apply_chat_template(chat, tokenize=False)).partition(ANSWER)[2].partition(QUESTION)[0]
+        return [number for number in tokenizer(text, add_special_tokens=False)["input_ids"] if number in special]
+
+    if tokenizer.eos_token_id in after([*PROBE, PROBE[0]]):
+        return int(tokenizer.eos_token_id)
+    return next(iter(after(PROBE)), None)
+
+
+@lru_cache(maxsize=16)
+def _generation_prompt(tokenizer: PreTrainedTokenizerBase, _: str) -> list[int]:
+    template: Any = tokenizer.apply_chat_template
+    without, prompted = (
+        template(PROBE[:1], add_generation_prompt=each, return_dict=True)["input_ids"] for each in (False, True)
+    )
+    ids: list[int] = prompted[common_beginning(without, prompted) :]
+    return ids
 
 
 def runs_of_ones(mask: list[int]) -> list[range]:

@@ -20,13 +20,16 @@ def parse_turn(
     *,
     prompt_ids: list[int],
     tools: list[ToolSchema],
+    ends: frozenset[int],
     call_ids: str = "call",
 ) -> Parsed:
-    """The assistant message that `ids` spell after `prompt_ids`. Calls get the ids `<call_ids>_1`, `<call_ids>_2`, …
+    """The assistant message that `ids` spell after `prompt_ids`, without the one of `ends` that it ends with.
+
+    Calls get the ids `<call_ids>_1`, `<call_ids>_2`, …
 
     What cannot be read as calls stays in the content as it was written, so that nothing is lost.
     """
-    if ids and ids[-1] == tokenizer.eos_token_id:
+    if ids and ids[-1] in ends:
         ids = ids[:-1]
     text = str(tokenizer.decode(ids))
     if getattr(tokenizer, "response_template", None) is None:

@@ -1,5 +1,6 @@
 """The weighted sum of components, with every part kept."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
@@ -14,7 +15,7 @@ class Reward:
     """What one run is worth, and why."""
 
     total: float
-    """Σ weight · value over the terms that had something to say."""
+    """Σ weight · value. Where a term had nothing to say, with the mean of what it said of the task's other runs, else of all."""
     parts: dict[str, float | None]
     """Each term's own value, before its weight."""
     turns: list[float]
@@ -35,22 +36,42 @@ class Rewards:
     def score(self, trajectories: Sequence[Trajectory]) -> list[Reward]:
         """In order, one a run."""
         columns = [component.score(trajectories) for component in self.components]
+        counted = [values_of(column, [each.task.key for each in trajectories]) for column in columns]
         return [
-            self._sum([column[index] for column in columns], turns=len(trajectory.steps))
+            self._sum(
+                [column[index] for column in columns], [values[index] for values in counted], len(trajectory.steps)
+            )
             for index, trajectory in enumerate(trajectories)
         ]
 
-    def _sum(self, scores: list[Score], *, turns: int) -> Reward:
+    def _sum(self, scores: list[Score], values: list[float], turns: int) -> Reward:
         total = 0.0
         credit = [0.0] * turns
         details: dict[str, float] = {}
-        for term, name, score in zip(self.config.terms, self.names, scores, strict=True):
-            total += term.weight * (score.value or 0.0)
+        for term, name, score, counted in zip(self.config.terms, self.names, scores, values, strict=True):
+            total += term.weight * counted
             for turn, value in enumerate(score.turns or ()):
                 credit[turn] += term.weight * value
             details |= {f"{name}/{detail}": value for detail, value in score.details.items()}
         parts = {name: score.value for name, score in zip(self.names, scores, strict=True)}
         return Reward(total, parts, credit, details)
+
+
+def values_of(scores: Sequence[Score], tasks: Sequence[str]) -> list[float]:
+    """What one term's word counts for each run: where it has none, the mean of the task's others, else of all, else 0.
+
+    A judge that did not answer must not count as its worst grade: compared with the rest of its group such a run would be the one that the policy
+    unlearns most.
+    """
+    known: dict[str, list[float]] = defaultdict(list)
+    for score, task in zip(scores, tasks, strict=True):
+        if score.value is not None:
+            known[task].append(score.value)
+    everywhere = [value for values in known.values() for value in values] or [0.0]
+    return [
+        score.value if score.value is not None else fmean(known[task] or everywhere)
+        for score, task in zip(scores, tasks, strict=True)
+    ]
 
 
 def metrics_of(rewards: Sequence[Reward]) -> dict[str, float]:

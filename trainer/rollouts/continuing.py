@@ -55,6 +55,10 @@ async def _watched(config: ContinuationConfig, folder: Path, events: EventLog, s
                 raise Cancelled(config.output)
             await asyncio.wait([task], timeout=0.05)
         report = await task
+    except asyncio.CancelledError:  # the engine lets go of whoever waits when a stop is asked for
+        if stop.requested:
+            raise Cancelled(config.output) from None
+        raise
     finally:
         await policy.close()
     events.emit(Progress(step=total, total=total))

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from trainer.configs import LocalPolicy, Sampling
 from trainer.models.loading import compute_dtype, load_policy, load_tokenizer
 from trainer.records import Message, Task, ToolSchema
-from trainer.rendering.chat import render_continuation, render_prompt
+from trainer.rendering.chat import end_of_turn, render_continuation, render_prompt, turn_ends
 from trainer.rendering.parsing import parse_turn
 from trainer.rollouts.memory import Memory
 from trainer.rollouts.policy import PolicyError, Turn
@@ -39,6 +39,9 @@ class LocalEngine:
         self.tokenizer = tokenizer
         self.model = model
         self.context: int = getattr(model.config.get_text_config(), "max_position_embeddings", 1 << 30)
+        ends = model.generation_config.eos_token_id
+        self.ends = turn_ends(tokenizer) | set(ends if isinstance(ends, list) else [ends]) - {None}
+        """Tokens that end a turn, whichever the model writes."""
         self._stop = stop
         self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
         self._server: asyncio.Task[None] | None = None
@@ -67,12 +70,15 @@ class LocalEngine:
                 results = await asyncio.to_thread(self._sample, [request for request, _ in batch])
             except Exception as error:  # out of memory, say: whoever waits must hear of it
                 for _, future in batch:
-                    future.set_exception(error)
+                    if not future.done():
+                        future.set_exception(error)
                 continue
             for index, (_, future) in enumerate(batch):
+                if future.done():  # its episode ran out of time meanwhile
+                    continue
                 if results is None:
                     future.cancel()
-                elif not future.done():  # its episode may have run out of time meanwhile
+                else:
                     future.set_result(results[index])
             await asyncio.sleep(0)
 
@@ -85,13 +91,11 @@ class LocalEngine:
                 await asyncio.sleep(0)
 
     def _sample(self, requests: list[Request]) -> list[Sampled] | None:
-        ends = self.model.generation_config.eos_token_id
-        end_ids = {self.tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])}
         return sample(
             self.model,
             requests,
             self.sampling,
-            end_ids=end_ids,
+            end_ids=self.ends,
             pad_id=self.tokenizer.pad_token_id,
             stopped=lambda: self._stop.requested,
         )
@@ -123,7 +127,12 @@ class LocalAgent:
         sampled = await engine.answer(Request(prompt, limit, self._rng, self._memory))
         self._ids, self._memory = prompt + sampled.ids, sampled.memory
         parsed = parse_turn(
-            engine.tokenizer, sampled.ids, prompt_ids=prompt, tools=tools, call_ids=f"call_{self._turns}"
+            engine.tokenizer,
+            sampled.ids,
+            prompt_ids=prompt,
+            tools=tools,
+            ends=engine.ends,
+            call_ids=f"call_{self._turns}",
         )
         return Turn(
             message=parsed.message,
@@ -143,5 +152,8 @@ class LocalAgent:
         tokenizer = self._engine.tokenizer
         if not self._ids:
             return render_prompt(tokenizer, chat, tools)
-        cut_short = [] if self._ids[-1] == tokenizer.eos_token_id else [tokenizer.eos_token_id]
-        return cut_short + render_continuation(tokenizer, chat, tools)
+        continuation = render_continuation(tokenizer, chat, tools)
+        last, end = self._ids[-1], end_of_turn(tokenizer)
+        if end is None:  # the policy ended its turn by beginning the next one, unless it was cut short
+            return continuation[1:] if continuation[:1] == [last] else continuation
+        return continuation if last == end else [end, *continuation]

@@ -7,9 +7,11 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
+NOTHING = torch.empty(0)
+
 
 class Memory(NamedTuple):
-    """Of one chat, for each layer of the model."""
+    """Of one chat, for each layer of the model. Good for one turn: `recall` empties it."""
 
     keys: list[torch.Tensor]
     """(heads, n, width) for the chat's first n tokens."""
@@ -36,7 +38,10 @@ def remember(cache: Any, place: int, attention: torch.Tensor, length: int) -> Me
 
 
 def recall(memories: Sequence[Memory | None]) -> tuple[DynamicCache | None, list[int]]:
-    """All chats' memories as one batch's cache, padded on the left, and how many tokens each has. No cache where nobody has read anything."""
+    """All chats' memories as one batch's cache, padded on the left, and how many tokens each has. No cache where nobody has read anything.
+
+    The memories are emptied on the way: held beside the cache, they would double what it takes.
+    """
     lengths = [memory.length if memory else 0 for memory in memories]
     known = [memory for memory in memories if memory]
     if not known:
@@ -46,6 +51,8 @@ def recall(memories: Sequence[Memory | None]) -> tuple[DynamicCache | None, list
         keys = [memory.keys[layer] if memory else None for memory in memories]
         values = [memory.values[layer] if memory else None for memory in memories]
         cache.update(side_by_side(keys, max(lengths)), side_by_side(values, max(lengths)), layer)
+        for memory in known:
+            memory.keys[layer] = memory.values[layer] = NOTHING
     return cache, lengths
 
 

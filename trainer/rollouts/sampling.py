@@ -6,7 +6,7 @@ happen to share its batch; log-probabilities are kept without keeping all logits
 
 import operator
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
 import torch
@@ -44,7 +44,7 @@ def sample(
     requests: Sequence[Request],
     sampling: Sampling,
     *,
-    end_ids: set[int],
+    end_ids: Set[int],
     pad_id: int,
     stopped: Callable[[], bool],
 ) -> list[Sampled] | None:

@@ -167,6 +167,27 @@ def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str,
     torch.testing.assert_close(gradients[0], expected, rtol=2e-2, atol=1e-2 * expected.abs().max().item())
 
 
+def test_the_divergence_is_told_a_token_that_the_policy_wrote(tmp_path: Path):
+    folder = tmp_path / "run"
+    config = online_run(folder, "rloo", beta=0.05, held_out=0)
+    config["optimizer"] = {**config["optimizer"], "max_steps": 2, "learning_rate": 1e-2}
+    assert run_here(folder, config) == ExitCode.FINISHED
+    told = [line.event.values["kl"] for line in events_of(folder) if isinstance(line.event, Metrics)]
+    base = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
+    after_one_step = AutoModelForCausalLM.from_pretrained(folder / "checkpoints" / "checkpoint-1")
+    apart: list[float] = []
+    for rollout in read_trajectories(folder / "rollouts" / "step-000002.jsonl"):
+        row = token_row(rollout, empty=0)
+        ids = torch.tensor([row.prompt + row.completion])
+        with torch.no_grad():
+            now, then = (model(ids).logits[0].log_softmax(-1) for model in (after_one_step, base))
+        places = [len(row.prompt) + index for index, own in enumerate(row.own) if own]
+        apart += [(now - then)[place - 1, ids[0, place]].item() for place in places]
+    assert told[0] == pytest.approx(0, abs=1e-6)
+    assert abs(told[1]) > 1e-4
+    assert told[1] == pytest.approx(sum(apart) / len(apart), rel=1e-2)
+
+
 def test_turns_get_credit_of_their_own(tmp_path: Path):
     folder = tmp_path / "run"
     config = online_run(folder, "grpo", credit="turn", held_out=0, kept=1)
@@ -179,13 +200,15 @@ def test_turns_get_credit_of_their_own(tmp_path: Path):
         assert sum(each[turn] for each in advantages) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind: str):
+@pytest.mark.parametrize(("kind", "updates"), [("grpo", 1), ("rloo", 1), ("grpo", 2)])
+def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind: str, updates: int):
+    """Stopped in its first step; between two updates by the same rollouts it goes on to the second."""
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    assert run_here(whole, online_run(whole, kind)) == ExitCode.FINISHED
-    config = online_run(stopped, kind)
+    assert run_here(whole, online_run(whole, kind, updates=updates)) == ExitCode.FINISHED
+    config = online_run(stopped, kind, updates=updates)
     code = run_here(stopped, config, stop_on=lambda event: isinstance(event, Progress) and event.step == 1)
     assert code == ExitCode.CANCELLED
+    assert [path.name for path in (stopped / "checkpoints").glob("checkpoint-*")] == [f"checkpoint-{updates}"]
     assert run_here(stopped, config) == ExitCode.FINISHED
     first, second = weights_of(whole), weights_of(stopped)
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -192,6 +192,19 @@ def test_a_run_learns_reports_and_its_model_judges_the_same_again(tmp_path: Path
     assert again["value"] == report["step_accuracy"]["value"]
 
 
+def test_the_accuracy_of_an_evaluation_knows_nothing_of_training(tmp_path: Path):
+    """However often a run logs: what is measured while training goes into no evaluation."""
+    evaluated = []
+    for every in (1, 10):
+        place = tmp_path / str(every)
+        place.mkdir()
+        config = prm_run(place, log_every=every, evaluate_every=12)
+        assert run_here(place / "run", config) == ExitCode.FINISHED
+        report = json.loads((place / "run" / "report.json").read_text())
+        evaluated.append(report["validation"]["after"]["step_accuracy"])
+    assert evaluated[0] == evaluated[1]
+
+
 def test_lora_trains_the_head_whole(tmp_path: Path):
     config = prm_run(tmp_path, lora={"rank": 2})
     assert run_here(tmp_path / "run", config) == ExitCode.FINISHED

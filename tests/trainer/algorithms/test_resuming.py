@@ -1,5 +1,6 @@
 """Whatever the algorithm: the same seed gives the same weights, and a run that was stopped ends with them too."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.trainer.algorithms.test_reward_model import reward_run
 from tests.trainer.algorithms.test_sft import sft_run
 from tests.trainer.policies import preference_rows
 from tests.trainer.runs import run_here
-from trainer.events import Progress
+from trainer.events import Event, Progress, Started
 from trainer.failures import ExitCode
 
 STEPS = 4
@@ -63,3 +64,23 @@ def test_a_stopped_run_ends_with_the_weights_of_one_that_was_left_alone(case: st
     assert alone.keys() == resumed.keys()
     for name, weights in alone.items():
         torch.testing.assert_close(resumed[name], weights, rtol=0, atol=0, msg=name)
+
+
+@pytest.mark.parametrize(
+    "during",
+    [lambda event: isinstance(event, Started), lambda event: isinstance(event, Progress) and event.step == STEPS],
+)
+def test_an_evaluation_that_was_stopped_is_made_up_for(during: Callable[[Event], bool], tmp_path: Path):
+    """The first one, before anything was learnt, and the last one."""
+    reports = []
+    for stopped in (False, True):
+        folder = tmp_path / str(stopped) / "run"
+        folder.parent.mkdir()
+        config = sft_run(folder, evaluate_every=STEPS)
+        config["optimizer"]["max_steps"] = STEPS
+        if stopped:
+            assert run_here(folder, config, stop_on=during) == ExitCode.CANCELLED
+        assert run_here(folder, config) == ExitCode.FINISHED
+        reports.append(json.loads((folder / "report.json").read_text())["validation"])
+    assert reports[0]["before"] != reports[0]["after"]
+    assert reports[0] == reports[1]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.trainer.policies import ANSWER, ASK, FIRST, TOOLS, small_tokenizer
-from trainer.rendering.chat import render, render_prompt
+from trainer.rendering.chat import render, render_prompt, turn_ends
 from trainer.rendering.parsing import Parsed, parse_turn
 
 TOKENIZER = small_tokenizer()
@@ -11,7 +11,9 @@ PROMPT = render_prompt(TOKENIZER, [ASK], TOOLS)
 
 
 def parsed(text: str) -> Parsed:
-    return parse_turn(TOKENIZER, TOKENIZER(text)["input_ids"], prompt_ids=PROMPT, tools=TOOLS)
+    return parse_turn(
+        TOKENIZER, TOKENIZER(text)["input_ids"], prompt_ids=PROMPT, tools=TOOLS, ends=turn_ends(TOKENIZER)
+    )
 
 
 @pytest.mark.parametrize(
@@ -20,7 +22,7 @@ def parsed(text: str) -> Parsed:
 def test_rendering_and_parsing_are_inverse(message: dict[str, object]):
     rendered = render(TOKENIZER, [ASK, message], TOOLS)
     own = [token for token, mine in zip(*rendered, strict=True) if mine]
-    read = parse_turn(TOKENIZER, own, prompt_ids=PROMPT, tools=TOOLS, call_ids="c")
+    read = parse_turn(TOKENIZER, own, prompt_ids=PROMPT, tools=TOOLS, ends=turn_ends(TOKENIZER), call_ids="c")
     if "tool_calls" in message:
         assert read.message["tool_calls"][0].pop("id") == "c_1"
         message = {**message, "tool_calls": [{k: v for k, v in FIRST["tool_calls"][0].items() if k != "id"}]}

@@ -1,5 +1,6 @@
 """Terms, their weights, and the sum; every part stays visible."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,20 @@ def test_the_total_is_the_weighted_sum_and_turns_are_too():
     assert reward.turns == pytest.approx([1 - 0.05, -0.05])
 
 
-def test_a_term_that_has_nothing_to_say_counts_nothing_and_is_counted_as_missing():
+def test_where_a_term_has_nothing_to_say_the_mean_of_the_tasks_others_counts():
     terms = rewards({"component": "outcome"}, {"component": "subgoals", "weight": 0.5})
-    found = terms.score([run(turn()), run(turn(), subgoals={"a": True, "b": False})])
-    assert [reward.total for reward in found] == [1.0, 1.25]
+    half, all_of_it = {"a": True, "b": False}, {"a": True, "b": True}
+    other = replace(run(turn()), task=replace(TASK, key="other"))
+    silent = [run(turn()), run(turn(), subgoals=half), run(turn(), subgoals=half), other]
+    found = terms.score([*silent, replace(other, info={"subgoals": all_of_it})])
+    assert [reward.total for reward in found] == [1.25, 1.25, 1.25, 1.5, 1.5]
+    assert [reward.parts["subgoals"] for reward in found] == [None, 0.5, 0.5, None, 1.0]
     metrics = metrics_of(found)
-    assert metrics["rewards/subgoals/missing"] == 0.5
-    assert (metrics["reward"], metrics["rewards/subgoals/mean"]) == (1.125, 0.5)
+    assert metrics["rewards/subgoals/missing"] == pytest.approx(0.4)
+    assert metrics["rewards/subgoals/mean"] == pytest.approx(2 / 3)
+    lonely, spoken = terms.score([other, run(turn(), subgoals=half)])
+    assert (lonely.total, spoken.total) == (1.25, 1.25)  # of its own task nobody spoke
+    assert terms.score([run(turn())])[0].total == 1.0
 
 
 def test_a_turn_has_the_subgoals_that_it_reached():

@@ -1,16 +1,23 @@
 """A model in this process plays episodes like any other policy."""
 
+import asyncio
 import json
+import random
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.trainer.policies import save_policy
+from tests.trainer.policies import save_policy, small_model, small_tokenizer
 from tests.trainer.runs import events_of, run_here
+from trainer.configs import Sampling
 from trainer.events import Failed, Progress
 from trainer.failures import ExitCode
 from trainer.records import Trajectory, read_trajectories
+from trainer.rollouts.local import LocalEngine
+from trainer.rollouts.sampling import Request, Sampled
+from trainer.stopping import StopRequest
 
 
 def local_run(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -79,6 +86,24 @@ def test_a_failure_of_the_model_fails_the_run_once(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("trainer.rollouts.local.sample", full)
     assert run_here(tmp_path, local_run(tmp_path)) == ExitCode.OUT_OF_MEMORY
     assert [line.event.category for line in events_of(tmp_path) if isinstance(line.event, Failed)] == ["out_of_memory"]
+
+
+def test_a_failure_reaches_everybody_though_one_has_given_up(monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object, **__: object) -> None:
+        time.sleep(0.3)
+        raise MemoryError
+
+    monkeypatch.setattr("trainer.rollouts.local.sample", full)
+    engine = LocalEngine(small_model(), small_tokenizer(), Sampling(), StopRequest(), name="tiny")
+    request = Request([1, 2], 3, random.Random(0))
+
+    async def ask() -> list[BaseException | Sampled]:
+        impatient = asyncio.wait_for(engine.answer(request), 0.05)
+        return await asyncio.gather(
+            impatient, *(asyncio.wait_for(engine.answer(request), 20) for _ in range(2)), return_exceptions=True
+        )
+
+    assert [type(each) for each in asyncio.run(ask())] == [TimeoutError, MemoryError, MemoryError]
 
 
 def test_a_folder_without_a_model_is_a_configuration_failure(tmp_path: Path):
