@@ -8,10 +8,10 @@ from django import forms
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Annotator, Queue
-from apps.datasets.layouts import ROW_TYPES
 from apps.datasets.models import Split
 from apps.datasets.queries import freezable_queues, judging_annotators
 from apps.datasets.recipe import DEFAULT_SHARES, KINDS, MAX_SEED, BadRecipe, Recipe, check_kinds
+from apps.datasets.wording import CHOICES, NAMES
 
 
 class DatasetForm(forms.Form):
@@ -33,67 +33,63 @@ class RecipeForm(forms.Form):
         error_messages={"required": "Choose at least one queue."},
     )
     row_type = forms.ChoiceField(
-        label="What a row is",
-        choices=list(ROW_TYPES.items()),
+        label=NAMES["row_type"],
+        choices=list(CHOICES["row_type"].items()),
         initial="preference",
         required=False,
         widget=forms.RadioSelect,
     )
     judgements = forms.ChoiceField(
-        label="Several judgements",
-        choices=[("majority", "Put together: one row"), ("each", "Each its own row")],
+        label=NAMES["judgements"],
+        choices=list(CHOICES["judgements"].items()),
         initial="majority",
         widget=forms.RadioSelect,
     )
     minimum_margin = forms.IntegerField(
-        label="Smallest lead",
+        label=NAMES["minimum_margin"],
         min_value=1,
         max_value=1000,
         initial=1,
         help_text="Votes by which the majority must lead.",
     )
     aggregation = forms.ChoiceField(
-        label="Whom to believe",
-        choices=[
-            ("votes", "Everybody alike: the share of votes"),
-            ("dawid_skene", "By each one’s habits (Dawid–Skene)"),
-            ("glad", "By skill and difficulty (GLAD)"),
-        ],
+        label=NAMES["aggregation"],
+        choices=list(CHOICES["aggregation"].items()),
         initial="votes",
         help_text="Gives each row its soft label: how likely the chosen run is the better one. The last two also choose it.",
     )
     adjudicated = forms.ChoiceField(
-        label="What reviewers decided",
-        choices=[("win", "Holds, whatever the votes"), ("ignore", "Take only the votes")],
+        label=NAMES["adjudicated"],
+        choices=list(CHOICES["adjudicated"].items()),
         initial="win",
     )
     minimum_confidence = forms.IntegerField(
-        label="Smallest certainty",
+        label=NAMES["minimum_confidence"],
         min_value=50,
         max_value=100,
         initial=50,
         help_text="Per cent: rows with a lower soft label are left out.",
     )
     minimum_strength = forms.TypedChoiceField(
-        label="Smallest strength",
+        label=NAMES["minimum_strength"],
         coerce=int,
-        choices=[(1, "slightly better"), (2, "clearly better"), (3, "much better")],
+        choices=list(CHOICES["minimum_strength"].items()),
         initial=1,
     )
     ties = forms.ChoiceField(
-        choices=[("count", "Count them in the card"), ("drop", "Leave them out altogether")],
+        choices=list(CHOICES["ties"].items()),
         initial="count",
         help_text="They never make a row.",
     )
     both_bad = forms.ChoiceField(
-        label="Both bad",
-        choices=[("count", "Count them in the card"), ("drop", "Leave them out altogether")],
+        label=NAMES["both_bad"],
+        choices=list(CHOICES["both_bad"].items()),
         initial="count",
         help_text="They never make a row.",
     )
     annotator_kinds = forms.MultipleChoiceField(
-        label="Whose judgements",
-        choices=[("person", "People"), ("model", "Models"), ("rule", "Rules")],
+        label=NAMES["annotator_kinds"],
+        choices=list(CHOICES["annotator_kinds"].items()),
         initial=list(KINDS),
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Choose at least one kind of annotator."},
@@ -106,8 +102,8 @@ class RecipeForm(forms.Form):
     test = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["test"])
     seed = forms.IntegerField(min_value=0, max_value=MAX_SEED, initial=0, help_text="Decides where new tasks go.")
     surrogates = forms.ChoiceField(
-        label="Broken characters",
-        choices=[("replace", "Replace lone surrogates by U+FFFD"), ("keep", "Keep their escapes")],
+        label=NAMES["surrogates"],
+        choices=list(CHOICES["surrogates"].items()),
         initial="replace",
         help_text="No tokenizer reads lone surrogates.",
     )

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Annotator, Queue
+from apps.datasets import wording
 from apps.datasets.layouts import READ_FROM
 from apps.datasets.models import Split, Version
 from apps.datasets.queries import SampleRow
@@ -188,22 +189,6 @@ def dropped_views(version: Version) -> list[tuple[str, int]]:
     return [(REASONS[Drop(reason)], count) for reason, count in version.card["dropped"].items()]
 
 
-RULE_NAMES = {
-    "row_type": "Rows",
-    "judgements": "Several judgements",
-    "aggregation": "Whom to believe",
-    "adjudicated": "What reviewers decided",
-    "minimum_confidence": "Smallest certainty, %",
-    "minimum_margin": "Smallest lead",
-    "minimum_strength": "Smallest strength",
-    "ties": "Ties",
-    "both_bad": "Both bad",
-    "annotator_kinds": "Whose judgements",
-    "seed": "Seed",
-    "surrogates": "Broken characters",
-}
-
-
 OF_PAIRS = ("aggregation", "minimum_confidence", "minimum_strength", "ties", "both_bad")
 
 
@@ -211,7 +196,7 @@ def rule_views(version: Version) -> list[tuple[str, str]]:
     """The recipe as facts, without rules that such rows do not follow."""
     recipe = version.recipe
     silent = () if Queue.Kind.PAIRWISE in READ_FROM[version.row_type] else OF_PAIRS
-    shown = [(name, recipe[key]) for key, name in RULE_NAMES.items() if key in recipe and key not in silent]
-    facts = [(name, ", ".join(value) if isinstance(value, list) else str(value)) for name, value in shown]
+    rules = [key for key in wording.NAMES if key in recipe and key not in silent]
+    facts = [(wording.NAMES[key], wording.in_words(key, recipe[key])) for key in rules]
     shares = " / ".join(f"{recipe[split]}" for split in Split.values)
     return [*facts, ("Shares", f"{shares} %"), ("Left out", str(len(recipe["without_annotators"])) + " annotators")]

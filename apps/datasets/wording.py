@@ -1,0 +1,46 @@
+"""The rules of a recipe in words: the form that asks for them and the page of a version say the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.datasets.layouts import ROW_TYPES
+
+NAMES = {
+    "row_type": "What a row is",
+    "judgements": "Several judgements",
+    "aggregation": "Whom to believe",
+    "adjudicated": "What reviewers decided",
+    "minimum_confidence": "Smallest certainty",
+    "minimum_margin": "Smallest lead",
+    "minimum_strength": "Smallest strength",
+    "ties": "Ties",
+    "both_bad": "Both bad",
+    "annotator_kinds": "Whose judgements",
+    "seed": "Seed",
+    "surrogates": "Broken characters",
+}
+NEVER_A_ROW = {"count": "Count them in the card", "drop": "Leave them out altogether"}
+CHOICES: dict[str, dict[Any, str]] = {
+    "row_type": dict(ROW_TYPES),
+    "judgements": {"majority": "Put together: one row", "each": "Each its own row"},
+    "aggregation": {
+        "votes": "Everybody alike: the share of votes",
+        "dawid_skene": "By each one’s habits (Dawid–Skene)",
+        "glad": "By skill and difficulty (GLAD)",
+    },
+    "adjudicated": {"win": "Holds, whatever the votes", "ignore": "Take only the votes"},
+    "minimum_strength": {1: "slightly better", 2: "clearly better", 3: "much better"},
+    "ties": NEVER_A_ROW,
+    "both_bad": NEVER_A_ROW,
+    "annotator_kinds": {"person": "People", "model": "Models", "rule": "Rules"},
+    "surrogates": {"replace": "Replace lone surrogates by U+FFFD", "keep": "Keep their escapes"},
+}
+
+
+def in_words(rule: str, value: Any) -> str:
+    """What a recipe says about one rule."""
+    known = CHOICES.get(rule, {})
+    if isinstance(value, list):
+        return ", ".join(known.get(each, str(each)) for each in value)
+    return known.get(value, f"{value} %" if rule == "minimum_confidence" else str(value))
