@@ -107,8 +107,8 @@ def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by:
     AuditEntry.objects.create(
         workspace_id=queue.workspace_id,
         actor=by,
-        action="queue.item",
-        subject=f"an item of {queue.name} became {purpose.value}"[:200],
+        action="changed an item of",
+        subject=queue.name[:200],
         subject_id=subject_id(queue),
-        detail={"item": item.pk, "known": known},
+        detail={"item": item.pk, "became": purpose.value, "known": known},
     )

@@ -16,7 +16,7 @@ def pause_annotator(*, queue: Queue, annotator: Annotator, reason: str, by: User
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     desk.paused_at, desk.pause_reason = desk.paused_at or now(), reason
     desk.save(update_fields=["paused_at", "pause_reason"])
-    _audit(desk, by, "annotator.pause", reason)
+    _audit(desk, by, "paused", reason)
 
 
 @transaction.atomic
@@ -25,7 +25,7 @@ def resume_annotator(*, queue: Queue, annotator: Annotator, by: User | None) -> 
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     desk.paused_at, desk.pause_reason = None, ""
     desk.save(update_fields=["paused_at", "pause_reason"])
-    _audit(desk, by, "annotator.resume")
+    _audit(desk, by, "resumed")
 
 
 @transaction.atomic
@@ -48,7 +48,7 @@ def retrain_annotator(*, queue: Queue, annotator: Annotator, by: User | None) ->
     Assignment.objects.filter(pk__in=ids).update(state=Assignment.State.UNDONE)
     desk.trained = desk.trained_right = 0
     desk.save(update_fields=["trained", "trained_right"])
-    _audit(desk, by, "annotator.retrain")
+    _audit(desk, by, "asked for more training of")
 
 
 def _audit(desk: Desk, by: User | None, action: str, reason: str = "") -> None:

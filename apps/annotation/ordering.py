@@ -69,7 +69,7 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
     AuditEntry.objects.create(
         workspace_id=held.workspace_id,
         actor=by,
-        action="queue.reorder",
+        action="changed the order of",
         subject=held.name[:200],
         subject_id=subject_id(held),
         detail={"order": order, "scored": len(moved), "waiting": len(waiting)},

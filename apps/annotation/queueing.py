@@ -72,7 +72,7 @@ def create_queue(
     )
     if guidelines.strip():
         revise_guidelines(queue=queue, text=guidelines, by=created_by)
-    _audit(queue, created_by, "queue.create", items=expected, overlap=overlap)
+    _audit(queue, created_by, "made queue", items=expected, overlap=overlap)
     enqueue("filling.fill", str(queue.pk))
     return queue
 
@@ -130,7 +130,7 @@ def _create_open(
     queue.item_count = queue.items_expected = len(made)
     if guidelines.strip():
         revise_guidelines(queue=queue, text=guidelines, by=created_by)
-    _audit(queue, created_by, "queue.create", items=len(made), overlap=overlap)
+    _audit(queue, created_by, "made queue", items=len(made), overlap=overlap)
     return queue
 
 
@@ -146,18 +146,18 @@ def revise_guidelines(*, queue: Queue, text: str, by: User | None) -> Guideline:
 
 def pause_queue(*, queue: Queue, by: User | None) -> None:
     """Give nothing new out for a while. Work in hand is still accepted."""
-    _change_state(queue, by, "queue.pause", to=Queue.State.PAUSED, only_from=[Queue.State.OPEN])
+    _change_state(queue, by, "paused queue", to=Queue.State.PAUSED, only_from=[Queue.State.OPEN])
 
 
 def resume_queue(*, queue: Queue, by: User | None) -> None:
     """Give work out again."""
-    _change_state(queue, by, "queue.resume", to=Queue.State.OPEN, only_from=[Queue.State.PAUSED, Queue.State.CLOSED])
+    _change_state(queue, by, "resumed queue", to=Queue.State.OPEN, only_from=[Queue.State.PAUSED, Queue.State.CLOSED])
 
 
 def close_queue(*, queue: Queue, by: User | None) -> None:
     """End a queue, whether or not all is judged. Its judgements stay; a queue still being filled stops there."""
     steerable = [Queue.State.FILLING, Queue.State.FAILED, Queue.State.OPEN, Queue.State.PAUSED]
-    _change_state(queue, by, "queue.close", to=Queue.State.CLOSED, only_from=steerable)
+    _change_state(queue, by, "closed queue", to=Queue.State.CLOSED, only_from=steerable)
 
 
 @transaction.atomic

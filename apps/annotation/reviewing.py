@@ -74,7 +74,7 @@ def adjudicate(
     AuditEntry.objects.create(
         workspace_id=held.queue.workspace_id,
         actor=by,
-        action="queue.adjudicate",
+        action="decided an item of",
         subject=held.queue.name[:200],
         subject_id=subject_id(held.queue),
         detail={"item": held.pk, "strength": strength, "both_bad": both_bad, "upheld": str(upheld or "")},

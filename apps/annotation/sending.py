@@ -73,7 +73,7 @@ def send_judge(
     except IntegrityError:
         raise AtWorkAlready from None
     JudgePrompt.objects.create(judge=judge, version=1, text=prompt, created_by=by)
-    _audit(judge, by, "judge.send")
+    _audit(judge, by, "sent judge")
     call_worker(judge)
     return judge
 
@@ -100,7 +100,7 @@ def revise_prompt(*, judge: Judge, text: str, by: User | None) -> JudgePrompt:
 def pause_judge(*, judge: Judge, by: User | None) -> None:
     """Stop after the pair that it is at."""
     if Judge.objects.filter(pk=judge.pk, state=Judge.State.RUNNING).update(state=Judge.State.PAUSED):
-        _audit(judge, by, "judge.pause")
+        _audit(judge, by, "paused judge")
 
 
 @transaction.atomic
@@ -111,7 +111,7 @@ def resume_judge(*, judge: Judge, by: User | None) -> None:
         judge.answers.exclude(error="").delete()
         if judge.mode == Judge.Mode.JOIN:
             take_back_skips(queue=judge.queue, annotator=judge.annotator)
-        _audit(judge, by, "judge.resume")
+        _audit(judge, by, "resumed judge")
         call_worker(judge)
 
 

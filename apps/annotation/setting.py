@@ -77,7 +77,7 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
     AuditEntry.objects.create(
         workspace_id=held.workspace_id,
         actor=by,
-        action="queue.settings",
+        action="changed settings of",
         subject=held.name[:200],
         subject_id=subject_id(held),
         detail={**changed, "labellers": len(named)},

@@ -60,7 +60,7 @@ def create_dataset(*, name: str, description: str, licence: str, by: Membership)
         workspace=by.workspace, name=name, description=description, licence=licence, created_by=by.user
     )
     AuditEntry.objects.create(
-        workspace=by.workspace, actor=by.user, action="dataset.create", subject=name[:200], subject_id=str(dataset.pk)
+        workspace=by.workspace, actor=by.user, action="made dataset", subject=name[:200], subject_id=str(dataset.pk)
     )
     return dataset
 
@@ -95,7 +95,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
     AuditEntry.objects.create(
         workspace=dataset.workspace,
         actor=by.user,
-        action="dataset.freeze",
+        action="asked for version",
         subject=f"{dataset.name} v{version.number}"[:200],
         subject_id=str(version.pk),
         detail=version.recipe,

@@ -67,7 +67,7 @@ def test_every_page_opens_whatever_somebody_prefers(preferences):
 
 
 def test_the_audit_shows_details_of_any_name(owner):
-    auditing.record(workspace=owner.workspace, actor=owner.user, action="queue.create", subject="q", items=96, keys=1)
+    auditing.record(workspace=owner.workspace, actor=owner.user, action="made queue", subject="q", items=96, keys=1)
     page = as_(owner).get("/settings/audit/")
     assert page.status_code == 200
     assert "items: 96" in page.content.decode()

@@ -297,7 +297,7 @@ def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
     record_preference(assignment=held, strength=1)
     managing.resume_annotator(queue=queue, annotator=who, by=None)
     assert next_assignment(queue=queue, annotator=who) is not None
-    assert set(AuditEntry.objects.values_list("action", flat=True)) >= {"annotator.pause", "annotator.resume"}
+    assert set(AuditEntry.objects.values_list("action", flat=True)) >= {"paused", "resumed"}
 
 
 # Pages ---------------------------------------------------------------------------------------------------------------

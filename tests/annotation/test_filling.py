@@ -56,7 +56,7 @@ def test_a_new_queue_counts_its_pairs_and_leaves_the_filling_to_a_worker(workspa
     queue.refresh_from_db()
     assert queue.state == Queue.State.OPEN
     assert list(Item.objects.order_by("position").values_list("position", "overlap")) == [(n, 2) for n in range(6)]
-    assert AuditEntry.objects.get().action == "queue.create"
+    assert AuditEntry.objects.get().action == "made queue"
 
 
 def test_imported_runs_that_cannot_be_told_apart_are_not_compared(workspace, sent):

@@ -229,7 +229,7 @@ def test_the_settings_page_raises_the_number_and_says_why_it_cannot_shrink(clien
     saved = client.post(address, settings_of(queue, overlap=3), follow=True).content.decode()
     assert "Saved. It holds from now on." in saved
     assert set(Item.objects.values_list("queue__overlap", "overlap")) == {(3, 3)}
-    assert AuditEntry.objects.get(action="queue.settings").detail["overlap"] == [1, 3]
+    assert AuditEntry.objects.get(action="changed settings of").detail["overlap"] == [1, 3]
     refused = client.post(address, settings_of(queue, overlap=2))
     assert refused.status_code == 422
     assert "2 was asked for, but this queue has 3 people judge each item" in refused.content.decode()

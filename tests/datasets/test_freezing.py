@@ -417,6 +417,6 @@ def test_another_workspaces_queue_is_refused(dataset: Dataset, member: Membershi
 def test_freezing_is_audited(dataset: Dataset, member: Membership, queue: Queue) -> None:
     factories.preference(2, on=factories.item(of=queue))
     version = freeze(dataset, member, queue)
-    entry = AuditEntry.objects.get(action="dataset.freeze")
+    entry = AuditEntry.objects.get(action="asked for version")
     assert entry.actor == member.user
     assert UUID(entry.subject_id) == version.pk
