@@ -52,6 +52,13 @@ def test_a_run_is_checked_launched_watched_and_ends_as_a_policy(open_as, researc
     page.get_by_text("Quick check").click()
     expect(page.locator("#check")).to_contain_text("Nothing speaks against it.", timeout=30_000)
     expect(page.locator("#command")).to_contain_text("-m trainer")
+    rate = page.get_by_label("Learning rate")
+    right = rate.input_value()
+    rate.fill("-5")
+    expect(page.locator("#check .notice.bad")).to_be_visible()
+    expect(page.locator("#check")).not_to_contain_text("Nothing speaks against it.")
+    rate.fill(right)
+    expect(page.locator("#check")).to_contain_text("Nothing speaks against it.", timeout=30_000)
     page.get_by_role("button", name="Launch").click()
 
     expect(page.locator("[data-live-state]")).to_have_text("Live")
