@@ -104,9 +104,12 @@ def render_continuation(
     template: Any = tokenizer.apply_chat_template
     before: str = template(messages[: last + 1], tools=[*tools] or None, tokenize=False)
     whole: str = template(messages, tools=[*tools] or None, tokenize=False, add_generation_prompt=True)
+    begun: str = template(messages[:last], tools=[*tools] or None, tokenize=False) if last else ""
     end_id = end_of_turn(tokenizer)
     mark = "" if end_id is None else str(tokenizer.decode([end_id]))
-    end = before.rfind(mark) + len(mark) if mark else len(before)
+    # Only in the last turn: a call may end with another token than an answer (Llama 3.1), and the one before it with this one.
+    place = before.rfind(mark, len(begun) if before.startswith(begun) else 0)
+    end = place + len(mark) if mark and place >= 0 else len(before)
     if not whole.startswith(before[:end]):
         raise ConfigFailure(
             "model: its chat template rewrites earlier turns, so a chat cannot go on from the tokens that were sampled.",

@@ -70,3 +70,20 @@ def test_a_turn_is_read_without_the_token_that_ends_it(family: str, end: str, an
     assert last is not None
     read = parse_turn(tokenizer, [*ids, last], prompt_ids=[], tools=[], ends=frozenset({last}))
     assert read.message == {"role": "assistant", "content": "No."}
+
+
+CALLS_END_OTHERWISE = """{% for message in messages %}<|start|>{{ message.role }}
+{% if message.role == "assistant" %}{% generation %}{{ message.content }}{% if message.tool_calls %}find()<|eom|>{% else %}<|eot|>{% endif %}\
+{% endgeneration %}{% else %}{{ message.content }}<|eot|>{% endif %}{% endfor %}\
+{% if add_generation_prompt %}<|start|>assistant
+{% endif %}"""
+
+
+def test_a_call_may_end_with_another_token_than_an_answer():
+    tokenizer = train_tokenizer(TEXTS, SMALLEST.vocabulary)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|start|>", "<|eot|>", "<|eom|>"]})
+    tokenizer.eos_token, tokenizer.chat_template = "<|eot|>", CALLS_END_OTHERWISE
+    call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "find", "arguments": {}}}]}
+    chat = [FIRST, call, {"role": "tool", "content": "f12"}]
+    continuation = tokenizer.decode(render_continuation(tokenizer, chat, []))
+    assert continuation == "<|start|>tool\nf12<|eot|><|start|>assistant\n"
