@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import shutil
-import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 from uuid import UUID
 
 from django.conf import settings
-from django.core.files import File
-from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import F, Max
 from django.utils.timezone import now
@@ -31,12 +25,10 @@ from apps.datasets.card import make_card
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.splitfiles import content_hash
+from apps.datasets.storing import discard, store
 from apps.datasets.surveying import leaves_rows
 from workers.app import enqueue
 
-log = logging.getLogger(__name__)
-
-FORMATS = ("jsonl", "parquet")
 RENEW_AFTER_SECONDS = 1.0
 MOST_ATTEMPTS = 5
 
@@ -120,15 +112,15 @@ def freeze(version_id: UUID) -> bool:
         built = Builder(version, folder, progress=_Progress(version)).build()
         _finish(version, built)
     except Superseded:
-        _discard(version, [version.attempt])
+        discard(version, [version.attempt])
         return False
     except (BadRecipe, NothingToFreeze, OSError) as error:
         _fail(version, str(error))
-        _discard(version, [version.attempt])
+        discard(version, [version.attempt])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     announcing.version_changed(version.pk)
-    _discard(version, range(1, version.attempt))  # what killed attempts left
+    discard(version, range(1, version.attempt))  # what killed attempts left
     return True
 
 
@@ -142,7 +134,7 @@ def _claim(version_id: UUID) -> Version | None:
             version,
             f"Its worker stopped {MOST_ATTEMPTS} times while building it. Look at the worker's log, then freeze again.",
         )
-        _discard(version, range(1, version.attempt))
+        discard(version, range(1, version.attempt))
         return None
     return version
 
@@ -184,7 +176,7 @@ def _finish(version: Version, built: Built) -> None:
     if not built.figures.rows:
         raise NothingToFreeze("Everything was dropped when the steps were read: " + _reasons(built))
     with _held(version):
-        files = {format: _store(version, built, format) for format in FORMATS}
+        files = store(version, built.files)
     sums = {split: built.files[split]["jsonl"].sha256 for split in Split}
     rows = {split.value: built.figures.rows[split.value] for split in Split}
     with transaction.atomic():
@@ -229,55 +221,6 @@ def _held(version: Version) -> Iterator[None]:
 
 def _reasons(built: Built) -> str:
     return ", ".join(f"{reason.value} {count}" for reason, count in built.figures.dropped.most_common()) + "."
-
-
-def _store(version: Version, built: Built, format: str) -> dict[str, dict[str, object]]:
-    """Move the files of one format to where they stay, each in one rename (local storage) or one upload."""
-    stored: dict[str, dict[str, object]] = {}
-    for split in Split:
-        facts = built.files[split][format]
-        with facts.path.open("rb") as file:
-            os.fsync(file.fileno())
-            name = default_storage.save(
-                _stored_name(version, version.attempt, split, format), _Finished(file, facts.path)
-            )
-        _make_read_only(name)
-        stored[split.value] = {"name": name, "rows": facts.rows, "bytes": facts.bytes, "sha256": facts.sha256}
-    return stored
-
-
-def _stored_name(version: Version, attempt: int, split: Split, format: str) -> str:
-    """Attempts share no names: one that was believed dead may still be storing, or deleting, while another finishes."""
-    return f"datasets/{version.dataset_id}/v{version.number}/{split.value}-{attempt}.{format}"
-
-
-def _discard(version: Version, attempts: Iterable[int]) -> None:
-    """Delete what attempts that came to nothing have stored, as far as the storage lets us: nothing refers to it."""
-    names = [_stored_name(version, *which) for which in product(attempts, Split, FORMATS)]
-    for name in names:
-        try:
-            default_storage.delete(name)
-        except Exception:  # each storage has errors of its own
-            log.exception("%s of %s stays in the storage; nothing refers to it", name, version)
-
-
-class _Finished(File):  # type: ignore[type-arg]  # the stubs make it generic, Django does not
-    """A file that the storage may take by renaming it."""
-
-    def __init__(self, file: object, path: Path) -> None:
-        super().__init__(file, name=path.name)  # type: ignore[arg-type]  # any binary file
-        self._path = path
-
-    def temporary_file_path(self) -> str:
-        return str(self._path)
-
-
-def _make_read_only(name: str) -> None:
-    try:
-        path = Path(default_storage.path(name))
-    except NotImplementedError:  # a bucket; its own rules protect it
-        return
-    path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
 
 
 def _fail(version: Version, error: str) -> None:

@@ -2,11 +2,10 @@
 
 import json
 from pathlib import Path
-from time import sleep
 from uuid import UUID
 
 import pytest
-from django.core.files.storage import FileSystemStorage, default_storage
+from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
 
 from apps.accounts.models import AuditEntry, Membership
@@ -48,14 +47,6 @@ def freeze(dataset: Dataset, by: Membership, *queues: Queue, **rules: object) ->
 def rows_of(version: Version, split: str = "train") -> list[dict]:
     with default_storage.open(version.files["jsonl"][split]["name"]) as file:
         return [json.loads(line) for line in file]
-
-
-def stored(version: Version) -> set[str]:
-    return set(default_storage.listdir(f"datasets/{version.dataset_id}/v{version.number}")[1])
-
-
-def files_of_attempt(attempt: int) -> set[str]:
-    return {f"{split}-{attempt}.{format}" for split in Split.values for format in ("jsonl", "parquet")}
 
 
 def test_a_judged_pair_becomes_a_row(dataset: Dataset, member: Membership, queue: Queue) -> None:
@@ -325,80 +316,6 @@ def test_the_workers_are_told_again_of_a_version_that_nobody_took(
     assert freezing.freeze(version.pk)
     resume()
     assert len(told) == 2
-
-
-def test_a_killed_attempt_leaves_nothing_behind(
-    dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The attempt dies after it recorded sources and stored files, just before the version became final."""
-    for _ in range(3):
-        factories.preference(2, on=factories.item(of=queue))
-    undisturbed = freeze(dataset, member, queue)
-    recipe = Recipe.from_json(undisturbed.recipe)
-    version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
-
-    class Killed(BaseException):
-        pass
-
-    def die(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(freezing, "make_card", die)
-        with pytest.raises(Killed):
-            freezing.freeze(version.pk)
-    version.refresh_from_db()
-    assert version.state == Version.State.FREEZING
-    Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # a minute later
-
-    assert freezing.freeze(version.pk)
-    version.refresh_from_db()
-    assert version.content_hash == undisturbed.content_hash
-    assert version.sources.count() == 3
-    assert version.attempt == 2
-    assert stored(version) == files_of_attempt(2)
-
-
-def test_an_attempt_that_was_overtaken_leaves_the_files_of_the_next_alone(
-    dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    factories.preference(2, on=factories.item(of=queue))
-    version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
-    save = FileSystemStorage.save
-
-    def overtaken(storage: FileSystemStorage, name: str, content: object) -> str:
-        if name.endswith("/train-1.parquet"):
-            Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # a minute later
-            assert freezing.freeze(version.pk)
-        return save(storage, name, content)
-
-    monkeypatch.setattr(FileSystemStorage, "save", overtaken)
-    freezing.freeze(version.pk)
-    version.refresh_from_db()
-    assert (version.state, version.attempt) == (Version.State.FROZEN, 2)
-    assert stored(version) == files_of_attempt(2)
-    assert len(rows_of(version)) == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_slow_storage_keeps_its_lease(
-    dataset: Dataset, member: Membership, queue: Queue, settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.WORKER_LEASE_SECONDS = 2
-    monkeypatch.setattr(freezing, "enqueue", lambda *_: None)
-    factories.preference(2, on=factories.item(of=queue))
-    version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
-    save = FileSystemStorage.save
-
-    def slowly(storage: FileSystemStorage, name: str, content: object) -> str:
-        sleep(0.5)  # six files take longer than the lease
-        assert not freezing.freeze(version.pk)
-        return save(storage, name, content)
-
-    monkeypatch.setattr(FileSystemStorage, "save", slowly)
-    assert freezing.freeze(version.pk)
-    version.refresh_from_db()
-    assert (version.state, version.attempt) == (Version.State.FROZEN, 1)
 
 
 def test_a_recipe_without_rows_is_refused(dataset: Dataset, member: Membership, queue: Queue) -> None:

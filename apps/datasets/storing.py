@@ -1,0 +1,70 @@
+"""Where the files of a version stay, and the removal of those that no version came of."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+
+from apps.datasets.models import Split, Version
+from apps.datasets.splitfiles import FileFacts
+
+log = logging.getLogger(__name__)
+
+FORMATS = ("jsonl", "parquet")
+
+
+def store(version: Version, files: Mapping[Split, Mapping[str, FileFacts]]) -> dict[str, dict[str, Any]]:
+    """Move this attempt's files to where they stay, each in one rename (local storage) or one upload. By format and split: name and facts."""
+    return {
+        format: {split.value: _stored(version, split, format, files[split][format]) for split in Split}
+        for format in FORMATS
+    }
+
+
+def discard(version: Version, attempts: Iterable[int]) -> None:
+    """Delete what attempts that came to nothing have stored, as far as the storage lets us: nothing refers to it."""
+    for name in [_name(version, *which) for which in product(attempts, Split, FORMATS)]:
+        try:
+            default_storage.delete(name)
+        except Exception:  # each storage has errors of its own
+            log.exception("%s of %s stays in the storage; nothing refers to it", name, version)
+
+
+def _stored(version: Version, split: Split, format: str, facts: FileFacts) -> dict[str, Any]:
+    with facts.path.open("rb") as file:
+        os.fsync(file.fileno())
+        name = default_storage.save(_name(version, version.attempt, split, format), _Finished(file, facts.path))
+    _make_read_only(name)
+    return {"name": name, "rows": facts.rows, "bytes": facts.bytes, "sha256": facts.sha256}
+
+
+def _name(version: Version, attempt: int, split: Split, format: str) -> str:
+    """Attempts share no names: one that was believed dead may still be storing, or deleting, while another finishes."""
+    return f"datasets/{version.dataset_id}/v{version.number}/{split.value}-{attempt}.{format}"
+
+
+class _Finished(File):  # type: ignore[type-arg]  # the stubs make it generic, Django does not
+    """A file that the storage may take by renaming it."""
+
+    def __init__(self, file: object, path: Path) -> None:
+        super().__init__(file, name=path.name)  # type: ignore[arg-type]  # any binary file
+        self._path = path
+
+    def temporary_file_path(self) -> str:
+        return str(self._path)
+
+
+def _make_read_only(name: str) -> None:
+    try:
+        path = Path(default_storage.path(name))
+    except NotImplementedError:  # a bucket; its own rules protect it
+        return
+    path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
