@@ -12,7 +12,7 @@ from typing import Literal
 
 from apps.demo import recipe
 from bench.learning.harness import BRANCHES
-from bench.learning.pairs import distinct, few_of_each_task
+from bench.learning.pairs import failures, few_of_each_task
 from trainer.configs import Budget, LocalPolicy, ModelConfig, Sampling
 from trainer.environments.replaying import replayed_to
 from trainer.records import Trajectory, read_trajectories
@@ -73,11 +73,11 @@ def main(folder: Path) -> None:
     config = BranchConfig(**json.loads((folder / "branches.json").read_text()))
     playing = LocalPolicy(ModelConfig(path=config.model), sampling=Sampling(**recipe.SAMPLING))
     policy = load_engine(playing, folder, StopRequest())
-    failed = [run for run in read_trajectories(folder / config.runs) if run.steps and not run.outcome.success]
+    failed = few_of_each_task(failures(read_trajectories(folder / config.runs)), config.at_most)
 
     async def work() -> list[Trajectory]:
         try:
-            return await branches(few_of_each_task(distinct(failed), config.at_most), policy, config)
+            return await branches(failed, policy, config)
         finally:
             await policy.close()
 

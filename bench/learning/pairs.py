@@ -1,6 +1,7 @@
 """Preferences out of a policy's own rollouts, judged by how they ended."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
@@ -81,6 +82,11 @@ def pair(chosen: Trajectory, rejected: Trajectory) -> dict[str, Any]:
     a, b = chosen.messages, rejected.messages
     shared = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return {"prompt": a[:shared], "chosen": a[shared:], "rejected": b[shared:], "tools": chosen.tools}
+
+
+def failures(rollouts: Iterable[Trajectory]) -> list[Trajectory]:
+    """Those that acted and failed, one of those that read the same."""
+    return distinct([each for each in rollouts if each.steps and not each.outcome.success])
 
 
 def distinct(rollouts: list[Trajectory]) -> list[Trajectory]:

@@ -6,11 +6,12 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning.harness import Bench, Outcome, outcome
-from bench.learning.pairs import distinct, pairs_by_branch, pairs_by_outcome, pairs_by_value
+from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from trainer.records import Trajectory
 from trainer.statistics import Proportion
 
 Stage = Callable[[Bench], Outcome]
+Row = dict[str, Any]
 OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
 ROLLOUTS_A_TASK = 6
 PAIRS_A_TASK = 3
@@ -61,20 +62,12 @@ def step_dpo(bench: Bench) -> Outcome:
 
 def error_dpo(bench: Bench) -> Outcome:
     """On pairs that part at the failed run's first error, each side cut after that turn; `whole` learned from the same pairs uncut."""
-    files = branched_pairs(bench)
-    whole = from_pairs(bench, "error-dpo-whole", files, scope="trajectory")
-    result = from_pairs(bench, "error-dpo", files, scope="step")
-    result.more["whole"] = {"after": whole.after, "low": whole.low, "high": whole.high, "seconds": whole.seconds}
-    return result
+    return cut_and_whole(bench, "error-dpo", branched_pairs(bench))
 
 
 def value_dpo(bench: Bench) -> Outcome:
     """On pairs that part at the turn which lost most of the failed run's chance, each side cut after that turn; `whole` learned from them uncut."""
-    files = valued_pairs(bench)
-    whole = from_pairs(bench, "value-dpo-whole", files, scope="trajectory")
-    result = from_pairs(bench, "value-dpo", files, scope="step")
-    result.more["whole"] = {"after": whole.after, "low": whole.low, "high": whole.high, "seconds": whole.seconds}
-    return result
+    return cut_and_whole(bench, "value-dpo", valued_pairs(bench))
 
 
 def reward_model(bench: Bench) -> Outcome:
@@ -167,44 +160,40 @@ def own_pairs(bench: Bench) -> tuple[str, str]:
     play_own(bench)
     learnt, others = parted(bench.trajectories("own"))
     train = pairs_by_outcome(learnt, per_task=PAIRS_A_TASK)
-    held_out = pairs_by_outcome(others, per_task=ROLLOUTS_A_TASK)
-    return bench.write("pairs.jsonl", train), bench.write("pairs-held-out.jsonl", held_out)
+    return written(bench, "pairs", train, pairs_by_outcome(others, per_task=ROLLOUTS_A_TASK))
 
 
 def branched_pairs(bench: Bench) -> tuple[str, str]:
     """The same, of failures against successes that go on from their first errors; no more than there are of the others to learn from."""
-    play_own(bench)
-    learnt, others = parted(bench.trajectories("own"))
-    at_most = len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK))
-    runs = "../own/trajectories.jsonl"
-    config = {"model": "../sft/model", "runs": runs, "samples": BRANCHES, "seed": 10_000 * bench.seed}
-    branches = bench.branches("branches", config)
-    train = pairs_by_branch(learnt, branches, per_task=PAIRS_A_TASK)[:at_most]
+    learnt, others, branches = branched(bench, "branches", seed=10_000 * bench.seed)
+    train = pairs_by_branch(learnt, branches, per_task=PAIRS_A_TASK)
     held_out = pairs_by_branch(others, branches, per_task=ROLLOUTS_A_TASK)
-    return bench.write("branched.jsonl", train), bench.write("branched-held-out.jsonl", held_out)
+    return written(bench, "branched", train[: count_of_pairs(learnt)], held_out)
 
 
 def valued_pairs(bench: Bench) -> tuple[str, str]:
     """The same, of failures against successes that part at the turn which lost most."""
+    seed = 10_000 * bench.seed + 5_000
+    learnt, others, branches = branched(bench, "values", seed=seed, turns="all", at_most=2)
+    train = pairs_by_value(failures(learnt), branches)
+    return written(bench, "valued", train[: count_of_pairs(learnt)], pairs_by_value(failures(others), branches))
+
+
+def branched(bench: Bench, name: str, **config: Any) -> tuple[list[Trajectory], list[Trajectory], list[Trajectory]]:
+    """Its own rollouts, in two parts, and what went on from the failures of both."""
     play_own(bench)
-    learnt, others = parted(bench.trajectories("own"))
-    at_most = len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK))
-    config = {
-        "model": "../sft/model",
-        "runs": "../own/trajectories.jsonl",
-        "samples": BRANCHES,
-        "seed": 10_000 * bench.seed + 5_000,
-        "turns": "all",
-        "at_most": 2,
-    }
-    branches = bench.branches("values", config)
-    train = pairs_by_value(failed(learnt), branches)[:at_most]
-    held_out = pairs_by_value(failed(others), branches)
-    return bench.write("valued.jsonl", train), bench.write("valued-held-out.jsonl", held_out)
+    runs = {"model": "../sft/model", "runs": "../own/trajectories.jsonl", "samples": BRANCHES}
+    branches = bench.branches(name, {**runs, **config})
+    return (*parted(bench.trajectories("own")), branches)
 
 
-def failed(rollouts: list[Trajectory]) -> list[Trajectory]:
-    return distinct([each for each in rollouts if each.steps and not each.outcome.success])
+def count_of_pairs(learnt: list[Trajectory]) -> int:
+    """How many there are of the plain kind: all kinds are compared at equal data."""
+    return len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK))
+
+
+def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> tuple[str, str]:
+    return bench.write(f"{name}.jsonl", train), bench.write(f"{name}-held-out.jsonl", held_out)
 
 
 def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
@@ -213,6 +202,14 @@ def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajector
     learnt = set(islice(tasks, len(tasks) * 4 // 5))
     train = [each for each in rollouts if each.task.key in learnt]
     return train, [each for each in rollouts if each.task.key not in learnt]
+
+
+def cut_and_whole(bench: Bench, stage: str, files: tuple[str, str]) -> Outcome:
+    """On pairs whose sides are cut after their first turn; `whole` learned from the same pairs uncut."""
+    whole = from_pairs(bench, f"{stage}-whole", files, scope="trajectory")
+    result = from_pairs(bench, stage, files, scope="step")
+    result.more["whole"] = {"after": whole.after, "low": whole.low, "high": whole.high, "seconds": whole.seconds}
+    return result
 
 
 def from_pairs(bench: Bench, stage: str, files: tuple[str, str], **changes: Any) -> Outcome:
