@@ -32,10 +32,15 @@ class NotYours(Refusal):
     message = "There is nothing of yours on this item."
 
 
-def awaiting_review(queue: Queue) -> QuerySet[Item]:
-    """Disputed items that nobody decided, in the queue's order."""
+def undecided() -> QuerySet[Item]:
+    """Disputed items that nobody decided, of all queues."""
     decided = Adjudication.objects.standing().filter(item=OuterRef("pk"))
-    return Item.objects.filter(~Exists(decided), queue=queue, disputed=True).order_by("position")
+    return Item.objects.filter(~Exists(decided), disputed=True)
+
+
+def awaiting_review(queue: Queue) -> QuerySet[Item]:
+    """Those of a queue, in its order."""
+    return undecided().filter(queue=queue).order_by("position")
 
 
 @transaction.atomic

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Count, Exists, OuterRef, Sum
+from django.db.models import Count, Sum
 from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Adjudication, Desk, Item, Preference, Queue
+from apps.annotation.models import Desk, Preference, Queue
+from apps.annotation.reviewing import undecided
 from apps.common.ids import first_id_at
 from apps.common.quantities import duration
 
@@ -69,8 +70,7 @@ class Review:
 
 def review_for(member: Membership) -> Review | None:
     """What waits for a reviewer; None where nothing does."""
-    decided = Adjudication.objects.standing().filter(item=OuterRef("pk"))
-    disputed = Item.objects.filter(~Exists(decided), queue__in=Queue.objects.visible_to(member), disputed=True)
+    disputed = undecided().filter(queue__in=Queue.objects.visible_to(member))
     counts = dict(disputed.order_by().values_list("queue").annotate(Count("pk")))
     if not counts:
         return None
