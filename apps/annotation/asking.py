@@ -176,9 +176,9 @@ def read_questions(text: str) -> tuple[Question, ...]:
     """
     questions: list[Question] = []
     for line in _lines(text):
-        parts = [part.strip() for part in line.split("|")]
-        required = not any(part.lower().endswith(OPTIONAL) for part in (parts[0], parts[-1]))
-        name, points, low, high = [*map(_without_mark, parts), "", "", ""][:4]
+        parts = [part.strip() for part in _without_mark(line).split("|")]
+        name, points, low, high = [_without_mark(parts[0]), *parts[1:], "", "", ""][:4]
+        required = parts[0] == name and _without_mark(line) == line
         if len(parts) > 4 or not (points == "" or (points.isdecimal() and int(points) in LIKERT)):
             raise UnreadableLine(f"“{line}”: expected question | 2 to 10 points | what 1 means | what the most means.")
         key = _key(name, line, [each.key for each in questions])
@@ -186,8 +186,8 @@ def read_questions(text: str) -> tuple[Question, ...]:
     return tuple(questions)
 
 
-def _without_mark(part: str) -> str:
-    return part[: -len(OPTIONAL)].strip() if part.lower().endswith(OPTIONAL) else part
+def _without_mark(text: str) -> str:
+    return text[: -len(OPTIONAL)].strip() if text.lower().endswith(OPTIONAL) else text
 
 
 R = TypeVar("R", Aspect, Question)
