@@ -137,7 +137,8 @@ def _policy_uncompared(member: Membership) -> Decision | None:
     champion = (
         Promotion.objects.visible_to(member).exclude(policy=latest).select_related("policy").order_by("-pk").first()
     )
-    other = champion.policy if champion else latest.base
+    base = latest.base if latest.base and latest.base.archived_at is None else None
+    other = champion.policy if champion else base
     pair = {**({"a": other.pk} if other else {}), "b": latest.pk}
     name = "the champion" if champion else other.name if other else "another policy"
     return Decision(

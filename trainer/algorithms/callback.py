@@ -13,9 +13,7 @@ from trainer.configs import GrpoConfig, RlooConfig, TrainingConfig, config_hash
 from trainer.events import CheckpointSaved, EventLog, Metrics, Progress, Started, memory_in_use_mb
 from trainer.stopping import StoppedMidway, StopRequest
 
-UNINTERESTING = {
-    *("epoch", "total_flos", "num_tokens", "train_runtime", "train_loss", "eval_model_preparation_time"),
-}
+UNINTERESTING = {"epoch", "total_flos", "num_tokens", "train_runtime", "train_loss", "eval_model_preparation_time"}
 """What TRL logs beside metrics; tokens_per_second is made from num_tokens."""
 OUR_NAMES = {
     "accuracy": "rewards/accuracies",
