@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from apps.demo import recipe
+from bench.learning import credit
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from trainer.records import Trajectory
@@ -36,18 +37,14 @@ def rloo(bench: Bench) -> Outcome:
 
 
 def grpo_turn_credit(bench: Bench) -> Outcome:
-    """The same run as `grpo` but for its credit; `rollouts_to_level` says how many each needed to get half of the way that the better one got."""
-    grpo(bench)
-    result = online(bench, "grpo-turn-credit", "grpo-turn-credit", kind="grpo", credit="turn")
-    curves = {name: bench.curve(name, "eval/success") for name in ("grpo", "grpo-turn-credit")}
-    start = curves["grpo"][0][1]
-    level = start + 0.5 * (max(value for curve in curves.values() for _, value in curve) - start)
-    each = recipe.GRPO["optimizer"]["batch_size"] * recipe.GRPO["optimizer"]["gradient_accumulation"]
-    needed = {
-        name: next((step * each for step, value in curve if value >= level), None) for name, curve in curves.items()
-    }
-    result.more.update(level=round(level, 4), rollouts_to_level=needed, curves=curves)
-    return result
+    """The same run as `grpo` but for its credit."""
+    return online(bench, "grpo-turn-credit", "grpo-turn-credit", kind="grpo", credit="turn")
+
+
+def credit_compared(bench: Bench) -> Outcome:
+    """How fast GRPO learns at first, with turn-level credit and without."""
+    first_model(bench)
+    return credit.measured(bench)
 
 
 def dpo(bench: Bench) -> Outcome:
@@ -103,6 +100,7 @@ STAGES: dict[str, Stage] = {
     "reward_model": reward_model,
     "prm": prm,
     "grpo-turn-credit": grpo_turn_credit,
+    "credit": credit_compared,
 }
 
 
