@@ -17,6 +17,7 @@ from typing import IO, Any
 import zstandard
 
 from apps.trajectories import jsontext
+from apps.trajectories.turning import Pieces, Unusable
 
 ZIP = b"PK\x03\x04"
 ZSTD_METHOD = 93
@@ -26,10 +27,6 @@ LOCAL_HEADER = struct.Struct("<26xHH")
 HEADERS = ("header.json", "_journal/start.json")
 MOST_HEADER_BYTES = 16 << 20
 BLOCK = 1 << 20
-
-
-class NotALog(ValueError):
-    """The archive is no evaluation log, or is damaged; the message goes on after “The file is”."""
 
 
 class _Part(io.RawIOBase):
@@ -49,48 +46,29 @@ class _Part(io.RawIOBase):
         return len(block)
 
 
-class EvalArchive(io.RawIOBase):
+class EvalArchive(Pieces):
     """Reads the archive sample by sample; no sample is in memory as a whole."""
 
     def __init__(self, file: IO[bytes], passed: Callable[[int], None]) -> None:
-        """`passed` is told how many bytes of the archive have been read. Raises NotALog."""
+        """`passed` is told how many bytes of the archive have been read. Raises Unusable."""
         self._passed = passed
         try:
             self._zip = zipfile.ZipFile(file)
-            self._pieces = self._logs(self._about())
+            super().__init__(self._logs(self._about()))
         except zipfile.BadZipFile as error:
-            raise NotALog(f"a damaged zip archive ({error}). Upload it again") from None
-        self._left = b""
-        self._refusal: NotALog | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self._refusal:
-            raise self._refusal
-        if not self._left:
-            try:
-                self._left = next(self._pieces, b"")
-            except NotALog as error:  # whoever has read something good asks once more, and must hear it again
-                self._refusal = error
-                raise
-        piece = self._left[: len(buffer)]
-        self._left = self._left[len(piece) :]
-        buffer[: len(piece)] = piece
-        return len(piece)
+            raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
 
     def _about(self) -> bytes:
         """What the header says of the evaluation, as JSON."""
         names = set(self._zip.namelist())
         name = next((name for name in HEADERS if name in names), None)
         if name is None:
-            raise NotALog("a zip archive. Unpack it and import the files inside, or pack one file with gzip")
+            raise Unusable("a zip archive. Unpack it and import the files inside, or pack one file with gzip")
         body = b"".join(self._unpacked(self._zip.getinfo(name), most=MOST_HEADER_BYTES))
         try:
             header = jsontext.loads(body)
         except jsontext.UnreadableJSON as error:
-            raise NotALog(f"a zip archive whose {name} cannot be read: {error}") from None
+            raise Unusable(f"a zip archive whose {name} cannot be read: {error}") from None
         return jsontext.dumps(header.get("eval") if type(header) is dict else None)
 
     def _logs(self, about: bytes) -> Iterator[bytes]:
@@ -105,21 +83,21 @@ class EvalArchive(io.RawIOBase):
 
     def _unpacked(self, member: zipfile.ZipInfo, *, most: int | None = None) -> Iterator[bytes]:
         if member.flag_bits & ENCRYPTED:
-            raise NotALog("an encrypted zip archive. Unpack it and pack it without a password")
+            raise Unusable("an encrypted zip archive. Unpack it and pack it without a password")
         size = 0
         try:
             with self._opened(member) as stream:
                 while block := stream.read(BLOCK):
                     size += len(block)
                     if most and size > most:
-                        raise NotALog(f"a zip archive whose {member.filename[:80]} is larger than {most >> 20} MiB")
+                        raise Unusable(f"a zip archive whose {member.filename[:80]} is larger than {most >> 20} MiB")
                     yield block
         except NotImplementedError:
-            raise NotALog(
+            raise Unusable(
                 "a zip archive packed in a way that cannot be read. Pack it again with deflate or zstd"
             ) from None
         except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
-            raise NotALog(f"a damaged zip archive ({error}). Upload it again") from None
+            raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
 
     def _opened(self, member: zipfile.ZipInfo) -> Any:
         if member.compress_type != ZSTD_METHOD:

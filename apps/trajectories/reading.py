@@ -1,7 +1,7 @@
 """Opens an uploaded file: takes off its compression, refuses what is not text, finds out how its records lie.
 
-Inspect's archives are read as they are. Other zip, tar and parquet files, pickles and the like are refused by their first bytes,
-with what to do instead. Nothing is ever unpickled.
+Inspect's archives and Parquet files are turned into JSON on the way. Other zip and tar archives, pickles and the like are refused by their
+first bytes, with what to do instead. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import io
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import zstandard
 
 from apps.trajectories import jsontext
-from apps.trajectories.archives import ZIP, EvalArchive, NotALog
+from apps.trajectories.archives import ZIP, EvalArchive
 from apps.trajectories.splitting import BLOCK, Layout, RawRow, split
+from apps.trajectories.tables import PARQUET, Table
+from apps.trajectories.turning import Unusable
 
 HEAD = 1 << 20
 """Bytes looked at to find the layout."""
@@ -36,7 +38,7 @@ class UnreadableFile(ValueError):
 _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "a zip archive packed again. Unpack it once"),
     (b"PK\x05\x06", "an empty zip archive"),
-    (b"PAR1", "a Parquet file. Write it as JSON Lines (in pandas: `to_json(path, orient='records', lines=True)`)"),
+    (b"PAR1", "a Parquet file packed again. Unpack it once"),
     (b"ARROW1", "an Arrow file. Write it as JSON Lines"),
     (b"BZh", "packed with bzip2. Unpack it, or pack it with gzip"),
     (b"\xfd7zXZ\x00", "packed with xz. Unpack it, or pack it with gzip"),
@@ -82,9 +84,10 @@ def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = Non
     `most_bytes` bounds what it may unpack to; `layout` says how the records lie where the caller knows better.
     """
     counter = _Counting(file)
-    if _is_zip(file):
-        layout = layout or Layout.VALUES
-        stream = _bounded(_archive(file, counter), counter, most_bytes)
+    turned = _turned(file, counter)
+    if turned is not None:
+        stream = _bounded(turned.stream, counter, most_bytes)
+        layout = layout or turned.layout
     else:
         stream = _unpacked(io.BufferedReader(counter, BLOCK), counter, most_bytes)
     # One read of the raw stream fills the buffer (see _Bounded), so this is all of the head.
@@ -162,18 +165,25 @@ def _bounded(unpacked: Any, counter: _Counting, most_bytes: int) -> io.BufferedR
     return io.BufferedReader(_Bounded(unpacked, counter, most_bytes), BLOCK)
 
 
-def _is_zip(file: IO[bytes]) -> bool:
+class _Turned(NamedTuple):
+    stream: io.BufferedReader
+    layout: Layout
+
+
+def _turned(file: IO[bytes], counter: _Counting) -> _Turned | None:
+    """The JSON of a file that is an archive or a table; None for text."""
     begun = file.tell()
-    magic = file.read(len(ZIP))
+    magic = file.read(4)
+    size = file.seek(0, io.SEEK_END)
     file.seek(begun)
-    return magic == ZIP
-
-
-def _archive(file: IO[bytes], counter: _Counting) -> io.BufferedReader:
     try:
-        return io.BufferedReader(EvalArchive(file, counter.reached), BLOCK)
-    except NotALog as error:
+        if magic == ZIP:
+            return _Turned(io.BufferedReader(EvalArchive(file, counter.reached), BLOCK), Layout.VALUES)
+        if magic == PARQUET:
+            return _Turned(io.BufferedReader(Table(file, size, counter.reached), BLOCK), Layout.LINES)
+    except Unusable as error:
         raise UnreadableFile(f"The file is {error}.") from None
+    return None
 
 
 class _Counting(io.RawIOBase):
@@ -212,7 +222,7 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             filled = _fill(buffer, self._read)
-        except NotALog as error:
+        except Unusable as error:
             raise UnreadableFile(f"The file is {error}.") from None
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
             raise UnreadableFile(

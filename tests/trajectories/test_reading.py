@@ -81,7 +81,8 @@ def archive_of(kind: str) -> bytes:
         # With a fixed time: pytest names the cases by their bytes, and every process must find the same names.
         (gzip.compress(archive_of("tar"), mtime=0), "tar archive"),
         (gzip.compress(gzip.compress(A, mtime=0), mtime=0), "compressed twice"),
-        (b"PAR1....", "Parquet"),
+        (b"PAR1....", "Parquet file that is damaged"),
+        (gzip.compress(b"PAR1....", mtime=0), "Parquet file packed again"),
         (b"BZh9...", "bzip2"),
         (b"\xfd7zXZ\x00..", "xz"),
         (b"<!doctype html><title>Sign in</title>", "web page"),
