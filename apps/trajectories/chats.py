@@ -1,7 +1,8 @@
 """Chat messages, in the many spellings that logs hold, made into one: OpenAI's, with tool calls that have ids.
 
 What is normalised: tool calls as JSON strings or flat objects, arguments encoded twice, calls and results without ids (matched by order),
-the legacy `function_call` and role `function`, typed content parts of Anthropic and others, reasoning under its various keys.
+the legacy `function_call` and role `function`, typed content parts of Anthropic and others, reasoning under its various keys, speakers under
+theirs (`speakers`), calls and reasoning that are entries of their own.
 What is left as it was produced: every text, every argument, the order of messages.
 """
 
@@ -11,9 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from apps.trajectories import jsontext
+from apps.trajectories.fields import first_of
 from apps.trajectories.records import BadRow, Json, Message, StepRecord
+from apps.trajectories.rendering.decoding import Unreadable, decode_result
+from apps.trajectories.speakers import CALL, REASONING, ROLES, spelled
 
-ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 EXPECTED_ROLES = "`role` is one of system, developer, user, assistant, tool (or the older function)."
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -35,6 +38,7 @@ class Conversation:
         self.waiting: list[Message] = []
         self._unanswered: list[tuple[str, str]] = []  # (call id, tool name) in the order called
         self._calls = 0
+        self._is_thinking = False  # the last entry was reasoning alone
 
     def add(self, given: Json) -> StepRecord | None:
         """Take the next message. Answers the step it completes, if it is an assistant's. Raises BadRow."""
@@ -42,20 +46,48 @@ class Conversation:
             raise BadRow(
                 f"A message is {jsontext.describe(given)}.", "Each message is an object with `role` and `content`."
             )
+        given = spelled(given)
         role = given.get("role")
-        if type(role) is not str:
-            raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
+        if type(role) is str and role in (CALL, REASONING):
+            return self._part_of_a_turn(role, given)
         if role == "assistant":
-            step = self._assistant(given)
-            self.steps.append(step)
-            self.waiting = []
-            return step
-        if role == "tool" or role == "function":
+            return self._turn(given)
+        if role == "tool":
             self.waiting.append(self._tool_result(given))
-        elif role in ROLES:
+        elif type(role) is str and role in ROLES:
             self._heard(given)
         else:
             raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
+        return None
+
+    def _turn(self, given: Message) -> StepRecord | None:
+        step = self._assistant(given)
+        if self._is_thinking and not self.waiting:
+            thought = self.steps.pop()
+            step.context = thought.context
+            reasoning = [thought.message["reasoning_content"], step.message.get("reasoning_content")]
+            step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
+        self._is_thinking = False
+        if given.get("loss") is False or given.get("weight") == 0:
+            # Who made the data says that it is not to be learnt: a demonstration, or a prompt that is played as a chat.
+            mark: Message = {key: given[key] for key in ("loss", "weight") if key in given}
+            self.waiting = [*step.context, {**step.message, **mark}]
+            return None
+        self.steps.append(step)
+        self.waiting = []
+        return step
+
+    def _part_of_a_turn(self, role: str, given: Message) -> StepRecord | None:
+        """A call or reasoning that is an entry of its own: what follows it unheard, and what it follows, is the same turn."""
+        if role == REASONING:
+            step = self._turn({"role": "assistant", "content": None, "reasoning_content": _thought(given["content"])})
+            self._is_thinking = True
+            return step
+        calls = _calls_in(given)
+        if not self.steps or self.waiting or self._is_thinking:
+            return self._turn({"role": "assistant", "content": None, "tool_calls": calls})
+        message = self.steps[-1].message
+        message["tool_calls"] = [*message.get("tool_calls", []), *(self._call(call) for call in calls)]
         return None
 
     def _assistant(self, given: Message) -> StepRecord:
@@ -163,9 +195,9 @@ def normal_call(given: Json) -> dict[str, Any]:
     name = function.get("name")
     if type(name) is not str or not name:
         raise BadRow("A tool call has no function name.", EXPECTED_CALL)
-    arguments = function.get("arguments")
+    arguments = first_of(function, "arguments", "args", "input", "parameters")
     if arguments is None:
-        arguments = function.get("input", function.get("parameters", "{}"))
+        arguments = "{}"
     if type(arguments) is str and arguments.startswith('"'):
         inner = _decoded(arguments)
         arguments = inner if type(inner) is str else arguments
@@ -174,6 +206,30 @@ def normal_call(given: Json) -> dict[str, Any]:
 
 
 EXPECTED_CALL = 'A tool call is {"id": …, "type": "function", "function": {"name": …, "arguments": …}}.'
+
+
+def _calls_in(given: Message) -> list[Json]:
+    """The calls of an entry that is nothing else: the entry itself, or what it says as JSON or as Python spells it. Raises BadRow."""
+    calls = given.get("content")
+    if calls is None:
+        return [given]
+    if type(calls) is str:
+        written = calls.strip().removeprefix("<tool_call>").removesuffix("</tool_call>")
+        try:
+            calls = _decoded(written)
+            calls = decode_result(written) if type(calls) is str else calls
+        except Unreadable:
+            raise BadRow("A function call's value is not JSON.", 'Such as {"name": …, "arguments": {…}}.') from None
+    return calls if type(calls) is list else [calls]
+
+
+def _thought(given: Json) -> str:
+    """Reasoning as text, also from a summary in parts."""
+    if type(given) is list:
+        return "\n\n".join(
+            _as_text(first_of(part, "text", "content") if type(part) is dict else part) for part in given
+        )
+    return _as_text(given)
 
 
 def tool_schemas(given: Json) -> list[Json]:

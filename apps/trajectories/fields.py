@@ -33,6 +33,10 @@ def count(value: Json) -> int | None:
     return value if type(value) is int and 0 <= value < 2**31 else None
 
 
+YES = frozenset({"true", "yes", "1", "1.0", "success", "succeeded", "passed", "pass", "correct", "resolved", "solved"})
+NO = frozenset({"false", "no", "0", "0.0", "failure", "failed", "fail", "incorrect", "unresolved", "unsolved"})
+
+
 def flag(value: Json) -> bool | None:
     """A yes or no, also as 0/1 and in words; None where it is neither."""
     if type(value) is bool:
@@ -40,7 +44,8 @@ def flag(value: Json) -> bool | None:
     if value in (0, 1):
         return bool(value)
     if type(value) is str:
-        return {"true": True, "yes": True, "false": False, "no": False}.get(value.lower())
+        word = value.strip().lower()
+        return True if word in YES else False if word in NO else None
     return None
 
 

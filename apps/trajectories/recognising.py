@@ -9,10 +9,10 @@ from typing import IO, NamedTuple
 from django.conf import settings
 
 from apps.trajectories import formats, jsontext
-from apps.trajectories.chats import ROLES
 from apps.trajectories.formats import Format
 from apps.trajectories.reading import Source, open_source
 from apps.trajectories.records import Json
+from apps.trajectories.speakers import ROLES
 from apps.trajectories.splitting import Layout, RawRow
 
 SAMPLES = 20

@@ -44,6 +44,7 @@ def test_a_chat_without_an_assistant_has_no_steps():
         {"id": "c1", "name": "look", "arguments": '{"a": 1}'},
         {"call_id": "c1", "type": "function_call", "name": "look", "arguments": '{"a": 1}'},
         {"id": "c1", "function": "look", "arguments": '{"a": 1}'},
+        {"id": "c1", "name": "look", "args": '{"a": 1}', "type": "tool_call"},
         {**call(), "index": 0},
         call(json.dumps('{"a": 1}')),
     ],
@@ -109,6 +110,66 @@ def test_the_legacy_function_call_is_a_tool_call():
     )
     assert chat.steps[0].message["tool_calls"][0]["function"] == {"name": "look", "arguments": "{}"}
     assert chat.waiting == [{"role": "tool", "tool_call_id": "call_0", "name": "look", "content": "seen"}]
+
+
+def test_calls_and_reasoning_that_are_entries_of_their_own_belong_to_one_turn():
+    look, find = (
+        {"type": "function_call", "call_id": id, "name": name, "arguments": "{}"} for id, name in ("ab", "cd")
+    )
+    chat = to_steps(
+        [
+            USER,
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Looking."}]},
+            *(look, find),
+            {"type": "function_call_output", "call_id": "c", "output": "found"},
+            {"type": "function_call_output", "call_id": "a", "output": "seen"},
+            look,
+        ]
+    )
+    assert [step.message for step in chat.steps] == [
+        {
+            "role": "assistant",
+            "content": "Looking.",
+            "reasoning_content": "hm",
+            "tool_calls": [call("{}", "a", "b"), call("{}", "c", "d")],
+        },
+        {"role": "assistant", "content": None, "tool_calls": [call("{}", "a", "b")]},
+    ]
+    assert chat.steps[0].context == [USER]
+    assert [(m["tool_call_id"], m["content"]) for m in chat.steps[1].context] == [("c", "found"), ("a", "seen")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"name": "look", "arguments": {"a": 1}}',
+        '[{"name": "look", "arguments": {"a": 1}}]',
+        "{'name': 'look', 'arguments': {'a': 1}}",
+        '<tool_call>\n{"name": "look", "arguments": {"a": 1}}\n</tool_call>',
+        {"name": "look", "arguments": {"a": 1}},
+    ],
+)
+def test_a_call_may_be_what_an_entry_says(said):
+    (step,) = steps_of(USER, {"role": "tool_call", "content": said})
+    assert step.message == {"role": "assistant", "content": None, "tool_calls": [call({"a": 1}, "call_0")]}
+
+
+def test_reasoning_that_nothing_follows_is_a_turn():
+    chat = to_steps([USER, {"role": "reasoning", "content": "hm"}, USER, {"role": "assistant", "content": "ok"}])
+    assert [(s.message["content"], s.message.get("reasoning_content")) for s in chat.steps] == [
+        (None, "hm"),
+        ("ok", None),
+    ]
+
+
+@pytest.mark.parametrize("mark", [{"loss": False}, {"weight": 0}])
+def test_what_is_not_to_be_learnt_is_context(mark):
+    said = {"role": "assistant", "content": None, "tool_calls": [call()], **mark}
+    chat = to_steps([USER, said, {"role": "tool", "content": "r"}, {"role": "assistant", "content": "a", "loss": True}])
+    assert [message["role"] for message in chat.steps[0].context] == ["user", "assistant", "tool"]
+    assert chat.steps[0].context[1:] == [said, {"role": "tool", "tool_call_id": "c1", "content": "r"}]
+    assert len(chat.steps) == 1
 
 
 def test_anthropic_parts_become_reasoning_calls_and_results():

@@ -1,118 +1,165 @@
-"""OpenAI-style chat messages with tool calls: an object with `messages`, or the bare list of them."""
+"""OpenAI-style chat messages with tool calls: an object with `messages`, or the bare list of them.
+
+Data sets keep the messages under many names, also as JSON text and as parallel lists, and name speakers in many ways; all of that is read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apps.trajectories.chats import ROLES, to_steps, tool_schemas
-from apps.trajectories.fields import count, first_of, flag, mapping, number, prompt_key, prompt_of, text
-from apps.trajectories.formats import Format
-from apps.trajectories.records import BadRow, Json, TaskRecord, TrajectoryRecord
-
-MESSAGE_LISTS = ("messages", "conversation", "conversations", "chat")
-USED = frozenset(
-    {
-        *MESSAGE_LISTS,
-        "tools",
-        "functions",
-        "reward",
-        "score",
-        "success",
-        "resolved",
-        "model",
-        "policy",
-        "model_name",
-        "tags",
-    }
-    | {
-        "id",
-        "task_id",
-        "instance_id",
-        "instruction",
-        "environment",
-        "category",
-        "difficulty",
-        "termination",
-        "finish_reason",
-    }
-    | {"usage", "info", "choices", "response"}
+from apps.trajectories.chats import Conversation, to_steps, tool_schemas
+from apps.trajectories.columns import (
+    ENVIRONMENT,
+    INSTANCE,
+    INSTRUCTION,
+    NAME,
+    POLICY,
+    SYSTEM,
+    TASK,
+    TERMINATION,
+    TOOLS,
+    Columns,
+    inside,
+    listed,
+    named,
+    said,
+    succeeded,
 )
-CHAT_ROLES = ROLES | {"function"}
+from apps.trajectories.fields import count, first_of, mapping, prompt_key, prompt_of, text
+from apps.trajectories.formats import Format
+from apps.trajectories.formats.swe_agent import instance_environment, issue_of
+from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.speakers import role_of
+
+MESSAGES = (
+    *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "trajectory", "input"),
+    *("request.messages", "body.messages"),
+)
+ANSWERS = ("response", "output", "completion")
+USED = ("category", "difficulty", "usage", "info", "choices", "tags")
 
 
-def _messages(row: Json) -> list[Json] | None:
+class Chat(Columns):
+    """A row's messages, and its other columns."""
+
+    def __init__(self, row: dict[str, Json], messages: list[Json], taken: tuple[str, ...]) -> None:
+        super().__init__(row, (*USED, *taken))
+        self.messages = messages
+
+
+def _found(row: Json) -> tuple[str, list[Json]] | None:
+    """Where the messages are, and they."""
     if type(row) is list:
-        return row
-    if type(row) is dict:
-        for key in MESSAGE_LISTS:
-            if type(row.get(key)) is list:
-                found: list[Json] = row[key]
-                return found
+        return ("", row) if row else None
+    for name in MESSAGES if type(row) is dict else ():
+        messages = listed(inside(row, name))
+        if messages and role_of(messages[0]):
+            return name, messages
     return None
 
 
 def _recognises(row: Json) -> bool:
-    messages = _messages(row)
-    if not messages or (type(row) is dict and ("chosen" in row or "rejected" in row)):
+    found = _found(row)
+    if found is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):
         return False
-    return type(messages[0]) is dict and text(messages[0].get("role")) in CHAT_ROLES and "trajectory_format" not in row
+    return bool(role_of(found[1][0])) and "trajectory_format" not in row
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
-    messages = _messages(row)
-    if not messages:
+    name, messages = _found(row) or _given(row)
+    fields = row if type(row) is dict else {}
+    answer = _answer(fields, messages)
+    taken = (name.partition(".")[0], *(ANSWERS if answer else ()))
+    yield chat_trajectory(Chat(fields, messages + answer, taken))
+
+
+def _given(row: Json) -> tuple[str, list[Json]]:
+    """Messages that begin with something unknown, for the refusal to say with what; or none at all."""
+    messages = first_of(row, *MESSAGES[:4]) if type(row) is dict else row
+    if messages == [] and type(row) is dict and Columns(row).take(named, TASK):
+        return "messages", []  # a run that never began
+    if type(messages) is not list or not messages:
         raise BadRow(
             "There are no messages.", "An object whose `messages` is a list of chat messages, or the list alone."
         )
-    fields = row if type(row) is dict else {}
-    yield chat_trajectory(fields, messages + _answer(fields, messages), used=USED)
+    return "messages", messages
 
 
 def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:
     """The answer of a logged request, which stands beside its messages; nothing where it is among them already."""
-    answered = row if "choices" in row else mapping(row.get("response"))
-    choices = answered.get("choices")
-    answer = mapping(choices[0]).get("message") if type(choices) is list and choices else None
-    return [answer] if type(answer) is dict and answer != messages[-1] else []
+    answered = row if "choices" in row else first_of(row, *ANSWERS)
+    answered = first_of(mapping(answered), "body") or answered
+    choices = mapping(answered).get("choices")
+    answer = mapping(choices[0]).get("message") if type(choices) is list and choices else answered
+    last = messages[-1] if messages else None
+    if role_of(answer):
+        return [answer] if answer != last else []
+    if role_of(last) == "assistant":
+        return []
+    if type(answer) is list and answer and role_of(answer[0]):
+        return answer
+    return [{"role": "assistant", "content": answer}] if type(answer) is str and answer else []
 
 
-def chat_trajectory(row: dict[str, Json], messages: list[Json], *, used: frozenset[str]) -> TrajectoryRecord:
-    """A chat and what its row says about it; keys that are not `used` are kept in `info`. Raises BadRow."""
-    conversation = to_steps(messages)
-    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
-    given = first_of(row, "task_id", "instance_id")
-    info = {
-        **mapping(row.get("info")),
-        **{key: value for key, value in row.items() if key not in used and value is not None},
-    }
-    usage = mapping(row.get("usage"))
+def chat_trajectory(chat: Chat) -> TrajectoryRecord:
+    """A chat and what its row says about it; columns that say nothing known are kept in `info`. Raises BadRow."""
+    row = chat.row
+    system = chat.take(_prompt, SYSTEM)
+    if system and chat.messages and role_of(chat.messages[0]) != "system":
+        chat.messages = [{"role": "system", "content": system}, *chat.messages]
+    conversation = to_steps(chat.messages)
+    opening = opening_of(conversation)
+    usage = mapping(first_of(row, "usage") or inside(row, "response.usage"))
     if usage and conversation.steps:
         # A row of an API log: its usage is that of the answer it records.
         conversation.steps[-1].prompt_tokens = count(usage.get("prompt_tokens"))
         conversation.steps[-1].completion_tokens = count(usage.get("completion_tokens"))
+    instance, key = chat.take(named, INSTANCE), chat.take(named, TASK)
+    asked = prompt_of(_after_demonstrations(opening))
+    tools = chat.take(lambda given: tool_schemas(given) or None, TOOLS) or []
+    info = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
+    swe_bench = instance_environment(instance or "")
     return TrajectoryRecord(
         task=TaskRecord(
-            key=prompt_key(opening) if given is None else text(given),
-            instruction=text(row.get("instruction")) or prompt_of(opening),
-            environment=text(row.get("environment")),
+            key=key or prompt_key(opening),
+            instruction=chat.take(said, INSTRUCTION) or (issue_of(asked) if instance else asked),
+            environment=chat.take(said, ENVIRONMENT) or (swe_bench if swe_bench == "swe-bench" else ""),
             category=text(row.get("category")),
             difficulty=text(row.get("difficulty")),
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
-        tools=tool_schemas(first_of(row, "tools", "functions", "oai_tools") or info.pop("oai_tools", None)),
-        policy=_name(first_of(row, "policy", "model", "model_name")),
-        external_id=text(row.get("id")),
-        reward=number(first_of(row, "reward", "score")),
-        success=flag(first_of(row, "success", "resolved")),
-        termination=text(first_of(row, "termination", "finish_reason")),
+        tools=tools,
+        policy=chat.take(said, POLICY),
+        external_id=chat.take(named, NAME) or "",
+        reward=chat.take_rewards(conversation.steps),
+        success=succeeded(row, chat),
+        termination=chat.take(said, TERMINATION) or "",
         tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
-        info=info,
+        info={**info, **chat.rest()},
     )
 
 
-def _name(given: Json) -> str | None:
-    return given if type(given) is str and given else None
+def opening_of(conversation: Conversation) -> list[Message]:
+    """What the agent was asked: all that it heard up to the first word of a user, who may answer its greeting."""
+    heard: list[Message] = []
+    for step in conversation.steps:
+        heard += step.context
+        if any(message["role"] == "user" for message in step.context):
+            return heard
+    return heard + conversation.waiting
+
+
+def _after_demonstrations(opening: list[Message]) -> list[Message]:
+    """Where somebody else's turns come first, what was asked is what comes after them."""
+    last = max((place for place, message in enumerate(opening) if message["role"] == "assistant"), default=-1)
+    return opening[last + 1 :]
+
+
+def _prompt(given: Json) -> Json:
+    """A system prompt beside the messages: text, or parts of it."""
+    is_said = bool(given.strip()) if type(given) is str else type(given) is list and bool(given)
+    return given if is_said else None
 
 
 FORMAT = Format(

@@ -1,110 +1,219 @@
-"""Retrace's own JSON Lines, the simple form: a task id, an instruction, and steps of observation, action, reward and done."""
+"""Retrace's own JSON Lines, the simple form: a task id, an instruction, and steps of observation, action, reward and done.
+
+Many data sets have this form under other names, or as one list of actions beside one of observations; those are read as well. An
+observation stands before the action that it led to; one that is called `observation` and written after the action is what that
+action brought, as ReAct logs have it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import count, first_of, flag, mapping, number, required_list, text
+from apps.trajectories.chats import tool_schemas
+from apps.trajectories.columns import (
+    ENVIRONMENT,
+    INSTRUCTION,
+    NAME,
+    POLICY,
+    TASK,
+    TERMINATION,
+    TOOLS,
+    Columns,
+    listed,
+    named,
+    said,
+    succeeded,
+)
+from apps.trajectories.fields import count, first_of, flag, mapping, number, prompt_key, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 
-ROW_KEYS = frozenset(
-    {
-        "format",
-        "id",
-        "task_id",
-        "instruction",
-        "environment",
-        "category",
-        "difficulty",
-        "held_out",
-        "policy",
-        "model",
-        "tools",
-    }
-    | {"steps", "final_obs", "final_observation", "reward", "success", "termination", "tags", "info"}
-)
+STEPS = ("steps", "trajectory", "trajectory_steps", "traj", "transitions", "episode")
+PARALLEL = {
+    **dict.fromkeys(("observations", "obs", "states", "accessibility_trees"), "obs"),
+    **dict.fromkeys(("dones", "terminals", "terminations"), "done"),
+    "rewards": "reward",
+    "thoughts": "thought",
+    "screenshots": "screenshot",
+    "step_instructions": "step_instruction",
+}
+"""Lists that may stand beside a list of actions, and what each of their elements is to its step."""
+
+BEFORE = ("obs", "observation", "state")
+AFTER = ("next_obs", "next_observation", "next_state", "result")
+THOUGHT = ("reasoning", "thought", "thinking", "reasoning_content")
+DONE = ("done", "terminated", "terminal")
+CALLED = ("name", "tool", "tool_name", "function", "action_type")
+ARGUMENTS = ("arguments", "args", "kwargs", "parameters", "action_input", "input", "params")
+ROW_KEYS = ("format", "info", "tags", "category", "difficulty", "held_out", "final_obs", "final_observation")
 STEP_KEYS = frozenset(
-    {"obs", "observation", "action", "thought", "reasoning", "reward", "done", "error", "seconds", "info"}
-    | {"prompt_tokens", "completion_tokens"}
+    {
+        *BEFORE,
+        *AFTER,
+        *THOUGHT,
+        *DONE,
+        "action",
+        "reward",
+        "error",
+        "seconds",
+        "info",
+        "prompt_tokens",
+        "completion_tokens",
+    }
 )
 EXPECTED_STEP = 'A step is {"obs": …, "action": …, "reward": …, "done": …}; `action` must be there.'
 
 
+class Moves(NamedTuple):
+    """The steps of a row as it gives them."""
+
+    columns: tuple[str, ...]
+    steps: list[Json]
+    final: Json = None
+
+
+def _found(row: dict[str, Json]) -> Moves | None:
+    for name in STEPS:
+        steps = listed(row.get(name))
+        if (
+            steps
+            and type(steps[0]) is dict
+            and "action" in steps[0]
+            and (name == "steps" or not _is_anothers(row, steps[0]))
+        ):
+            return Moves((name,), steps)
+    actions = listed(row.get("actions"))
+    beside = {name: listed(row.get(name)) or [] for name in PARALLEL} if actions else {}
+    beside = {name: each for name, each in beside.items() if actions and len(each) in (len(actions), len(actions) + 1)}
+    if not actions or not beside:
+        return None
+    steps = [
+        {"action": action, **{PARALLEL[name]: each[place] for name, each in beside.items()}}
+        for place, action in enumerate(actions)
+    ]
+    finals = (each[-1] for name, each in beside.items() if PARALLEL[name] == "obs" and len(each) > len(actions))
+    return Moves(("actions", *beside), steps, next(finals, None))
+
+
+def _is_anothers(row: dict[str, Json], step: dict[str, Json]) -> bool:
+    """Whether a chat beside the moves, or SWE-agent's way to write them, says more."""
+    return "response" in step or "messages" in row or "history" in row
+
+
 def _recognises(row: Json) -> bool:
-    if type(row) is not dict or type(row.get("steps")) is not list or text(row.get("format")).startswith("retrace/"):
+    if type(row) is not dict or text(row.get("format")).startswith("retrace/"):
         return False
-    steps = row["steps"]
-    has_actions = bool(steps) and type(steps[0]) is dict and "action" in steps[0]
-    return has_actions or ("task_id" in row and not steps)
+    return _found(row) is not None or ("task_id" in row and row.get("steps") == [])
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `task_id`, `instruction` and `steps`.")
-    instruction = text(row.get("instruction"))
-    key = text(row.get("task_id")) or instruction
-    if not key:
+    moves = _found(row) or Moves(("steps",), _required_steps(row))
+    columns = Columns(row, (*moves.columns, *ROW_KEYS))
+    key, instruction = columns.take(named, TASK), columns.take(said, (*INSTRUCTION, "task")) or ""
+    steps, closing = _steps(row, moves, instruction)
+    opening = steps[0].context if steps else []
+    if not (key or instruction or opening):
         raise BadRow("Neither `task_id` nor `instruction` says which task this is.", "`task_id` is text or a number.")
-    steps, closing = _steps(row, instruction)
+    stated = columns.take_rewards(steps)
     rewards = [step.reward for step in steps if step.reward is not None]
     yield TrajectoryRecord(
         task=TaskRecord(
-            key=key,
+            key=key or instruction or prompt_key(opening),
             instruction=instruction,
-            environment=text(row.get("environment")),
+            environment=columns.take(said, ENVIRONMENT) or "",
             category=text(row.get("category")),
             difficulty=text(row.get("difficulty")),
             held_out=flag(row.get("held_out")) or False,
         ),
         steps=steps,
         closing=closing,
-        tools=row["tools"] if type(row.get("tools")) is list else [],
-        policy=text(first_of(row, "policy", "model")) or None,
-        external_id=text(row.get("id")),
+        tools=columns.take(lambda given: tool_schemas(given) or None, TOOLS) or [],
+        policy=columns.take(said, POLICY),
+        external_id=columns.take(named, NAME) or "",
         # The return of an episode is the sum of its rewards; a stated one wins.
-        reward=number(row["reward"]) if row.get("reward") is not None else sum(rewards) if rewards else None,
-        success=flag(row.get("success")),
-        termination=text(row.get("termination")) or ("done" if steps and steps[-1].done else ""),
+        reward=sum(rewards) if stated is None and rewards else stated,
+        success=succeeded(row, columns),
+        termination=columns.take(said, TERMINATION) or ("done" if steps and steps[-1].done else ""),
         tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
-        info={**mapping(row.get("info")), **{name: value for name, value in row.items() if name not in ROW_KEYS}},
+        info={**mapping(row.get("info")), **columns.rest()},
     )
 
 
-def _steps(row: dict[str, Json], instruction: str) -> tuple[list[StepRecord], list[Message]]:
+def _required_steps(row: dict[str, Json]) -> list[Json]:
+    """The steps of a row that has no moves. Raises BadRow."""
+    steps = listed(row.get("steps"))
+    if steps is None:
+        found = f"`steps` is {jsontext.describe(row['steps'])}." if "steps" in row else "`steps` is missing."
+        raise BadRow(found, f"`steps` is a list. {EXPECTED_STEP}")
+    return steps
+
+
+def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[StepRecord], list[Message]]:
     steps: list[StepRecord] = []
-    call_id = ""
-    for index, given in enumerate(required_list(row, "steps")):
-        if type(given) is not dict or given.get("action") is None:
+    call_id, brought = "", None
+    is_after = _is_written_after(moves.steps[0], instruction) if moves.steps else False
+    for index, given in enumerate(moves.steps):
+        about = mapping(given)
+        before = None if is_after else first_of(about, *BEFORE)
+        heard = [each for each in (brought, before) if each is not None]
+        if about.get("action") is None and steps and heard and index == len(moves.steps) - 1:
+            # Loops over an environment often log where it ended, too.
+            steps[-1].done = steps[-1].done or _is_done(about)
+            brought = heard[-1]
+            break
+        if about.get("action") is None:
             raise BadRow(f"Step {index} has no action.", EXPECTED_STEP)
-        observation = first_of(given, "obs", "observation")
-        context = [] if observation is None else [_heard(observation, call_id)]
+        context = _context(heard, call_id)
         if index == 0 and instruction and not (context and instruction in text(context[0]["content"])):
             context.insert(0, {"role": "user", "content": instruction})
-        message, call_id = _said(given, index)
+        message, call_id = _said(about, index)
+        brought = first_of(about, *(BEFORE if is_after else ()), *AFTER)
         steps.append(
             StepRecord(
                 context=context,
                 message=message,
-                reward=number(given.get("reward")),
-                done=given.get("done") is True,
-                error=text(given["error"]) if given.get("error") else None,
-                seconds=number(given.get("seconds")),
-                prompt_tokens=count(given.get("prompt_tokens")),
-                completion_tokens=count(given.get("completion_tokens")),
+                reward=number(about.get("reward")),
+                done=_is_done(about),
+                error=text(about["error"]) if about.get("error") else None,
+                seconds=number(about.get("seconds")),
+                prompt_tokens=count(about.get("prompt_tokens")),
+                completion_tokens=count(about.get("completion_tokens")),
                 info={
-                    **mapping(given.get("info")),
-                    **{key: value for key, value in given.items() if key not in STEP_KEYS},
+                    **mapping(about.get("info")),
+                    **{key: value for key, value in about.items() if key not in STEP_KEYS and value is not None},
                 },
             )
         )
     final = first_of(row, "final_obs", "final_observation")
-    closing = [] if final is None else [_heard(final, call_id)]
+    closing = _context(
+        [each for each in (brought, moves.final if final is None else final) if each is not None], call_id
+    )
     if not steps and instruction:
         closing.insert(0, {"role": "user", "content": instruction})
     return steps, closing
+
+
+def _is_written_after(step: Json, instruction: str) -> bool:
+    """Whether a step's `observation` is what its action brought: it is written after it, and does not give the task."""
+    keys = list(mapping(step))
+    if "observation" not in keys or "action" not in keys or "obs" in keys:
+        return False
+    gives_the_task = bool(instruction) and instruction in text(step["observation"])
+    return keys.index("action") < keys.index("observation") and not gives_the_task
+
+
+def _is_done(step: dict[str, Json]) -> bool:
+    return flag(first_of(step, *DONE)) is True
+
+
+def _context(heard: list[Json], call_id: str) -> list[Message]:
+    """What was observed, once where it stands after one step and before the next; first the result of a call, if one was made."""
+    once = heard[:1] if len(heard) > 1 and heard[0] == heard[1] else heard
+    return [_heard(observation, call_id if place == 0 else "") for place, observation in enumerate(once)]
 
 
 def _heard(observation: Json, call_id: str) -> Message:
@@ -117,13 +226,16 @@ def _said(given: dict[str, Any], index: int) -> tuple[Message, str]:
     """The assistant message of an action, and the id of the call it makes (or "")."""
     action = given["action"]
     message: Message = {"role": "assistant", "content": None}
-    if thought := first_of(given, "reasoning", "thought"):
+    if thought := first_of(given, *THOUGHT):
         message["reasoning_content"] = text(thought)
-    name = first_of(action, "name", "tool", "function") if type(action) is dict else None
-    arguments = first_of(action, "arguments", "args", "kwargs", "parameters") if type(action) is dict else None
-    if type(name) is str and name and (arguments is None or type(arguments) in (dict, str)):
-        call_id = text(action.get("id")) or f"call_{index}"
-        function = {"name": name, "arguments": {} if arguments is None else arguments}
+    about = mapping(action)
+    name = next((key for key in CALLED if type(about.get(key)) is str and about[key]), "")
+    arguments = first_of(about, *ARGUMENTS)
+    if name and (arguments is None or type(arguments) in (dict, str)):
+        if arguments is None:  # they stand beside the name
+            arguments = {key: value for key, value in about.items() if key not in (name, "id", *ARGUMENTS)}
+        call_id = text(about.get("id")) or f"call_{index}"
+        function = {"name": about[name], "arguments": arguments}
         message["tool_calls"] = [{"id": call_id, "type": "function", "function": function}]
         return message, call_id
     message["content"] = text(action)
@@ -133,7 +245,7 @@ def _said(given: dict[str, Any], index: int) -> tuple[Message, str]:
 FORMAT = Format(
     name="retrace-simple",
     title="Retrace JSON Lines, simple form",
-    shape="`task_id`, `instruction`, and `steps` with `obs`, `action`, `reward` and `done`",
+    shape="`task_id`, `instruction`, and `steps` (or `trajectory`) with `obs`, `action`, `reward` and `done`",
     recognises=_recognises,
     read=_read,
 )

@@ -7,17 +7,10 @@ from collections.abc import Iterator
 from apps.trajectories import jsontext
 from apps.trajectories.fields import required_list, text
 from apps.trajectories.formats import Format
-from apps.trajectories.formats.openai_chat import USED, chat_trajectory
+from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.speakers import SPEAKERS, role_of
 
-SPEAKERS = {
-    **dict.fromkeys(("human", "user"), "user"),
-    **dict.fromkeys(("gpt", "assistant", "chatgpt", "model", "ai", "bot"), "assistant"),
-    **dict.fromkeys(("observation", "tool", "function_response", "tool_response", "ipython"), "tool"),
-    "system": "system",
-    "function_call": "function_call",
-    "tool_call": "function_call",
-}
 EXPECTED = 'Each turn is {"from": …, "value": …} with `from` one of ' + ", ".join(SPEAKERS) + "."
 
 
@@ -31,33 +24,19 @@ def _recognises(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `conversations`.")
-    turns = required_list(
-        row, "conversations" if "conversations" in row or "conversation" not in row else "conversation"
-    )
-    messages = [_message(turn) for turn in turns]
-    if system := text(row.get("system")):
-        messages.insert(0, {"role": "system", "content": system})
-    if not messages:
+    key = "conversations" if "conversations" in row or "conversation" not in row else "conversation"
+    turns = [_turn(given) for given in required_list(row, key)]
+    if not turns:
         raise BadRow("`conversations` is empty.", EXPECTED)
-    yield chat_trajectory(row, messages, used=USED | {"system"})
+    yield chat_trajectory(Chat(row, turns, (key,)))
 
 
-def _message(turn: Json) -> Message:
-    if type(turn) is not dict:
-        raise BadRow(f"A turn is {jsontext.describe(turn)}.", EXPECTED)
-    role = SPEAKERS.get(text(turn.get("from")).lower())
-    if role is None:
-        raise BadRow(f"A turn is from “{text(turn.get('from'))[:60]}”.", EXPECTED)
-    value = turn.get("value")
-    if role != "function_call":
-        return {"role": role, "content": value}
-    calls = value
-    if type(value) is str:
-        try:
-            calls = jsontext.loads(value.encode("utf-8", "surrogatepass"))
-        except jsontext.UnreadableJSON:
-            raise BadRow("A function call's value is not JSON.", 'Such as {"name": …, "arguments": {…}}.') from None
-    return {"role": "assistant", "content": None, "tool_calls": calls if type(calls) is list else [calls]}
+def _turn(given: Json) -> Message:
+    if type(given) is not dict:
+        raise BadRow(f"A turn is {jsontext.describe(given)}.", EXPECTED)
+    if not role_of({"from": given.get("from")}):
+        raise BadRow(f"A turn is from “{text(given.get('from'))[:60]}”.", EXPECTED)
+    return given
 
 
 FORMAT = Format(

@@ -36,7 +36,7 @@ def _recognises(row: Json) -> bool:
     trajectory, history = row.get("trajectory"), row.get("history")
     if type(trajectory) is list and trajectory:
         first = mapping(trajectory[0])
-        return "action" in first and ("observation" in first or "response" in first)
+        return "action" in first and ("response" in first or (type(history) is list and "observation" in first))
     if type(history) is not list or not history:
         return type(trajectory) is list and "environment" in row and "info" in row
     first = mapping(history[0])

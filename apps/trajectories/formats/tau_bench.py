@@ -30,8 +30,8 @@ _PUBLISHED_NAME = re.compile(r"^(?P<model>.+?)(?:-new)?-(?:airline|retail|teleco
 def _recognises(row: Json) -> bool:
     if type(row) is not dict:
         return False
-    if type(row.get("traj")) is list:
-        return True
+    if type(row.get("traj")) is list and row["traj"]:
+        return "role" in mapping(row["traj"][0])
     return "traj" in row and ("trial" in row or "reward" in row)
 
 

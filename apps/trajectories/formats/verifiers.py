@@ -9,28 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
+from apps.trajectories.columns import TASK, Columns, named
 from apps.trajectories.fields import first_of, mapping, number, prompt_key, text
 from apps.trajectories.formats import Format
-from apps.trajectories.formats.openai_chat import chat_trajectory
+from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
 
-USED = frozenset(
-    {
-        "prompt",
-        "completion",
-        "id",
-        "example_id",
-        "task",
-        "answer",
-        "reward",
-        "info",
-        "tools",
-        "model",
-        "tags",
-        "success",
-    }
-    | {"generation_ms", "scoring_ms", "total_ms", "env_id", "rollout", "termination"}
-)
+OF_RUN = ("generation_ms", "scoring_ms", "total_ms", "rollout")
+USED = ("prompt", "completion", "answer", "example_id", "task", "env_id")
 EXPECTED = "`prompt` and `completion` are texts or lists of chat messages."
 
 
@@ -44,32 +30,32 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
     prompt, completion = _messages(row, "prompt", "user"), _messages(row, "completion", "assistant")
-    metrics = {
-        key: value
-        for key, value in row.items()
-        if key not in USED and type(value) in (int, float) and number(value) is not None
-    }
-    trajectory = chat_trajectory(row, prompt + completion, used=USED | metrics.keys())
+    trajectory = chat_trajectory(Chat(row, prompt + completion, USED))
     environment = text(first_of(row, "env_id", "task"))
-    # `example_id` counts within one run of one environment, so only what was asked says which runs share a task. Games ask all
+    # `example_id` counts within one run of one environment, so what was asked says which runs share a task. Games ask all
     # their players the same; there the hidden answer, or what `info` says of the example, is the difference.
     hidden = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
-    trajectory.task.key = prompt_key([*prompt, {"role": "answer", "content": [row.get("answer"), hidden]}])
-    trajectory.task.environment = "" if environment == "default" else environment
+    if Columns(row).take(named, TASK) is None:
+        trajectory.task.key = prompt_key([*prompt, {"role": "answer", "content": [row.get("answer"), hidden]}])
+    if environment:
+        trajectory.task.environment = "" if environment == "default" else environment
     if row.get("answer") is not None:
         trajectory.task.success_check = {"answer": row["answer"]}
-    trajectory.external_id = text(first_of(row, "example_id", "id"))
+    trajectory.external_id = text(row.get("example_id")) or trajectory.external_id
+    metrics = {key: value for key, value in trajectory.info.items() if key not in OF_RUN and _is_metric(row, key)}
     if metrics:
-        trajectory.info["metrics"] = metrics
-    for key in ("generation_ms", "scoring_ms", "total_ms", "rollout"):
-        if row.get(key) is not None:
-            trajectory.info[key] = row[key]
+        kept = {key: value for key, value in trajectory.info.items() if key not in metrics}
+        trajectory.info = {**kept, "metrics": metrics}
     spent = number(row.get("generation_ms"))
     if spent:
         trajectory.info["seconds"] = spent / 1000
     if type(row["completion"]) is str:
         trajectory.info["completion_mode"] = True
     yield trajectory
+
+
+def _is_metric(row: dict[str, Json], key: str) -> bool:
+    return type(row.get(key)) in (int, float) and number(row[key]) is not None
 
 
 def _messages(row: dict[str, Json], key: str, role: str) -> list[Json]:

@@ -1,5 +1,7 @@
 """OpenAI-style chats: an object with messages, a bare list, and what people put beside them."""
 
+import json
+
 import pytest
 
 from apps.trajectories import formats
@@ -21,9 +23,13 @@ def test_a_chat_with_tools_and_reward():
     assert record.task.instruction == "List the files."
 
 
-@pytest.mark.parametrize("key", ["messages", "conversation", "conversations", "chat"])
-def test_the_messages_are_found_under_their_keys(key):
-    assert list(read("openai-chat", {key: HELLO}).messages()) == HELLO
+@pytest.mark.parametrize("key", ["messages", "conversation", "conversations", "chat", "trajectory", "turns", "input"])
+@pytest.mark.parametrize(
+    "spell", [lambda chat: chat, json.dumps, lambda chat: {k: [m[k] for m in chat] for k in chat[0]}]
+)
+def test_the_messages_are_found_under_their_keys_as_a_list_as_text_and_as_columns(key, spell):
+    record = read("openai-chat", {key: spell(HELLO), "seed": 3})
+    assert (list(record.messages()), record.info) == (HELLO, {"seed": 3})
 
 
 def test_a_bare_list_of_messages_is_a_chat():
@@ -38,6 +44,47 @@ def test_the_answer_of_a_logged_request_belongs_to_its_chat(beside):
     assert list(read("openai-chat", {"messages": HELLO, **logged}).messages()) == HELLO
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": HELLO[:1], "response": "Hello"},
+        {"messages": HELLO[:1], "response": HELLO[1]},
+        {"input": HELLO[:1], "output": "Hello"},
+        {"input": HELLO[:1], "output": [{"type": "message", **HELLO[1]}]},
+        {"request": {"messages": HELLO[:1]}, "response": {"body": {"choices": [{"message": HELLO[1]}]}}},
+    ],
+)
+def test_an_answer_beside_its_messages_belongs_to_them(row):
+    record = read("openai-chat", row)
+    assert (list(record.messages()), record.info) == (HELLO, {})
+
+
+def test_what_else_is_said_beside_an_answered_chat_is_kept():
+    record = read("openai-chat", {"messages": HELLO, "response": "Another"})
+    assert (list(record.messages()), record.info) == (HELLO, {"response": "Another"})
+
+
+@pytest.mark.parametrize("key", ["system", "system_prompt"])
+def test_a_system_prompt_beside_the_messages_is_the_first_of_them(key):
+    record = read("openai-chat", {"messages": HELLO, key: "Be brief."})
+    assert record.steps[0].context == [{"role": "system", "content": "Be brief."}, HELLO[0]]
+    already = [{"role": "system", "content": "Be long."}, *HELLO]
+    assert list(read("openai-chat", {"messages": already, key: "Be brief."}).messages()) == already
+
+
+def test_agents_that_speak_first_have_tasks_of_their_own():
+    greeting = {"role": "assistant", "content": "What can I do?"}
+    keys = [read("openai-chat", [greeting, {"role": "user", "content": ask}]).task.key for ask in ("a", "b", "a")]
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_what_comes_after_demonstrations_is_the_task():
+    rules = [{"role": "user", "content": "Rules"}, {"role": "assistant", "content": "OK", "loss": False}]
+    records = [read("openai-chat", [*rules, {"role": "user", "content": ask}, HELLO[1]]) for ask in ("a", "b")]
+    assert [record.task.instruction for record in records] == ["a", "b"]
+    assert records[0].task.key != records[1].task.key
+
+
 def test_equal_prompts_are_the_same_task_and_other_prompts_are_not():
     other = [{"role": "user", "content": "Bye"}, HELLO[1]]
     keys = [read("openai-chat", row).task.key for row in (HELLO, {"messages": [HELLO[0]], "model": "x"}, other)]
@@ -46,7 +93,9 @@ def test_equal_prompts_are_the_same_task_and_other_prompts_are_not():
 
 def test_a_named_task_keeps_its_name():
     assert read("openai-chat", {"messages": HELLO, "task_id": 0}).task.key == "0"
-    assert read("openai-chat", {"messages": HELLO, "instance_id": "a__b-1"}).task.key == "a__b-1"
+    record = read("openai-chat", {"messages": HELLO, "instance_id": "a__b-1", "problem_statement": "It breaks."})
+    assert (record.task.environment, record.task.key) == ("swe-bench", "a__b-1")  # as in SWE-agent's own logs
+    assert record.task.instruction == "It breaks."
 
 
 def test_what_a_row_says_besides_is_kept():
@@ -68,6 +117,13 @@ def test_rewards_are_numbers_or_unknown(given, reward):
 def test_a_chat_that_nobody_answered_has_no_steps():
     record = read("openai-chat", [HELLO[0]])
     assert (record.steps, record.closing) == ([], [HELLO[0]])
+
+
+def test_a_run_of_a_named_task_that_never_began_has_no_steps():
+    chats = formats.named("openai-chat")
+    (record,) = chats.read({"messages": [], "task_id": "t", "success": False}, "file.jsonl")
+    assert (record.steps, record.task.key, record.success) == ([], "t", False)
+    assert refusal("openai-chat", {"messages": []})[0] == "There are no messages."
 
 
 def test_a_developer_and_a_null_content_are_kept():

@@ -118,10 +118,80 @@ def test_observations_that_are_no_text_are_written_as_json_and_extra_keys_are_ke
 
 
 @pytest.mark.parametrize(
+    ("steps", "contents"),
+    [
+        ([{"obs": "o", "action": "a"}, {"obs": "p", "action": "b"}], ["go", "o", "a", "p", "b"]),
+        ([{"observation": "o", "action": "a"}, {"observation": "p", "action": "b"}], ["go", "o", "a", "p", "b"]),
+        ([{"thought": "t", "action": "a", "observation": "o"}, {"action": "b"}], ["go", "a", "o", "b"]),
+        ([{"action": "a", "observation": "o"}, {"action": "b", "observation": "p"}], ["go", "a", "o", "b", "p"]),
+        (
+            [{"action": "a", "observation": "Task: go"}, {"action": "b", "observation": "p"}],
+            ["Task: go", "a", "p", "b"],
+        ),
+        ([{"state": "o", "action": "a", "next_state": "p"}, {"state": "p", "action": "b"}], ["go", "o", "a", "p", "b"]),
+        ([{"obs": "o", "action": "a", "result": "r"}, {"obs": "p", "action": "b"}], ["go", "o", "a", "r", "p", "b"]),
+        ([{"obs": "o", "action": "a"}, {"obs": "p", "action": None, "done": 1}], ["go", "o", "a", "p"]),
+    ],
+)
+@pytest.mark.parametrize("key", ["steps", "trajectory"])
+def test_observations_stand_where_they_were_made(key, steps, contents):
+    record = read("retrace-simple", {"goal": "go", key: steps})
+    assert [message["content"] for message in record.messages()] == contents
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments"),
+    [
+        ({"tool": "go", "input": {"to": "north"}}, {"to": "north"}),
+        ({"action_type": "go", "to": "north"}, {"to": "north"}),
+        ({"name": "go", "args": '{"to": "north"}'}, '{"to": "north"}'),
+        ({"name": "go"}, {}),
+    ],
+)
+def test_an_action_with_a_name_is_a_call(action, arguments):
+    record = read("retrace-simple", {"task_id": "t", "steps": [{"action": action}]})
+    (call,) = record.steps[0].message["tool_calls"]
+    assert call["function"] == {"name": "go", "arguments": arguments}
+
+
+def test_lists_beside_a_list_of_actions_are_steps():
+    row = {
+        "episode_id": 5,
+        "goal": "open it",
+        "actions": ["tap", "wait"],
+        "observations": ["o", "p", "q"],
+        "rewards": [0, 1],
+        "dones": [False, True],
+        "step_instructions": ["tap it", "wait"],
+    }
+    record = read("retrace-simple", row)
+    assert [m["content"] for m in record.messages()] == ["open it", "o", "tap", "p", "wait", "q"]
+    assert [(s.reward, s.done, s.info) for s in record.steps] == [
+        (0.0, False, {"step_instruction": "tap it"}),
+        (1.0, True, {"step_instruction": "wait"}),
+    ]
+    assert (record.task.key, record.external_id, record.reward, record.info) == ("open it", "5", 1.0, {})
+
+
+def test_runs_of_a_task_under_other_names_are_one_task():
+    steps = [{"observation": "page", "action": "click"}, {"observation": "cart", "action": "stop"}]
+    rows = [{"task_id": 7, "intent": "buy", "domain": "shop", "trajectory": steps, "score": s} for s in (0, 1)]
+    records = [read("retrace-simple", row) for row in rows]
+    assert {(r.task.environment, r.task.key, r.task.instruction) for r in records} == {("shop", "7", "buy")}
+    assert [record.reward for record in records] == [0.0, 1.0]
+
+
+def test_runs_that_name_no_task_are_told_apart_by_what_they_saw_first():
+    keys = [read("retrace-simple", {"steps": [{"obs": seen, "action": "x"}]}).task.key for seen in ("a", "b", "a")]
+    assert keys[0] == keys[2] != keys[1]
+
+
+@pytest.mark.parametrize(
     ("row", "reason"),
     [
         ({"steps": [{"action": "x"}]}, "Neither `task_id` nor `instruction` says which task this is."),
-        ({"task_id": "t", "steps": [{"action": "x"}, {"obs": "y"}]}, "Step 1 has no action."),
+        ({"task_id": "t", "steps": [{"action": "x"}, {"obs": "y"}, {"action": "z"}]}, "Step 1 has no action."),
+        ({"task_id": "t", "steps": [{"action": "x"}, {"reward": 1}]}, "Step 1 has no action."),
         ({"task_id": "t", "steps": "none"}, "`steps` is a string."),
         ({"task_id": "t"}, "`steps` is missing."),
     ],
