@@ -1,6 +1,7 @@
 // The replay of one run: [data-replay] holds the outline, the steps and the facts. The address bar always names the step.
 import { attach } from "./attach.js";
 import { bind } from "./keys.js";
+import { afterPaint } from "./paint.js";
 import { Bodies } from "./replay_bodies.js";
 import { jumps } from "./replay_jumps.js";
 import "./replay_map.js";
@@ -35,13 +36,11 @@ attach("[data-replay]", async (replay, signal) => {
   // Focusing lays out the page at once; after the frame it is laid out already. A field that was entered meanwhile keeps the focus.
   function focusAfterPaint(index) {
     const before = document.activeElement;
-    requestAnimationFrame(() =>
-      setTimeout(() => {
-        const article = view.shown.get(index);
-        const held = document.activeElement !== before && document.activeElement !== document.body && !view.list.contains(document.activeElement);
-        if (index === view.current && !held) article?.focus({ preventScroll: true });
-      }),
-    );
+    afterPaint(() => {
+      const article = view.shown.get(index);
+      const held = document.activeElement !== before && document.activeElement !== document.body && !view.list.contains(document.activeElement);
+      if (index === view.current && !held) article?.focus({ preventScroll: true });
+    });
   }
 
   // On a narrow screen the outline lies over the steps.

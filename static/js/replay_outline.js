@@ -12,9 +12,10 @@ export class Outline {
     this.words = new Map();
     this.judged = new Set();
     this.current = -1;
-    this.draw();
-    scroller.addEventListener("scroll", () => this.draw(), { passive: true, signal });
-    const size = new ResizeObserver(() => this.draw());
+    const seen = () => (this.look(), this.draw());
+    seen();
+    scroller.addEventListener("scroll", seen, { passive: true, signal });
+    const size = new ResizeObserver(seen);
     size.observe(scroller);
     signal.addEventListener("abort", () => size.disconnect());
     scroller.addEventListener(
@@ -42,15 +43,21 @@ export class Outline {
     this.draw(true);
   }
 
+  // Asking for it lays out the page, so it is asked when it changes and not at every step.
+  look() {
+    const { scrollTop, clientHeight } = this.scroller;
+    Object.assign(this, { scrollTop, clientHeight });
+  }
+
   go(index) {
     const before = this.current;
     this.current = index;
     const place = this.order.indexOf(index);
     if (place >= 0) {
       const top = place * this.rowHeight;
-      const { scrollTop, clientHeight } = this.scroller;
-      if (top < scrollTop + this.rowHeight || top > scrollTop + clientHeight - 2 * this.rowHeight) {
-        this.scroller.scrollTop = top - clientHeight / 3;
+      if (top < this.scrollTop + this.rowHeight || top > this.scrollTop + this.clientHeight - 2 * this.rowHeight) {
+        this.scroller.scrollTop = top - this.clientHeight / 3;
+        this.look();
       }
     }
     this.draw();
@@ -67,9 +74,8 @@ export class Outline {
   }
 
   draw(anew = false) {
-    const { scrollTop, clientHeight } = this.scroller;
-    const first = Math.max(0, Math.floor(scrollTop / this.rowHeight) - BEYOND);
-    const last = Math.min(this.order.length, Math.ceil((scrollTop + clientHeight) / this.rowHeight) + BEYOND);
+    const first = Math.max(0, Math.floor(this.scrollTop / this.rowHeight) - BEYOND);
+    const last = Math.min(this.order.length, Math.ceil((this.scrollTop + this.clientHeight) / this.rowHeight) + BEYOND);
     if (!anew && first === this.first && last === this.last) return;
     Object.assign(this, { first, last });
     const rows = this.order.slice(first, last).map((index) => {

@@ -1,4 +1,5 @@
 // A run of any length in a scrolling pane. Only the steps near the viewport are in the page; the rest is room kept for them.
+import { afterPaint } from "./paint.js";
 import { shell } from "./replay_row.js";
 
 const BEYOND = 1.5; // screens above and below the viewport that are in the page
@@ -172,8 +173,8 @@ export class StepWindow {
       this.expected = this.pane.scrollTop;
       this.anchor = null;
     }
+    if (!byHand) return this.drawSoon();
     this.draw();
-    if (!byHand) return;
     this.remember();
     this.onScroll?.(this.anchor?.index);
   }
@@ -189,9 +190,18 @@ export class StepWindow {
   go(index, { scroll = true } = {}) {
     const before = this.current;
     this.current = index;
+    // Scrolling asks where things are: before anything changes, that costs nothing.
+    if (scroll && this.places.has(index)) this.bring(index);
     for (const changed of [before, index]) if (this.shown.has(changed)) this.dress(changed, this.shown.get(changed));
-    if (!scroll || !this.places.has(index)) return;
+  }
+
+  bring(index) {
     this.anchor = { index, offset: 0 };
+    if (this.fills(index)) {
+      this.hold();
+      this.drawSoon();
+      return;
+    }
     if (!this.shown.has(index)) {
       this.scrollTo(this.tops[this.places.get(index)]);
       this.draw();
@@ -203,6 +213,23 @@ export class StepWindow {
       this.draw();
       settled = Math.abs(this.pane.scrollTop - before) < 1;
     }
+  }
+
+  /** Whether all that is seen with this step on top is in the page. */
+  fills(index) {
+    const height = this.pane.clientHeight;
+    const top = Math.min(this.tops[this.places.get(index)], this.tops[this.order.length] - height);
+    return this.order.slice(this.placeAt(top), this.placeAt(top + height) + 1).every((each) => this.shown.has(each));
+  }
+
+  // What nobody sees yet need not come in the frame that answers a key.
+  drawSoon() {
+    if (this.soon) return;
+    this.soon = true;
+    afterPaint(() => {
+      this.soon = false;
+      this.draw();
+    });
   }
 
   isClosed(index) {
