@@ -6,6 +6,7 @@ None of it needs the database, so it happens outside the transaction, in a threa
 from __future__ import annotations
 
 import struct
+import threading
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -22,7 +23,8 @@ from apps.trajectories.records import TaskRecord, TrajectoryRecord
 COMPRESSION = 1
 """zstd's level for originals: on logs, higher levels cost several times as much for a tenth less."""
 
-_compressor = zstandard.ZstdCompressor(level=COMPRESSION)
+_of_thread = threading.local()
+"""Each thread's compressor: one that two imports use at once gives errors and worse."""
 
 STEP_COLUMNS = (
     *("trajectory_id", "index", "is_error", "done", "context_chars", "result_chars"),
@@ -123,5 +125,8 @@ def _encode_steps(identifier: bytes, record: TrajectoryRecord, outlines: list[Ou
 
 
 def _encode_original(identifier: bytes, original: bytes) -> bytes:
-    body = _compressor.compress(original)
+    compressor = getattr(_of_thread, "compressor", None)
+    if compressor is None:
+        compressor = _of_thread.compressor = zstandard.ZstdCompressor(level=COMPRESSION)
+    body = compressor.compress(original)
     return _ORIGINAL_FIXED.pack(2, 16, identifier, len(body)) + body
