@@ -32,7 +32,7 @@ from apps.trajectories.outlines import visible
 from apps.trajectories.preparing import Prepared, prepare
 from apps.trajectories.reading import UnreadableFile
 from apps.trajectories.recognising import recognise_file
-from apps.trajectories.records import BadRow
+from apps.trajectories.records import BadParts, BadRow
 from apps.trajectories.splitting import EXCERPT, RawRow
 from apps.trajectories.uploading import discard
 
@@ -68,8 +68,17 @@ class Chunk:
     def is_full(self) -> bool:
         return self.size >= CHUNK_BYTES or self.end - self.start >= CHUNK_ROWS
 
+    def add(self, prepared: list[Prepared], row: RawRow) -> None:
+        """Take what a record became."""
+        self.prepared += [(item, row) for item in prepared]
+        self.size += sum(item.size for item in prepared)
+
     def reject(self, batch: ImportBatch, row: RawRow, reason: str, expected: str) -> None:
-        """Keep a record that cannot go in: where it is, why, and how it begins."""
+        """Keep a record that cannot go in, or not all of it: where it is, why, and how it begins."""
+        for known in self.rejected:
+            if known.position == row.position:  # another of its runs
+                known.reason = f"{known.reason} {visible(reason)}"[:2000]
+                return
         self.rejected.append(
             RejectedRow(
                 batch_id=batch.pk,
@@ -212,12 +221,16 @@ def _take(row: RawRow, format: Format, batch: ImportBatch, chunk: Chunk) -> None
     """Add one record to the chunk, as trajectories or as a rejected row."""
     chunk.end = row.position + 1
     body = row.body.strip()
+    prepared: list[Prepared] = []
     try:
         if row.problem:
             raise BadRow(row.problem, f"One record: {format.shape}.")
-        prepared = [prepare(record, body) for record in format.read(jsontext.loads(body), batch.filename)]
+        for record in format.read(jsontext.loads(body), batch.filename):
+            prepared.append(prepare(record, body if record.part is None else jsontext.dumps(record.part)))
     except BadRow as refusal:
         chunk.reject(batch, row, refusal.reason, refusal.expected)
+        if isinstance(refusal, BadParts):
+            chunk.add(prepared, row)
     except jsontext.UnreadableJSON as error:
         chunk.reject(batch, row, str(error), "One JSON value in UTF-8.")
     except Exception as error:  # a record so odd that its format stumbles must not take the others with it
@@ -225,8 +238,7 @@ def _take(row: RawRow, format: Format, batch: ImportBatch, chunk: Chunk) -> None
         reason = f"It could not be read as {format.title} ({type(error).__name__}: {error})."
         chunk.reject(batch, row, reason, f"One record: {format.shape}.")
     else:
-        chunk.prepared += [(item, row) for item in prepared]
-        chunk.size += sum(item.size for item in prepared)
+        chunk.add(prepared, row)
 
 
 class _ReadAhead:

@@ -108,9 +108,10 @@ def layout_of(head: bytes, *, is_whole: bool) -> Layout:
     complete = lines if is_whole else lines[:-1]
     first = lines[0].lstrip()
     if first[:1] not in b"{[":
+        table = " If it is a table such as CSV, write it as JSON Lines (in pandas: `to_json(path, orient='records', lines=True)`)."
         raise UnreadableFile(
             f"The file starts with {first[:40].decode('utf-8', 'replace')!r}, which is not JSON. "
-            "Expected JSON Lines (an object a line), a JSON list, or a JSON object."
+            f"Expected JSON Lines (an object a line), a JSON list, or a JSON object.{table if b',' in first else ''}"
         )
     if lines[0].strip() == b"[":
         return Layout.LIST

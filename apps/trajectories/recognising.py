@@ -12,8 +12,7 @@ from apps.trajectories import formats, jsontext
 from apps.trajectories.formats import Format
 from apps.trajectories.reading import Source, open_source
 from apps.trajectories.records import Json
-from apps.trajectories.speakers import ROLES
-from apps.trajectories.splitting import Layout, RawRow
+from apps.trajectories.splitting import EXCERPT, RawRow, too_long
 
 SAMPLES = 20
 """Records that may be unreadable before the first one that shows the format."""
@@ -34,11 +33,11 @@ def recognise_file(file: IO[bytes]) -> Recognised:
     source = open_source(file, most_bytes=settings.IMPORT_MAX_UNPACKED_BYTES)
     rows = source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES)
     head, samples = _sample(rows)
-    if source.layout is Layout.LIST and samples and _is_message(samples[0]):
-        # A list of messages is one chat, not a list of records.
+    if samples and not _is_known(samples[0]) and _is_known(samples[:1]):
+        # Messages or events, not records: all of them together are one run.
         file.seek(0)
-        source = open_source(file, most_bytes=settings.IMPORT_MAX_UNPACKED_BYTES, layout=Layout.VALUES)
-        rows = source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES)
+        source = open_source(file, most_bytes=settings.IMPORT_MAX_UNPACKED_BYTES)
+        rows = _as_one(source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES), settings.IMPORT_MAX_RECORD_BYTES)
         head, samples = _sample(rows)
     return Recognised(source, itertools.chain(head, rows), formats.recognise(samples))
 
@@ -56,14 +55,25 @@ def _sample(rows: Iterator[RawRow]) -> tuple[list[RawRow], list[Json]]:
                 samples.append(jsontext.loads(row.body))
             except jsontext.UnreadableJSON:
                 continue
-            if any(format.recognises(samples[-1]) for format in formats.known()):
+            if _is_known(samples[-1]):
                 return head, samples[-1:]
         if size > SAMPLE_BYTES:
             break
     return head, samples
 
 
-def _is_message(value: Json) -> bool:
-    if not isinstance(value, dict) or not ("content" in value or "tool_calls" in value):
-        return False
-    return value.get("role") in [*ROLES, "function"]
+def _is_known(value: Json) -> bool:
+    return any(format.recognises(value) for format in formats.known())
+
+
+def _as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    """All rows as a list that is the only record."""
+    bodies: list[bytes] = []
+    size = 0
+    for row in rows:
+        size += len(row.body) + 1
+        if row.problem or size > limit:
+            yield RawRow(0, row.line, row.body[:EXCERPT], row.problem or too_long(limit))
+            return
+        bodies.append(row.body.strip())
+    yield RawRow(0, 1, b"[" + b",".join(bodies) + b"]")

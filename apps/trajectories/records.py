@@ -7,9 +7,9 @@ is never trained on; `message` is what the policy produced.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from apps.trajectories import jsontext
 
@@ -24,6 +24,10 @@ class BadRow(ValueError):
         super().__init__(reason)
         self.reason = reason
         self.expected = expected
+
+
+class BadParts(BadRow):
+    """Some runs of a record cannot become trajectories; those that were given before this is raised do."""
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class TrajectoryRecord:
     termination: str = ""
     tags: list[str] = field(default_factory=list)
     info: dict[str, Json] = field(default_factory=dict)
+    part: Json = None
+    """Of a source's record that holds several runs, what is this one's: kept as its original instead of the whole, once for each."""
 
     def messages(self) -> Iterator[Message]:
         """The chat, in order."""
@@ -122,3 +128,32 @@ class TrajectoryRecord:
         The policy, the external id and the timings count, so repeated trials that happen to say the same stay apart.
         """
         return hashlib.sha256(jsontext.canonical(self.as_json())).digest()
+
+
+T = TypeVar("T")
+MOST_NAMED = 20
+"""Runs of one record whose refusals are told one by one."""
+
+
+def numbered(called: str, parts: Iterable[T]) -> list[tuple[str, T]]:
+    """The parts of a record with their names: “Sample 1”, “Sample 2”, …"""
+    return [(f"{called} {place}", part) for place, part in enumerate(parts, start=1)]
+
+
+def read_each(
+    parts: Sequence[tuple[str, T]], read: Callable[[T], Iterable[TrajectoryRecord]]
+) -> Iterator[TrajectoryRecord]:
+    """The runs of a record that holds several, by their names. One that cannot be read keeps no other from coming in. Raises BadParts."""
+    refusals: list[BadRow] = []
+    for name, part in parts:
+        try:
+            for record in read(part):
+                if len(parts) > 1:
+                    record.part = part
+                yield record
+        except BadRow as refusal:
+            refusals.append(BadRow(f"{name}: {refusal.reason}", refusal.expected))
+    if refusals:
+        told = " ".join(refusal.reason for refusal in refusals[:MOST_NAMED])
+        rest = f" ({len(refusals)} of {len(parts)} could not be read.)" if len(parts) > 1 else ""
+        raise BadParts(told + rest, refusals[0].expected)

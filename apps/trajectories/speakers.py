@@ -37,8 +37,8 @@ OFTEN = ("value", "text")
 
 def role_of(message: Json) -> str:
     """The role of whoever speaks, `function_call` or `reasoning`; "" where this is no message of anybody known."""
-    if type(message) is not dict:
-        return ""
+    if type(message) is not dict or ("message" in message and _key(message) == "type"):
+        return ""  # an event about a message, perhaps
     return SPEAKERS.get(_plain(message.get(_key(message))), "")
 
 

@@ -57,6 +57,26 @@ def test_bad_rows_are_kept_with_line_reason_and_what_was_expected_and_good_ones_
     assert all(row.expected for row in batch.rejected_rows.all())
 
 
+def test_runs_of_one_record_come_in_though_others_of_it_cannot():
+    runs = [
+        {"messages": [{"role": "user", "content": f"{n}"}, {"role": "assistant", "content": "x"}]} for n in range(3)
+    ]
+    runs[1]["messages"][0]["role"] = "pirate"
+    batch = imported(lines({"model": "m", "runs": runs}))
+    assert counts(batch) == (2, 2, 0, 1)
+    assert batch.rejected_rows.get().reason == "Element 2: A message has the role “pirate”. (1 of 3 could not be read.)"
+    kept = [json.loads(unpack_original(original.body)) for original in Original.objects.order_by("pk")]
+    assert kept == [{"model": "m", **runs[0]}, {"model": "m", **runs[2]}]
+
+
+MESSAGES = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "gone"}]
+
+
+@pytest.mark.parametrize("body", [lines(*MESSAGES), json.dumps(MESSAGES, indent=1).encode(), lines(MESSAGES)])
+def test_messages_without_a_record_around_them_are_one_run(body):
+    assert counts(imported(body)) == (1, 1, 0, 0)
+
+
 def test_the_same_file_twice_adds_nothing():
     workspace = factories.workspace()
     body = lines(*(rich(n) for n in range(5)))

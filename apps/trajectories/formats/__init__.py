@@ -67,7 +67,26 @@ def recognise(rows: list[Row]) -> Format:
             if format.recognises(row):
                 return format
     listed = "\n".join(f"• {format.title}: {format.shape}." for format in known())
-    raise UnknownFormat(f"No known format. {_seen(rows)} One of these was expected:\n{listed}")
+    seen = " ".join(filter(None, (_seen(rows), _advice(rows[0] if rows else None))))
+    raise UnknownFormat(f"No known format. {seen} One of these was expected:\n{listed}")
+
+
+def _advice(row: Row) -> str:
+    """What to do with a record that is nearly something."""
+    if not isinstance(row, dict):
+        return ""
+    if "chosen" in row and "rejected" in row:
+        return (
+            "Pairs that were judged already are not imported: write both sides as runs of one task "
+            '(`{"task_id": …, "messages": […]}`).'
+        )
+    if "action" in row:
+        return (
+            'This looks like a single step: write all steps of a run into one record (`{"task_id": …, "steps": […]}`).'
+        )
+    if "message" in row or "role" in row:
+        return 'This looks like a single message: write all messages of a run into one record (`{"messages": […]}`).'
+    return ""
 
 
 def _seen(rows: list[Row]) -> str:

@@ -14,7 +14,7 @@ from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation, tool_schemas
 from apps.trajectories.fields import count, mapping, number, optional_list, prompt_of, required_list, text
 from apps.trajectories.formats import Format
-from apps.trajectories.records import BadRow, Json, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, TaskRecord, TrajectoryRecord, numbered, read_each
 
 EXPECTED = "An object with `eval` and `samples`, each with `id`, `epoch` and `messages`."
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -36,11 +36,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     samples = optional_list(row, "samples")
     if not samples:
         raise BadRow("The log holds no samples: it was written without them, or nothing was run.", EXPECTED)
-    for place, given in enumerate(samples, start=1):
-        try:
-            yield _run(mapping(given), about)
-        except BadRow as refusal:
-            raise BadRow(f"Sample {place}: {refusal.reason}", refusal.expected) from None
+    yield from read_each(numbered("Sample", samples), lambda given: [_run(mapping(given), about)])
 
 
 def _run(sample: dict[str, Any], about: dict[str, Any]) -> TrajectoryRecord:

@@ -13,7 +13,7 @@ from typing import Any
 from apps.trajectories import jsontext
 from apps.trajectories.fields import first_of, mapping, number, optional_list, required_list, text
 from apps.trajectories.formats import Format, retrace_simple
-from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord, read_each
 
 EXPECTED = "An object of episodes, each with `query` and `turn_history` (or `trajectory`)."
 KEPT = ("dataset", "gold", "summary", "info")
@@ -38,13 +38,15 @@ def _recognises(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
-    for number_, episode in _episodes(row).items():
+    episodes = [(f"Episode {name[:40]}", {name: episode}) for name, episode in _episodes(row).items()]
+    yield from read_each(episodes, lambda part: _run(part, filename))
+
+
+def _run(part: dict[str, Json], filename: str) -> Iterator[TrajectoryRecord]:
+    for name, episode in part.items():
         if not _is_episode(episode):
-            raise BadRow(f"Episode {number_[:40]} is none.", EXPECTED)
-        try:
-            yield from retrace_simple.FORMAT.read(_plain(episode, number_), filename)
-        except BadRow as refusal:
-            raise BadRow(f"Episode {number_[:40]}: {refusal.reason}", refusal.expected) from None
+            raise BadRow(f"It is {jsontext.describe(episode)} without `query` or actions.", EXPECTED)
+        yield from retrace_simple.FORMAT.read(_plain(episode, name), filename)
 
 
 def _plain(episode: dict[str, Any], name: str) -> dict[str, Json]:

@@ -14,7 +14,7 @@ from apps.trajectories.chats import Conversation, tool_schemas
 from apps.trajectories.fields import count, mapping, number, optional_list, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.tau_bench import HIDDEN
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
 
 EXPECTED = "An object with `simulations`, each with `task_id` and `messages`, and `tasks`."
 OF_MESSAGE = (
@@ -43,12 +43,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     world = mapping(info.get("environment_info"))
     tasks = {text(mapping(task).get("id")): mapping(task) for task in optional_list(row, "tasks")}
     domain = text(world.get("domain_name"))
-    for place, given in enumerate(required_list(row, "simulations"), start=1):
-        run = mapping(given)
-        try:
-            yield _run(run, tasks, domain=domain, world=world, agent=mapping(info.get("agent_info")))
-        except BadRow as refusal:
-            raise BadRow(f"Simulation {place}: {refusal.reason}", refusal.expected) from None
+    agent = mapping(info.get("agent_info"))
+    yield from read_each(
+        numbered("Simulation", required_list(row, "simulations")),
+        lambda run: [_run(mapping(run), tasks, domain=domain, world=world, agent=agent)],
+    )
 
 
 def _run(

@@ -1,27 +1,58 @@
-"""Records of another format under one key of an object: `{"results": […]}`, `{"trajectories": […], "config": {…}}`.
+"""Records of another format inside an object: `{"results": […]}`, `{"run-1": {…}, "run-2": {…}}`, `{"task_id": …, "trials": […]}`.
 
-Such an object is one record, so all of it must fit into one; and one bad element refuses it whole, by its number.
+What such an object says of task, policy and tools holds for the records inside that do not say it themselves. It is one record, so all of it
+must fit into one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from apps.trajectories import formats
+from apps.trajectories.columns import ENVIRONMENT, INSTRUCTION, POLICY, SYSTEM, TASK, TOOLS
 from apps.trajectories.formats import Format
-from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord, numbered, read_each
+
+DEEPEST = 3
+"""Objects inside objects that are looked into: tasks, their runs, and a wrapper around all."""
+
+SHARED = frozenset(
+    {"task", *(name for name in (*TASK, *INSTRUCTION, *ENVIRONMENT, *POLICY, *TOOLS, *SYSTEM) if "." not in name)}
+)
 
 
-def _inside(row: Json) -> tuple[list[Json], Format] | None:
-    """The first list of records that some format knows, and that format."""
-    if type(row) is not dict:
+class Inside(NamedTuple):
+    """The records in an object, and what they are."""
+
+    records: list[Json]
+    format: Format
+
+
+def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
+    if type(row) is not dict or not depth:
         return None
-    for value in row.values():
-        if type(value) is list and value and type(value[0]) is dict:
-            for format in formats.known():
-                if format.name != FORMAT.name and format.recognises(value[0]):
-                    return value, format
+    shared = {key: row[key] for key in SHARED & row.keys()}
+    for name, value in row.items():
+        if type(value) is list and value and type(value[0]) in (dict, list) and (format := _known(value[0], depth)):
+            inherited = {key: each for key, each in shared.items() if key != name}
+            return Inside([{**inherited, **each} if type(each) is dict else each for each in value], format)
+    objects = {name: value for name, value in row.items() if type(value) is dict}
+    for name, value in objects.items():
+        format = _known(value, depth)
+        if format is None or format.name == "prompt-response":  # two words that mean something else as often
+            continue
+        if len(objects) == len(row) > 1:
+            return Inside([{"id": label, **each} for label, each in objects.items()], format)
+        return Inside([{**{key: each for key, each in row.items() if key != name}, **value}], format)
     return None
+
+
+def _known(value: Json, depth: int) -> Format | None:
+    for format in formats.known():
+        if FORMAT.name != format.name and format.recognises(value):
+            return format
+    return FORMAT if _inside(value, depth - 1) else None
 
 
 def _recognises(row: Json) -> bool:
@@ -32,12 +63,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     found = _inside(row)
     if found is None:
         raise BadRow("No key holds a list of records.", f"{FORMAT.shape}.")
-    records, format = found
-    for place, record in enumerate(records, start=1):
-        try:
-            yield from format.read(record, filename)
-        except BadRow as refusal:
-            raise BadRow(f"Element {place}: {refusal.reason}", refusal.expected) from None
+    yield from read_each(numbered("Element", found.records), lambda record: found.format.read(record, filename))
 
 
 FORMAT = Format(

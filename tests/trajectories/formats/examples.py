@@ -256,5 +256,47 @@ EXAMPLES: dict[str, Any] = {
         "mistake_step": "4",
         "mistake_reason": "It misread the number.",
     },
+    "openhands": {
+        "instance_id": "owner__repo-1",
+        "instance": {"problem_statement": "It breaks."},
+        "metadata": {"agent_class": "CodeActAgent", "llm_config": {"model": "m"}},
+        "history": [
+            {"id": 0, "source": "agent", "action": "system", "args": {"content": "Be brief.", "tools": TOOLS}},
+            {
+                "id": 1,
+                "source": "user",
+                "action": "message",
+                "args": {"content": "Fix it.", "wait_for_response": False},
+            },
+            {"id": 2, "source": "user", "action": "recall", "args": {"query": "Fix it."}},
+            {
+                "id": 3,
+                "source": "agent",
+                "action": "run",
+                "args": {"command": "ls", "thought": "I look."},
+                "tool_call_metadata": {
+                    "function_name": "bash",
+                    "tool_call_id": "c1",
+                    "model_response": {
+                        "id": "r1",
+                        "choices": [{"message": {"role": "assistant", "content": "I look.", "tool_calls": [CALL]}}],
+                        "usage": {"prompt_tokens": 9, "completion_tokens": 3},
+                    },
+                },
+            },
+            {
+                "id": 4,
+                "source": "agent",
+                "observation": "run",
+                "content": "README.md",
+                "cause": 3,
+                "tool_call_metadata": {"function_name": "bash", "tool_call_id": "c1"},
+            },
+            {"id": 5, "source": "agent", "action": "finish", "args": {"final_thought": "Done.", "thought": ""}},
+        ],
+        "report": {"resolved": True},
+        "error": None,
+    },
+    "prompt-response": {"instruction": "Add.", "input": "2 and 2", "output": "4", "score": 1, "seed": 3},
     "wrapped": {"config": {"n": 1}, "results": [{"messages": CHAT, "reward": 1}]},
 }

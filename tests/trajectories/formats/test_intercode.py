@@ -39,7 +39,7 @@ def test_each_episode_is_a_run_and_a_bad_one_is_named():
     assert [each.external_id for each in formats.named("intercode").read(row, "f")] == ["0", "1"]
     row["1"]["turn_history"]["actions"] = [None]
     assert refusal("intercode", row)[0].startswith("Episode 1: ")
-    assert refusal("intercode", {**ROW, "2": 7})[0] == "Episode 2 is none."
+    assert refusal("intercode", {**ROW, "2": 7})[0].startswith("Episode 2: It is a number without `query` or actions.")
 
 
 def test_real_results(real_file):

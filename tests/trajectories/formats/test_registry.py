@@ -122,8 +122,18 @@ def test_the_example_of_a_format_is_recognised_as_that_alone(name):
 def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
     names = [format.name for format in formats.known()]
     assert names == [
-        *("atif", "inspect", "intercode", "mini-swe-agent", "retrace", "retrace-simple", "sharegpt", "swe-agent"),
-        *("tau-bench", "tau2-bench", "verifiers", "who-and-when", "openai-chat", "wrapped"),
+        *(
+            "atif",
+            "inspect",
+            "intercode",
+            "mini-swe-agent",
+            "openhands",
+            "retrace",
+            "retrace-simple",
+            "sharegpt",
+            "swe-agent",
+        ),
+        *("tau-bench", "tau2-bench", "verifiers", "who-and-when", "openai-chat", "prompt-response", "wrapped"),
     ]
     assert all(format.title and format.shape for format in formats.known())
     assert all(len(name) <= 50 for name in names)
@@ -137,6 +147,12 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
         ([{}], "The first record is an empty object."),
         ([7], "The first record is 7."),
         ([[]], "The first record is a list; its first element is empty."),
+        ([{"action": "x", "obs": "y"}], "looks like a single step: write all steps of a run into one record"),
+        ([{"type": "user", "message": {}}], "looks like a single message: write all messages of a run into one record"),
+        (
+            [{"chosen": "a", "rejected": "b"}],
+            "Pairs that were judged already are not imported: write both sides as runs",
+        ),
         (
             [{"conversations": [], "chosen": {}, "rejected": {}}],
             "The first record has the keys `conversations`, `chosen`, `rejected`.",

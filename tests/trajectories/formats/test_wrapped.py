@@ -1,6 +1,9 @@
 """Records inside an object."""
 
+import pytest
+
 from apps.trajectories import formats
+from apps.trajectories.records import BadParts
 from tests.trajectories.formats.examples import EXAMPLES
 from tests.trajectories.formats.rows import read, refusal
 
@@ -14,6 +17,40 @@ def test_the_records_are_read_as_what_they_are():
     assert read("wrapped", EXAMPLES["wrapped"]).reward == 1.0
 
 
-def test_a_bad_element_is_named():
-    row = {"results": [EXAMPLES["tau-bench"], {"traj": 3}]}
-    assert refusal("wrapped", row)[0] == "Element 2: `traj` is a number."
+def test_a_bad_element_is_named_and_keeps_no_other_from_coming_in():
+    run = EXAMPLES["tau-bench"]
+    row = {"results": [run, {"traj": 3}, {**run, "trial": 2}]}
+    assert refusal("wrapped", row)[0] == "Element 2: `traj` is a number. (1 of 3 could not be read.)"
+    records = formats.named("wrapped").read(row, "file.json")
+    assert [next(records).part for _ in range(2)] == [run, {**run, "trial": 2}]
+    with pytest.raises(BadParts):
+        next(records)
+
+
+CHAT = {"messages": EXAMPLES["openai-chat"]["messages"]}
+
+
+@pytest.mark.parametrize(
+    ("row", "keys", "names"),
+    [
+        ({"task_id": "t", "model": "m", "trials": [CHAT, CHAT]}, ["t", "t"], [("m", ""), ("m", "")]),
+        (
+            {"model": "m", "tasks": [{"task_id": "t", "runs": [CHAT, {**CHAT, "model": "n"}]}]},
+            ["t", "t"],
+            [("m", ""), ("n", "")],
+        ),
+        ({"a": {**CHAT, "task_id": "t"}, "b": {**CHAT, "task_id": "u"}}, ["t", "u"], [(None, "a"), (None, "b")]),
+        ({"id": "a", "task_id": "t", "trajectory": CHAT}, ["t"], [(None, "a")]),
+        ({"rows": [{"row_idx": 0, "row": {**CHAT, "task_id": "t"}}]}, ["t"], [(None, "")]),
+        ({"task_id": "t", "conversations": [CHAT["messages"]]}, ["PROMPT"], [(None, "")]),
+    ],
+)
+def test_records_are_found_inside_and_learn_what_stands_around_them(row, keys, names):
+    assert [format.name for format in formats.known() if format.recognises(row)] == ["wrapped"]
+    found = list(formats.named("wrapped").read(row, "file.json"))
+    assert ["PROMPT" if record.task.key.startswith("prompt-") else record.task.key for record in found] == keys
+    assert [(record.policy, record.external_id) for record in found] == names
+
+
+def test_two_words_that_mean_something_else_as_often_are_no_run():
+    assert not any(format.recognises({"trace": {"input": "a", "output": "b"}}) for format in formats.known())

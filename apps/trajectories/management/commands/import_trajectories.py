@@ -51,9 +51,12 @@ class Command(BaseCommand):
     def _import(self, path: Path, workspace: Workspace, policy: str, *, quiet: bool) -> dict[str, Any]:
         try:
             batch = self._batch(path, workspace, policy)
+        except IsADirectoryError:
+            reason = f"This is a folder. Name the files in it, as in {path}/*.json."
+            result: dict[str, Any] = {"file": str(path), "format": "", **_counts(None), "error": reason}
         except (OSError, FileTooLarge) as error:
             reason = f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
-            result: dict[str, Any] = {"file": str(path), "format": "", **_counts(None), "error": reason}
+            result = {"file": str(path), "format": "", **_counts(None), "error": reason}
         else:
             with _Progress(path.name, self.stderr if not quiet else None) as progress:
                 batch = _run(batch, progress)

@@ -1,0 +1,51 @@
+"""A question and an answer in two columns are a run of one step."""
+
+import pytest
+
+from apps.trajectories import formats
+from tests.trajectories.formats.rows import read, refusal
+
+CALL = {"name": "look", "arguments": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("row", "asked", "answered"),
+    [
+        ({"prompt": "q", "response": "a"}, "q", "a"),
+        ({"input": "q", "output": "a"}, "q", "a"),
+        ({"question": "q", "generation": "a", "answer": "4"}, "q", "a"),
+        ({"instruction": "q", "input": "r", "output": "a"}, "q\n\nr", "a"),
+        ({"instruction": "q", "input": "", "output": "a"}, "q", "a"),
+        ({"prompt": [{"role": "user", "content": "q"}], "response": [{"role": "assistant", "content": "a"}]}, "q", "a"),
+    ],
+)
+def test_both_are_found_under_their_names(row, asked, answered):
+    record = read("prompt-response", {**row, "score": "0.5", "seed": 3})
+    assert [message["content"] for message in record.messages()] == [asked, answered]
+    assert (len(record.steps), record.reward, record.info["seed"]) == (1, 0.5, 3)
+
+
+@pytest.mark.parametrize("answers", [[CALL], '[{"name": "look", "arguments": {"a": 1}}]'])
+def test_calls_alone_are_an_answer(answers):
+    record = read(
+        "prompt-response", {"query": "q", "answers": answers, "tools": '[{"name": "look", "parameters": {}}]'}
+    )
+    assert record.steps[0].message["tool_calls"][0]["function"] == CALL
+    assert record.tools[0]["function"]["name"] == "look"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "q"},
+        {"response": "a"},
+        {"prompt": "q", "response": 7},
+        {"prompt": "q", "response": "a", "chosen": "x"},
+    ],
+)
+def test_one_alone_is_no_run(row):
+    assert not formats.named("prompt-response").recognises(row)
+
+
+def test_what_is_missing_is_said():
+    assert refusal("prompt-response", {"prompt": "q"})[0] == "There is no answer."
