@@ -201,7 +201,8 @@ def normal_call(given: Json) -> dict[str, Any]:
     if type(arguments) is str and arguments.startswith('"'):
         inner = _decoded(arguments)
         arguments = inner if type(inner) is str else arguments
-    identifier = call.get("id") or call.get("call_id") or call.get("tool_call_id") or ""
+    # OpenAI's Responses have both: `id` is the item's own there.
+    identifier = first_of(call, "call_id", "tool_call_id", "id") or ""
     return {"id": str(identifier), "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

@@ -299,4 +299,76 @@ EXAMPLES: dict[str, Any] = {
     },
     "prompt-response": {"instruction": "Add.", "input": "2 and 2", "output": "4", "score": 1, "seed": 3},
     "wrapped": {"config": {"n": 1}, "results": [{"messages": CHAT, "reward": 1}]},
+    "langfuse": {
+        "trace": {
+            "id": "t1",
+            "name": "helper",
+            "tags": ["a"],
+            "output": None,
+            "scores": [{"name": "success", "value": 1}],
+        },
+        "observations": [
+            {"id": "a", "type": "AGENT", "name": "helper", "startTime": "2026-01-01T00:00:00.000Z", "input": None},
+            {
+                "id": "b",
+                "parentObservationId": "a",
+                "type": "GENERATION",
+                "name": "chat",
+                "model": "m",
+                "startTime": "2026-01-01T00:00:01.000Z",
+                "endTime": "2026-01-01T00:00:03.500Z",
+                "input": '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "List the files."}]',
+                "output": {"role": "assistant", "content": "", "tool_calls": [CALL]},
+                "usageDetails": {"input": 20, "output": 5},
+            },
+            {
+                "id": "c",
+                "parentObservationId": "a",
+                "type": "TOOL",
+                "name": "bash",
+                "startTime": "2026-01-01T00:00:04.000Z",
+                "input": {"command": "ls"},
+                "output": "README.md",
+            },
+        ],
+    },
+    "otlp": {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "helper"}}]},
+                "scopeSpans": [
+                    {
+                        "scope": {"name": "s"},
+                        "spans": [
+                            {
+                                "traceId": "t1",
+                                "spanId": "a",
+                                "name": "chat m",
+                                "startTimeUnixNano": "1767225601000000000",
+                                "endTimeUnixNano": "1767225603500000000",
+                                "attributes": [
+                                    {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+                                    {"key": "gen_ai.request.model", "value": {"stringValue": "m"}},
+                                    {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "20"}},
+                                    {
+                                        "key": "gen_ai.input.messages",
+                                        "value": {
+                                            "stringValue": '[{"role": "user", "parts": [{"type": "text", "content": "Hello"}]}]'
+                                        },
+                                    },
+                                    {
+                                        "key": "gen_ai.output.messages",
+                                        "value": {
+                                            "stringValue": '[{"role": "assistant", "parts": [{"type": "text", "content": "Good day"}]}]'
+                                        },
+                                    },
+                                ],
+                                "status": {},
+                            }
+                        ],
+                    }
+                ],
+            }
+        ]
+    },
 }

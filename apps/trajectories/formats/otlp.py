@@ -1,0 +1,96 @@
+"""Traces of OpenTelemetry as its Collector writes them (OTLP as JSON): an object with `resourceSpans`, one a line or one a file.
+
+Each chat of a trace is a run. A trace whose spans are spread over several lines is read line by line: put its spans into one object before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.trajectories import jsontext
+from apps.trajectories.fields import first_of, mapping, optional_list, text
+from apps.trajectories.formats import Format
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.traces.attributes import Attributes, span_of
+from apps.trajectories.traces.threads import Span, runs_of
+
+EXPECTED = "An object with `resourceSpans`, each with `scopeSpans`, and spans in which a model was called (`gen_ai.…`, `llm.…`)."
+NANOSECONDS = 1e9
+FAILED = (2, "STATUS_CODE_ERROR")
+
+
+def _recognises(row: Json) -> bool:
+    return type(mapping(row).get("resourceSpans")) is list
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    traces: dict[str, list[Span]] = {}
+    services: dict[str, str] = {}
+    for resource in map(mapping, optional_list(row, "resourceSpans")):
+        about = _attributes(mapping(resource.get("resource")).get("attributes"))
+        scopes = first_of(resource, "scopeSpans", "instrumentationLibrarySpans") or []
+        for given in (mapping(span) for scope in scopes for span in mapping(scope).get("spans") or ()):
+            trace = text(given.get("traceId"))
+            traces.setdefault(trace, []).append(_span(given))
+            services[trace] = text(about.get("service.name"))
+    with_calls = {trace: spans for trace, spans in traces.items() if any(span.kind == "model" for span in spans)}
+    if not with_calls:
+        raise BadRow(f"None of the {sum(map(len, traces.values()))} spans is a call of a model.", EXPECTED)
+    for trace, spans in with_calls.items():
+        service = {"service": services[trace]} if services[trace] else {}
+        yield from runs_of(spans, trace=trace, about={"trace": {"id": trace, **service}})
+
+
+def _span(given: dict[str, Any]) -> Span:
+    status = mapping(given.get("status"))
+    failed = status.get("code") in FAILED
+    events = [
+        (text(each.get("name")), _attributes(each.get("attributes")))
+        for each in map(mapping, given.get("events") or ())
+    ]
+    return span_of(
+        _attributes(given.get("attributes")),
+        events,
+        id=text(given.get("spanId")),
+        parent=text(given.get("parentSpanId")),
+        name=text(given.get("name")),
+        start=_seconds(given.get("startTimeUnixNano")) or 0.0,
+        end=_seconds(given.get("endTimeUnixNano")),
+        error=(text(status.get("message")) or "The call failed.") if failed else None,
+    )
+
+
+def _attributes(given: Json) -> Attributes:
+    """From the list of keys and typed values that OTLP has in place of an object."""
+    if type(given) is dict:
+        return given
+    pairs = (mapping(each) for each in given) if type(given) is list else ()
+    return {text(pair.get("key")): _value(mapping(pair.get("value"))) for pair in pairs}
+
+
+def _value(given: dict[str, Any]) -> Json:
+    kind, value = next(iter(given.items()), ("", None))
+    if kind == "intValue":  # 64 bits, so it is written as text
+        return int(value) if str(value).lstrip("-").isdecimal() else value
+    if kind == "arrayValue":
+        return [_value(mapping(each)) for each in mapping(value).get("values") or ()]
+    if kind == "kvlistValue":
+        return _attributes(mapping(value).get("values"))
+    return value
+
+
+def _seconds(nanoseconds: Json) -> float | None:
+    written = str(nanoseconds)  # 64 bits: a number, or its text
+    return int(written) / NANOSECONDS if written.isdecimal() else None
+
+
+FORMAT = Format(
+    name="otlp",
+    title="OpenTelemetry trace (OTLP JSON)",
+    shape="an object with `resourceSpans`, some of whose spans call a model",
+    recognises=_recognises,
+    read=_read,
+)
