@@ -74,7 +74,8 @@ def _attributes(given: Json) -> Attributes:
 def _value(given: dict[str, Any]) -> Json:
     kind, value = next(iter(given.items()), ("", None))
     if kind == "intValue":  # 64 bits, so it is written as text
-        return int(value) if str(value).lstrip("-").isdecimal() else value
+        written = str(value)
+        return int(written) if written.lstrip("-").isdecimal() else value
     if kind == "arrayValue":
         return [_value(mapping(each)) for each in mapping(value).get("values") or ()]
     if kind == "kvlistValue":
