@@ -63,9 +63,11 @@ class _Found:
 
     def take(self, given: Json, depth: int = 0) -> None:
         value = decoded(given)
-        if value is None or depth > MOST_WRAPPINGS:
+        if value is None:
             return
-        if type(value) is str:
+        if depth > MOST_WRAPPINGS:
+            self._say(text(value))
+        elif type(value) is str:
             self._say(value)
         elif type(value) is list:
             self._take_list(value, depth)

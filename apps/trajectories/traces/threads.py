@@ -138,7 +138,7 @@ def _model_calls(spans: Sequence[Span]) -> list[Span]:
     around: set[str] = set()
     for span in spans:
         parent = span.parent if span.kind == "model" else ""
-        while parent and parent not in around:
+        while parent and parent not in around and parent != span.id:
             around.add(parent)
             parent = parents.get(parent, "")
     calls = [span for span in spans if span.kind == "model" and span.id not in around]

@@ -166,6 +166,20 @@ def test_a_call_around_another_is_left_out():
     assert list(read("langfuse", trace(outer, between, inner)).messages()) == [ASKED, ANSWER]
 
 
+def test_a_call_that_names_itself_as_its_parent_is_read():
+    row = trace(generation(1, [ASKED], ANSWER, parentObservationId="g1"))
+    assert list(read("langfuse", row).messages()) == [ASKED, ANSWER]
+
+
+def test_what_is_wrapped_too_often_is_kept_as_it_was_written():
+    given: Any = "Weather?"
+    for _ in range(9):
+        given = {"messages": [given]}
+    (asked, _) = read("langfuse", trace(generation(1, given, ANSWER))).messages()
+    assert asked["role"] == "user"
+    assert "Weather?" in asked["content"]
+
+
 def test_agents_with_prompts_of_their_own_are_runs_of_their_own():
     planner = [{"role": "system", "content": "Plan."}, ASKED]
     worker = [{"role": "system", "content": "Work."}, ASKED]
