@@ -95,7 +95,7 @@ class PromotionForm(forms.Form):
     """Who becomes champion, and why."""
 
     policy = forms.ModelChoiceField(Policy.objects.none())
-    reason = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 3}))
+    reason = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 3, "autofocus": True}))
 
     def __init__(self, *args: Any, experiment: Experiment, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -13,5 +13,6 @@ import "./select.js";
 import "./rows.js";
 import "./tabs.js";
 import "./draft.js";
+import "./refused.js";
 import "./live.js";
 import "./chart.js";

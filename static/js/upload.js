@@ -1,5 +1,6 @@
 // <form data-upload>: says which files are chosen and how far their upload is. Without scripts it is sent as any other form.
 import { attach } from "./attach.js";
+import { leadToWrong } from "./refused.js";
 import { csrfHeaders } from "./requests.js";
 import { toast } from "./toast.js";
 
@@ -47,7 +48,9 @@ attach("form[data-upload]", (form, signal) => {
 
   function showErrors(html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("form[data-upload]");
-    if (fresh) form.replaceWith(document.adoptNode(fresh));
+    if (!fresh) return;
+    form.replaceWith(document.adoptNode(fresh));
+    leadToWrong(fresh);
   }
 
   function submit(event) {
