@@ -61,7 +61,7 @@ class QueueForm(forms.Form):
         read_aspects,
         label="Aspects that are graded by themselves",
         initial=DEFAULT_ASPECTS,
-        help_text="One a line; “Safety: 3” gives it a scale of 3 points instead of 5 (or 7). They are optional for who judges.",
+        help_text="One a line; “Safety: 3” gives it a scale of 3 points instead of 5 (or 7). They are optional for who judges. More can be added later; none can be renamed or taken away.",
     )
     confidence = forms.BooleanField(label="Ask how sure they are", required=False)
     every_step = forms.BooleanField(

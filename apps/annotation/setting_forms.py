@@ -111,7 +111,8 @@ class SettingsForm(forms.Form):
         )
         field.help_text = (
             f"One a line; {line}. Judgements made before lack them, and agreement counts who answered. "
-            f"Asked already, and kept: {', '.join(each.name for each in asked) or 'none'}."
+            f"What is once asked can be neither renamed nor taken away"
+            f"{': ' + ', '.join(each.name for each in asked) if asked else ''}."
         )
 
     def clean_more_asks(self) -> str:

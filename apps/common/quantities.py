@@ -70,7 +70,7 @@ def percent(share: float | None) -> str:
 
 def decimal(number: float | None) -> str:
     """A coefficient with two digits after the point and a real minus: 0.58, −0.62."""
-    return MISSING if number is None or math.isnan(number) else f"{number:.2f}".replace("-", "−")
+    return MISSING if number is None or math.isnan(number) else f"{number:z.2f}".replace("-", "−")
 
 
 def figure(number: float | None) -> str:

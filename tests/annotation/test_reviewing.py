@@ -156,6 +156,17 @@ def test_a_blind_review_hides_what_others_said_until_it_is_decided(disputed, rev
     assert f"{side_of_a(item)} clearly better" in client.get(review.url).content.decode()
 
 
+def test_the_list_of_disputes_leads_to_review_until_all_are_decided(disputed, reviewer, client):
+    client.force_login(reviewer.user)
+    review = reverse("annotation:review", args=[disputed.pk])
+    disputes = f"{reverse('annotation:items', args=[disputed.pk])}?show=disputed"
+    assert review in client.get(disputes).content.decode()
+    adjudicate(item=awaiting_review(disputed).get(), by=reviewer.user, strength=1, reason="It is shorter.")
+    page = client.get(disputes).content.decode()
+    assert review not in page
+    assert "decided</span>" in page
+
+
 def test_an_open_review_shows_who_said_what(disputed, reviewer, client):
     Queue.objects.update(blind_review=False)
     client.force_login(reviewer.user)

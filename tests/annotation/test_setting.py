@@ -46,7 +46,7 @@ def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspac
     queue = making.queue(of=workspace, overlap=2, steps=0, asks=PairwiseAsks((SUCCESS,)))
     before = making.rule(of=workspace)
     record_preference(assignment=take(queue, before), strength=1, aspects={"success": 2})
-    assert "Asked already, and kept: Success." in researcher.get(address(queue)).content.decode()
+    assert "can be neither renamed nor taken away: Success." in researcher.get(address(queue)).content.decode()
     assert researcher.post(address(queue), {**SETTINGS, "more_asks": "Safety: 3"}).status_code == 302
     queue.refresh_from_db()
     assert PairwiseAsks.from_json(queue.asks) == PairwiseAsks((SUCCESS, SAFETY))

@@ -62,7 +62,7 @@ def test_measurements_have_three_digits(number, words):
     assert quantities.figure(number) == words
 
 
-@pytest.mark.parametrize(("number", "words"), [(0.575, "0.57"), (-0.62, "−0.62"), (None, "–")])
+@pytest.mark.parametrize(("number", "words"), [(0.575, "0.57"), (-0.62, "−0.62"), (-0.001, "0.00"), (None, "–")])
 def test_coefficients_have_two_digits_and_a_real_minus(number, words):
     assert quantities.decimal(number) == words
 

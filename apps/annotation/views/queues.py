@@ -15,9 +15,10 @@ from apps.accounts.models import Role
 from apps.annotation import queries, queueing
 from apps.annotation.forms import GuidelinesForm, QueueForm
 from apps.annotation.machines import said_by_machines
-from apps.annotation.models import Adjudication, Item, Queue
+from apps.annotation.models import Adjudication, Annotator, Item, Queue
 from apps.annotation.refusals import Refusal
 from apps.annotation.remarks import remarks_in
+from apps.annotation.reviewing import awaiting_review
 from apps.annotation.selecting import Selection, preview_of
 from apps.annotation.setting_forms import KnownForm
 from apps.common.http import HtmxRequest
@@ -148,6 +149,8 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "page": page,
         "shown": shown,
         "judgements": queries.judgements_of_items(found, page.rows),
+        "decided": set(Adjudication.objects.standing().filter(item__in=page.rows).values_list("item_id", flat=True)),
+        "undecided": shown == "disputed" and awaiting_review(found).exists(),
     }
     return render(request, "annotation/items.html", context)
 
@@ -158,10 +161,12 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item: what was said of it and, where it is a check, what is known."""
     found = _visible(request, queue_id)
     shown = get_object_or_404(queries.items_of(found), pk=item_id)
+    judgements = queries.judgements_of_items(found, [shown]).get(shown.pk, [])
     context = {
         "queue": found,
         "item": shown,
-        "judgements": queries.judgements_of_items(found, [shown]).get(shown.pk, []),
+        "judgements": judgements,
+        "judged_by_people": any(each.annotator.kind == Annotator.Kind.PERSON for each in judgements),
         "machines": said_by_machines(shown.pk, a_is_left=True) if shown.b_id else [],
         "decision": Adjudication.objects.standing().filter(item=shown).select_related("by").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
