@@ -21,6 +21,7 @@ from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.common.storable import is_storable
 from apps.policies import promoting
+from apps.trajectories.models import JobState
 
 
 def _experiments(request: HtmxRequest) -> Any:
@@ -66,16 +67,19 @@ def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpRespon
 
 def _experiment_context(found: Experiment) -> dict[str, Any]:
     figures = figures_of(found)
+    batches = [batch for batch in (found.rollouts_a, found.rollouts_b) if batch]
     winner = {Outcome.A_BETTER: found.policy_a, Outcome.B_BETTER: found.policy_b}.get(figures.outcome)
-    champion = promoting.champion(workspace=found.workspace, environment=found.environment)
+    champions = promoting.champions(workspace=found.workspace, environment=found.environment)
     return {
         "experiment": found,
         "figures": figures,
         "winner": winner,
-        "champion": champion,
+        "champion": champions[-1] if champions else None,
+        "can_roll_back": len(champions) > 1,
         "difference_words": _in_words(figures.success_difference),
         "judged_words": f"{figures.items_judged} of {figures.items}",
-        "batches": [batch for batch in (found.rollouts_a, found.rollouts_b) if batch],
+        "batches": batches,
+        "stopped_batches": [batch for batch in batches if batch.state in (JobState.FAILED, JobState.CANCELLED)],
         "moving": found.state in (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING),
         "open_queue": found.queue if found.queue and found.queue.state == Queue.State.OPEN else None,
         "promotion_form": PromotionForm(experiment=found, initial={"policy": winner, "reason": ""}),

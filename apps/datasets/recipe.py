@@ -140,7 +140,7 @@ def check_kinds(recipe: Recipe, kinds: Iterable[str]) -> None:
     fitting = READ_FROM[recipe.row_type]
     if unfit := sum(kind not in fitting for kind in kinds):
         wanted = " or ".join(f"“{Queue.Kind(kind).label.lower()}”" for kind in fitting)
-        raise BadRecipe("queues", f"{unfit} of them cannot make such rows: they are made where people {wanted}.")
+        raise BadRecipe("queues", f"{unfit} of the queues cannot make such rows: they are made where people {wanted}.")
 
 
 def _uuid(field: str, value: object) -> str:

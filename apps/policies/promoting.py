@@ -22,6 +22,17 @@ def champion(*, workspace: Workspace, environment: str) -> Policy | None:
     return latest.policy if latest else None
 
 
+def champions(*, workspace: Workspace, environment: str) -> list[Policy]:
+    """Who was promoted in `environment` and not rolled back from, one after the other: the last one is the champion."""
+    found: list[Policy] = []
+    for promotion in _history(workspace, environment).select_related("policy").order_by("id"):
+        if promotion.is_rollback:
+            found.pop()
+        else:
+            found.append(promotion.policy)
+    return found
+
+
 @transaction.atomic
 def promote(
     *, policy: Policy, environment: str, by: User, reason: str, evidence: dict[str, Any] | None = None
@@ -41,15 +52,10 @@ def roll_back(*, workspace: Workspace, environment: str, by: User, reason: str) 
     Going back twice goes back two champions, as undo does; it does not swing between two.
     """
     _lock(workspace)
-    champions: list[Policy] = []
-    for promotion in _history(workspace, environment).select_related("policy").order_by("id"):
-        if promotion.is_rollback:
-            champions.pop()
-        else:
-            champions.append(promotion.policy)
-    if len(champions) < 2:
+    reigns = champions(workspace=workspace, environment=environment)
+    if len(reigns) < 2:
         raise NothingToRollBackTo(f"{environment} had no champion before this one.")
-    return _record(champions[-2], champions[-1], environment, by, reason, {}, is_rollback=True)
+    return _record(reigns[-2], reigns[-1], environment, by, reason, {}, is_rollback=True)
 
 
 def _history(workspace: Workspace, environment: str) -> Any:

@@ -125,7 +125,7 @@ class RunForm(forms.Form):
     name = forms.CharField(
         max_length=180,
         required=False,
-        help_text="The run's, and of the policy that it makes. Empty: made from the choices above.",
+        help_text="Names the run and the policy that it makes. Empty: made from the choices above.",
     )
     loss = forms.ChoiceField(
         choices=[("", "The usual one"), *((loss, loss) for losses in LOSSES.values() for loss in losses)],

@@ -101,7 +101,8 @@ def _remaining(run: Run, moment: datetime) -> str:
     if not run.running_since or done < 1 or run.total_steps <= run.step:
         return ""
     seconds = (moment - run.running_since).total_seconds() / done * (run.total_steps - run.step)
-    return f"about {quantities.duration(seconds)} left"
+    unit = 10 if seconds < 90 else 60  # seconds: it is a guess, and says no more than it knows
+    return f"about {quantities.duration(max(1, round(seconds / unit)) * unit)} left"
 
 
 def _took(run: Run) -> str:

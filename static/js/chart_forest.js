@@ -9,7 +9,7 @@ export function drawForest(canvas, { labels, series }, options) {
   const height = labels.length * ROW + FOOT;
   const { root, width } = surface(canvas, height, `${name} with its interval, for each of ${labels.length}`);
   const names = Math.min(300, width * 0.34);
-  const readout = width < 480 ? 56 : 148;
+  const readout = width < 480 ? 56 : 168;
   const values = domain(finite(ys, lows ?? [], highs ?? []), options);
   const toX = scale(values, [names + 8, width - readout - 8]);
   const bottom = height - FOOT;

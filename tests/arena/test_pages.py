@@ -149,6 +149,26 @@ def test_the_winner_is_promoted_with_reason_and_evidence_and_rolled_back_in_one_
     assert champion(workspace=experiment.workspace, environment="office") == experiment.policy_b
 
 
+def test_rolling_back_is_offered_only_where_there_was_a_champion_before(client, experiment, researcher):
+    client.force_login(researcher.user)
+    address, offer = reverse("arena:experiment", args=[experiment.pk]), reverse("arena:roll_back", args=["office"])
+    promote(policy=experiment.policy_a, environment="office", by=researcher.user, reason="the first")
+    assert offer not in client.get(address).content.decode()
+    promote(policy=experiment.policy_b, environment="office", by=researcher.user, reason="the second")
+    assert offer in client.get(address).content.decode()
+
+
+def test_a_failed_experiment_leads_to_the_rollouts_that_stopped(client, researcher):
+    experiment = make_experiment(
+        researcher.workspace, state=Experiment.State.FAILED, queue=None, error="The rollouts failed."
+    )
+    RolloutBatch.objects.filter(pk=experiment.rollouts_b_id).update(state=JobState.FAILED)
+    client.force_login(researcher.user)
+    page = client.get(reverse("arena:experiment", args=[experiment.pk])).content.decode()
+    assert reverse("training:rollouts", args=[experiment.rollouts_b_id]) in page
+    assert reverse("training:rollouts", args=[experiment.rollouts_a_id]) not in page
+
+
 def test_a_promotion_needs_a_reason(client, experiment, researcher):
     client.force_login(researcher.user)
     address = reverse("arena:promote", args=[experiment.pk])

@@ -96,5 +96,7 @@ def test_what_a_reviewer_upheld_stands_alone():
 
 def test_queues_of_another_kind_are_refused():
     check_kinds(recipe("step_preferences"), ["steps", "pairwise"])
-    with pytest.raises(BadRecipe, match="1 of them cannot make such rows: they are made where people “label the steps"):
+    with pytest.raises(
+        BadRecipe, match="1 of the queues cannot make such rows: they are made where people “label the steps"
+    ):
         check_kinds(recipe("steps"), ["steps", "pairwise"])

@@ -136,7 +136,7 @@ def test_a_finished_import_shows_what_came_in_and_what_did_not(client, researche
     )
     run_import(batch.pk, watch=ignore)
     page = client.get(reverse("trajectories:import", args=[batch.pk])).content.decode()
-    assert "Everything in the file is dealt with." in page
+    assert "Everything in the file is dealt with. 1 row was rejected, for the reason below." in page
     assert "A message has the role “pirate”." in page
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page

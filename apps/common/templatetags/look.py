@@ -7,7 +7,7 @@ from datetime import datetime
 from django import template
 from django.templatetags.static import static
 from django.utils.dateformat import format as format_date
-from django.utils.html import format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, now
 
@@ -36,6 +36,19 @@ def ago(moment: datetime | None, missing: str = "–") -> SafeString | str:
     words = quantities.relative(moment, now())
     return format_html(
         '<time datetime="{}" title="{}" data-relative>{}</time>', moment.isoformat(timespec="seconds"), exact, words
+    )
+
+
+@register.filter
+def with_code(words: object) -> SafeString | str:
+    """Words in which what stands between backticks is code. What is marked up already stays as it is."""
+    if isinstance(words, SafeString):
+        return words
+    parts = str(words).split("`")
+    if len(parts) % 2 == 0:  # a backtick without its other
+        return escape(words)
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", part) if i % 2 else part,) for i, part in enumerate(parts))
     )
 
 
