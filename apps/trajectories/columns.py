@@ -25,15 +25,8 @@ INSTRUCTION = (
 ENVIRONMENT = ("environment", "env", "env_name", "env_id", "domain", "benchmark", "data_source", "task.environment")
 POLICY = (
     *("policy", "model", "model_name", "model_id", "model_name_or_path", "generator", "policy.name", "model.name"),
-    *(
-        "response.model",
-        "request.model",
-        "body.model",
-        "metadata.model",
-        "metadata.llm_config.model",
-        "metadata.llm.model",
-        "agent_args.llm_name",
-    ),
+    *("response.model", "request.model", "body.model", "agent_args.llm_name"),
+    *("metadata.model", "metadata.llm_config.model", "metadata.llm.model"),
     *("agent", "agent.model", "agent.name"),
 )
 NAME = (
@@ -51,12 +44,21 @@ SUCCESS = (
     *("result.success", "report.resolved", "test_result.report.resolved"),
     *("info.success", "info.resolved", "metadata.success", "metadata.resolved"),
 )
-TERMINATION = ("termination", "finish_reason", "exit_status", "exit_reason", "stop_reason", "termination_reason")
+TERMINATION = (
+    "termination",
+    "finish_reason",
+    "exit_status",
+    "exit_reason",
+    "stop_reason",
+    "stop_condition",
+    "termination_reason",
+)
 SYSTEM = ("system", "system_prompt", "system_message", "request.system", "body.system")
 TOOLS = (
     "tools",
     "functions",
     "oai_tools",
+    "tool_defs",
     "available_tools",
     "request.tools",
     "body.tools",
@@ -88,11 +90,12 @@ class Columns:
         return {key: value for key, value in self.row.items() if key not in self._taken and value is not None}
 
     def take_rewards(self, steps: list[StepRecord]) -> float | None:
-        """The run's reward. A list as long as the steps is theirs, and its sum the run's unless that is stated."""
+        """The run's reward: what is stated, else the sum of its steps'. A list as long as the steps is theirs."""
         stated = self.take(number, REWARD)
         each = self.take(lambda given: _numbers(given, len(steps)), REWARDS)
         if each is None:
-            return stated
+            theirs = [step.reward for step in steps if step.reward is not None]
+            return sum(theirs) if stated is None and theirs else stated
         for step, reward in zip(steps, each, strict=True):
             step.reward = reward
         return sum(each) if stated is None else stated

@@ -84,9 +84,17 @@ def _advice(row: Row) -> str:
         return (
             'This looks like a single step: write all steps of a run into one record (`{"task_id": …, "steps": […]}`).'
         )
+    for key, value in row.items():
+        speaker = value[0].get("role", value[0].get("from")) if _is_list_of_objects(value) else None
+        if isinstance(speaker, str):
+            return f"`{key[:40]}` begins with a message of “{speaker[:40]}”, whom no format knows."
     if "message" in row or "role" in row:
         return 'This looks like a single message: write all messages of a run into one record (`{"messages": […]}`).'
     return ""
+
+
+def _is_list_of_objects(value: Json) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _seen(rows: list[Row]) -> str:

@@ -25,14 +25,25 @@ from apps.trajectories.columns import (
     said,
     succeeded,
 )
-from apps.trajectories.fields import count, first_of, mapping, prompt_key, prompt_of, text
+from apps.trajectories.fields import count, first_of, mapping, number, prompt_key, prompt_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.swe_agent import instance_environment, issue_of
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
 from apps.trajectories.speakers import role_of
 
 MESSAGES = (
-    *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "trajectory", "input"),
+    *(
+        "messages",
+        "conversation",
+        "conversations",
+        "chat",
+        "dialogue",
+        "dialog",
+        "turns",
+        "items",
+        "trajectory",
+        "input",
+    ),
     *("request.messages", "body.messages"),
 )
 ANSWERS = ("response", "output", "completion")
@@ -108,6 +119,10 @@ def chat_trajectory(chat: Chat) -> TrajectoryRecord:
     if system and chat.messages and role_of(chat.messages[0]) != "system":
         chat.messages = [{"role": "system", "content": system}, *chat.messages]
     conversation = to_steps(chat.messages)
+    for step in conversation.steps:
+        if (reward := number(step.info.get("reward"))) is not None:
+            step.reward = reward
+            del step.info["reward"]
     opening = opening_of(conversation)
     usage = mapping(first_of(row, "usage") or inside(row, "response.usage"))
     if usage and conversation.steps:

@@ -1,6 +1,7 @@
-"""One question and its answer in two columns, as instruction data sets and dumps of rollouts keep them: a run of one step.
+"""A question and its answer in two columns, as instruction data sets and dumps of rollouts keep them: a run of one step.
 
-An answer may be calls alone: a list of `{"name", "arguments"}`, as data sets of function calling have it.
+An answer may be calls alone: a list of `{"name", "arguments"}`, as data sets of function calling have it. Several answers are several
+runs of one task; lists beside them that are as long (`rewards`, `models`) say something of each.
 """
 
 from __future__ import annotations
@@ -12,23 +13,29 @@ from apps.trajectories.columns import listed
 from apps.trajectories.fields import mapping
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
-from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord, numbered, read_each
 from apps.trajectories.speakers import role_of
 
 PROMPTS = ("prompt", "instruction", "input", "question", "query", "problem")
 ANSWERS = ("completion", "response", "output", "answers", "generation", "generated_text", "prediction")
+SEVERAL = ("completions", "responses", "generations", "outputs", "samples", "candidates")
 EXPECTED = f"One of {', '.join(PROMPTS)} and one of {', '.join(ANSWERS)}, as text or as chat messages."
 
 
 def _recognises(row: Json) -> bool:
     if type(row) is not dict or "chosen" in row or "rejected" in row:
         return False
-    return bool(_said(row, PROMPTS, "user")[1] and _said(row, ANSWERS, "assistant")[1])
+    return bool(_said(row, PROMPTS, "user")[1] and (_said(row, ANSWERS, "assistant")[1] or _each(row)))
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
+    several = [] if _said(row, ANSWERS, "assistant")[1] else _each(row)
+    yield from read_each(numbered("Answer", several), _run) if several else _run(row)
+
+
+def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     asked, prompt = _said(row, PROMPTS, "user")
     answered, answer = _said(row, ANSWERS, "assistant")
     if not prompt or not answer:
@@ -39,6 +46,19 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         prompt = [{"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], row["input"])))}]
         taken.append("input")
     yield chat_trajectory(Chat(row, prompt + answer, tuple(taken)))
+
+
+def _each(row: dict[str, Json]) -> list[dict[str, Json]]:
+    """A row for each of several answers; none where there are no such."""
+    for name in SEVERAL:
+        answers = listed(row.get(name)) or []
+        if answers and all(type(answer) is str for answer in answers):
+            apart = (*PROMPTS, "tools", "tags")
+            beside = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
+            shared = {key: value for key, value in row.items() if key not in beside and key != name}
+            told = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
+            return [{**shared, **about, "response": answer} for answer, about in zip(answers, told, strict=True)]
+    return []
 
 
 def _said(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str, list[Json]]:

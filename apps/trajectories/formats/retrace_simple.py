@@ -118,8 +118,6 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     opening = steps[0].context if steps else []
     if not (key or instruction or opening):
         raise BadRow("Neither `task_id` nor `instruction` says which task this is.", "`task_id` is text or a number.")
-    stated = columns.take_rewards(steps)
-    rewards = [step.reward for step in steps if step.reward is not None]
     yield TrajectoryRecord(
         task=TaskRecord(
             key=key or instruction or prompt_key(opening),
@@ -134,8 +132,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         tools=columns.take(lambda given: tool_schemas(given) or None, TOOLS) or [],
         policy=columns.take(said, POLICY),
         external_id=columns.take(named, NAME) or "",
-        # The return of an episode is the sum of its rewards; a stated one wins.
-        reward=sum(rewards) if stated is None and rewards else stated,
+        reward=columns.take_rewards(steps),
         success=succeeded(row, columns),
         termination=columns.take(said, TERMINATION) or ("done" if steps and steps[-1].done else ""),
         tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],

@@ -34,7 +34,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 def _turn(given: Json) -> Message:
     if type(given) is not dict:
         raise BadRow(f"A turn is {jsontext.describe(given)}.", EXPECTED)
-    if not role_of({"from": given.get("from")}):
+    if not role_of(given):
         raise BadRow(f"A turn is from “{text(given.get('from'))[:60]}”.", EXPECTED)
     return given
 

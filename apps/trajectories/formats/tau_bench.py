@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation, to_steps
+from apps.trajectories.columns import listed
 from apps.trajectories.fields import first_of, mapping, number, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
@@ -30,8 +31,8 @@ _PUBLISHED_NAME = re.compile(r"^(?P<model>.+?)(?:-new)?-(?:airline|retail|teleco
 def _recognises(row: Json) -> bool:
     if type(row) is not dict:
         return False
-    if type(row.get("traj")) is list and row["traj"]:
-        return "role" in mapping(row["traj"][0])
+    if messages := listed(row.get("traj")):
+        return "role" in mapping(messages[0])
     return "traj" in row and ("trial" in row or "reward" in row)
 
 
@@ -40,11 +41,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(
             f"The record is {jsontext.describe(row)}.", "An object with `task_id`, `reward`, `info` and `traj`."
         )
-    if row.get("traj") is not None and type(row["traj"]) is not list:
+    messages = listed(row.get("traj"))
+    if row.get("traj") is not None and messages is None:
         raise BadRow(f"`traj` is {jsontext.describe(row['traj'])}.", "`traj` is a list of chat messages.")
     if "traj" not in row:
         raise BadRow("`traj` is missing.", "`traj` is a list of chat messages.")
-    conversation = to_steps(row["traj"] or [])
+    conversation = to_steps(messages or [])
     info = mapping(row.get("info"))
     task = mapping(info.get("task"))
     reward = number(
@@ -52,7 +54,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     )
     trial = row.get("trial")
     yield TrajectoryRecord(
-        task=_task(row, task, _domain(row["traj"] or [], filename)),
+        task=_task(row, task, _domain(messages or [], filename)),
         steps=conversation.steps,
         closing=conversation.waiting,
         policy=_policy(filename),

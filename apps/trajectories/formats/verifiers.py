@@ -45,7 +45,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     metrics = {key: value for key, value in trajectory.info.items() if key not in OF_RUN and _is_metric(row, key)}
     if metrics:
         kept = {key: value for key, value in trajectory.info.items() if key not in metrics}
-        trajectory.info = {**kept, "metrics": metrics}
+        trajectory.info = {**kept, "metrics": {**mapping(kept.get("metrics")), **metrics}}
     spent = number(row.get("generation_ms"))
     if spent:
         trajectory.info["seconds"] = spent / 1000

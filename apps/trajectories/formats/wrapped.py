@@ -12,13 +12,18 @@ from typing import NamedTuple
 from apps.trajectories import formats
 from apps.trajectories.columns import ENVIRONMENT, INSTRUCTION, POLICY, SYSTEM, TASK, TOOLS
 from apps.trajectories.formats import Format
+from apps.trajectories.formats.prompt_response import PROMPTS
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, numbered, read_each
 
 DEEPEST = 3
 """Objects inside objects that are looked into: tasks, their runs, and a wrapper around all."""
 
 SHARED = frozenset(
-    {"task", *(name for name in (*TASK, *INSTRUCTION, *ENVIRONMENT, *POLICY, *TOOLS, *SYSTEM) if "." not in name)}
+    {
+        "task",
+        *PROMPTS,
+        *(name for name in (*TASK, *INSTRUCTION, *ENVIRONMENT, *POLICY, *TOOLS, *SYSTEM) if "." not in name),
+    }
 )
 
 
@@ -32,11 +37,13 @@ class Inside(NamedTuple):
 def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
     if type(row) is not dict or not depth:
         return None
-    shared = {key: row[key] for key in SHARED & row.keys()}
     for name, value in row.items():
-        if type(value) is list and value and type(value[0]) in (dict, list) and (format := _known(value[0], depth)):
-            inherited = {key: each for key, each in shared.items() if key != name}
-            return Inside([{**inherited, **each} if type(each) is dict else each for each in value], format)
+        if type(value) is not list or not value or type(value[0]) not in (dict, list):
+            continue
+        inherited = {key: each for key, each in row.items() if key in SHARED and key != name}
+        records = [{**inherited, **each} if type(each) is dict else each for each in value]
+        if format := _known(records[0], depth):
+            return Inside(records, format)
     objects = {name: value for name, value in row.items() if type(value) is dict}
     for name, value in objects.items():
         format = _known(value, depth)

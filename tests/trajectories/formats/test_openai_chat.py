@@ -114,6 +114,11 @@ def test_rewards_are_numbers_or_unknown(given, reward):
     assert read("openai-chat", {"messages": HELLO, "reward": given}).reward == reward
 
 
+def test_rewards_beside_messages_are_those_of_their_steps():
+    record = read("openai-chat", [HELLO[0], {**HELLO[1], "reward": 0.5}, HELLO[0], {**HELLO[1], "reward": "1"}])
+    assert ([step.reward for step in record.steps], record.reward) == ([0.5, 1.0], 1.5)
+
+
 def test_a_chat_that_nobody_answered_has_no_steps():
     record = read("openai-chat", [HELLO[0]])
     assert (record.steps, record.closing) == ([], [HELLO[0]])

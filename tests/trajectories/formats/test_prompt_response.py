@@ -49,3 +49,20 @@ def test_one_alone_is_no_run(row):
 
 def test_what_is_missing_is_said():
     assert refusal("prompt-response", {"prompt": "q"})[0] == "There is no answer."
+
+
+def test_several_answers_are_runs_of_one_task_and_lists_beside_them_are_theirs():
+    row = {
+        "prompt": "q",
+        "responses": ["a", "b"],
+        "scores": [0, 1],
+        "models": ["m", "n"],
+        "tags": ["x", "y"],
+        "seed": 3,
+    }
+    found = list(formats.named("prompt-response").read(row, "file.jsonl"))
+    assert [(r.policy, r.reward, r.steps[0].message["content"], r.info) for r in found] == [
+        ("m", 0.0, "a", {"seed": 3}),
+        ("n", 1.0, "b", {"seed": 3}),
+    ]
+    assert len({record.task.key for record in found}) == 1

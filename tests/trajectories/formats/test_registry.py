@@ -149,6 +149,7 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
         ([{}], "The first record is an empty object."),
         ([7], "The first record is 7."),
         ([[]], "The first record is a list; its first element is empty."),
+        ([{"messages": [{"role": "pirate"}]}], "`messages` begins with a message of “pirate”, whom no format knows."),
         ([{"action": "x", "obs": "y"}], "looks like a single step: write all steps of a run into one record"),
         ([{"type": "user", "message": {}}], "looks like a single message: write all messages of a run into one record"),
         (

@@ -30,6 +30,11 @@ def test_several_calls_at_once():
     assert [c["function"]["name"] for c in record.steps[0].message["tool_calls"]] == ["a", "b"]
 
 
+def test_turns_of_both_spellings_are_read():
+    turns = [{"from": "human", "value": "x"}, {"role": "assistant", "content": "y"}]
+    assert [m["content"] for m in read("sharegpt", {"conversations": turns}).messages()] == ["x", "y"]
+
+
 @pytest.mark.parametrize("speaker", ["gpt", "GPT", "assistant", "chatgpt", "model", "bot"])
 def test_an_agent_has_many_names(speaker):
     turns = [{"from": "human", "value": "x"}, {"from": speaker, "value": "y"}]

@@ -42,6 +42,11 @@ CHAT = {"messages": EXAMPLES["openai-chat"]["messages"]}
         ({"a": {**CHAT, "task_id": "t"}, "b": {**CHAT, "task_id": "u"}}, ["t", "u"], [(None, "a"), (None, "b")]),
         ({"id": "a", "task_id": "t", "trajectory": CHAT}, ["t"], [(None, "a")]),
         ({"rows": [{"row_idx": 0, "row": {**CHAT, "task_id": "t"}}]}, ["t"], [(None, "")]),
+        (
+            {"prompt": "q", "answers": [{"response": "a", "model": "m"}, {"response": "b", "model": "n"}]},
+            ["PROMPT"] * 2,
+            [("m", ""), ("n", "")],
+        ),
         ({"task_id": "t", "conversations": [CHAT["messages"]]}, ["PROMPT"], [(None, "")]),
     ],
 )
