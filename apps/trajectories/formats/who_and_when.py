@@ -34,8 +34,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         if place == mistaken and conversation.steps:
             found = len(conversation.steps) - 1
             conversation.steps[-1].info["mistake"] = text(row.get("mistake_reason"))
-        if step and type(given) is dict and given.get("role") not in ("user", "assistant", given.get("name")):
-            step.info["speaker"] = given["role"]
+        speaker = mapping(given).get("role")
+        if step and speaker and speaker not in ("user", "assistant", given.get("name")):
+            step.info["speaker"] = speaker
     solved = flag(row.get("is_corrected") if row.get("is_correct") is None else row.get("is_correct"))
     yield TrajectoryRecord(
         task=TaskRecord(

@@ -54,3 +54,8 @@ def test_every_mistake_of_the_real_runs_has_its_step(real_data, real_file):
     placed = [run for run in runs if run.info["first_error"] is not None]
     assert len(placed) == 163  # the others blame the message with which their team was started
     assert all("mistake" in run.steps[run.info["first_error"]].info for run in placed)
+
+
+def test_an_entry_with_a_name_alone_is_read():
+    history = [ROW["history"][0], {"name": "Coder", "content": "ls"}]
+    assert read("who-and-when", {**ROW, "history": history}).steps[0].info == {}
