@@ -39,7 +39,10 @@ def recognise_file(file: IO[bytes]) -> Recognised:
         source = open_source(file, most_bytes=settings.IMPORT_MAX_UNPACKED_BYTES)
         rows = _as_one(source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES), settings.IMPORT_MAX_RECORD_BYTES)
         head, samples = _sample(rows)
-    return Recognised(source, itertools.chain(head, rows), formats.recognise(samples))
+    format, rows = formats.recognise(samples), itertools.chain(head, rows)
+    if format.gather:
+        rows = format.gather(rows, settings.IMPORT_MAX_RECORD_BYTES)
+    return Recognised(source, rows, format)
 
 
 def _sample(rows: Iterator[RawRow]) -> tuple[list[RawRow], list[Json]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from apps.trajectories.records import Json, TrajectoryRecord
+from apps.trajectories.splitting import RawRow
 
 Row = Json
 """A parsed record of a file: an object, or a list of messages."""
@@ -32,6 +33,9 @@ class Format:
 
     read: Callable[[Row, str], Iterator[TrajectoryRecord]]
     """The trajectories of a record; the second argument is the file's name. Raises BadRow."""
+
+    gather: Callable[[Iterator[RawRow], int], Iterator[RawRow]] | None = None
+    """Puts together what lies in several records of a file; the second argument is the most bytes that one may have."""
 
     general: bool = False
     """Asked last: a shape so common that the specific formats share it."""

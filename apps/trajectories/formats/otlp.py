@@ -1,6 +1,6 @@
 """Traces of OpenTelemetry as its Collector writes them (OTLP as JSON): an object with `resourceSpans`, one a line or one a file.
 
-Each chat of a trace is a run. A trace whose spans are spread over several lines is read line by line: put its spans into one object before.
+A file's spans are gathered by trace first. Each chat of a trace is a run; traces in which no model was called are passed over.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from apps.trajectories import jsontext
 from apps.trajectories.fields import first_of, mapping, optional_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
-from apps.trajectories.traces.attributes import Attributes, span_of
+from apps.trajectories.traces.attributes import plain, span_of
+from apps.trajectories.traces.gathering import gathered
 from apps.trajectories.traces.threads import Span, runs_of
 
 EXPECTED = "An object with `resourceSpans`, each with `scopeSpans`, and spans in which a model was called (`gen_ai.…`, `llm.…`)."
@@ -30,7 +31,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     traces: dict[str, list[Span]] = {}
     services: dict[str, str] = {}
     for resource in map(mapping, optional_list(row, "resourceSpans")):
-        about = _attributes(mapping(resource.get("resource")).get("attributes"))
+        about = plain(mapping(resource.get("resource")).get("attributes"))
         scopes = first_of(resource, "scopeSpans", "instrumentationLibrarySpans") or []
         for given in (mapping(span) for scope in scopes for span in mapping(scope).get("spans") or ()):
             trace = text(given.get("traceId"))
@@ -48,11 +49,10 @@ def _span(given: dict[str, Any]) -> Span:
     status = mapping(given.get("status"))
     failed = status.get("code") in FAILED
     events = [
-        (text(each.get("name")), _attributes(each.get("attributes")))
-        for each in map(mapping, given.get("events") or ())
+        (text(each.get("name")), plain(each.get("attributes"))) for each in map(mapping, given.get("events") or ())
     ]
     return span_of(
-        _attributes(given.get("attributes")),
+        plain(given.get("attributes")),
         events,
         id=text(given.get("spanId")),
         parent=text(given.get("parentSpanId")),
@@ -61,26 +61,6 @@ def _span(given: dict[str, Any]) -> Span:
         end=_seconds(given.get("endTimeUnixNano")),
         error=(text(status.get("message")) or "The call failed.") if failed else None,
     )
-
-
-def _attributes(given: Json) -> Attributes:
-    """From the list of keys and typed values that OTLP has in place of an object."""
-    if type(given) is dict:
-        return given
-    pairs = (mapping(each) for each in given) if type(given) is list else ()
-    return {text(pair.get("key")): _value(mapping(pair.get("value"))) for pair in pairs}
-
-
-def _value(given: dict[str, Any]) -> Json:
-    kind, value = next(iter(given.items()), ("", None))
-    if kind == "intValue":  # 64 bits, so it is written as text
-        written = str(value)
-        return int(written) if written.lstrip("-").isdecimal() else value
-    if kind == "arrayValue":
-        return [_value(mapping(each)) for each in mapping(value).get("values") or ()]
-    if kind == "kvlistValue":
-        return _attributes(mapping(value).get("values"))
-    return value
 
 
 def _seconds(nanoseconds: Json) -> float | None:
@@ -94,4 +74,5 @@ FORMAT = Format(
     shape="an object with `resourceSpans`, some of whose spans call a model",
     recognises=_recognises,
     read=_read,
+    gather=gathered,
 )

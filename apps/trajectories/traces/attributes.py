@@ -163,3 +163,23 @@ def _tools(attributes: Attributes) -> list[Json]:
 def _tokens(attributes: Attributes, *names: str) -> int | None:
     found = first_of(attributes, *(f"gen_ai.usage.{name}" for name in names), *names)
     return count(int(found) if type(found) is str and found.isdecimal() else found)
+
+
+def plain(given: Json) -> Attributes:
+    """From the list of keys and typed values that OTLP has in place of an object."""
+    if type(given) is dict:
+        return given
+    pairs = (mapping(each) for each in given) if type(given) is list else ()
+    return {text(pair.get("key")): _value(mapping(pair.get("value"))) for pair in pairs}
+
+
+def _value(given: dict[str, Any]) -> Json:
+    kind, value = next(iter(given.items()), ("", None))
+    if kind == "intValue":  # 64 bits, so it is written as text
+        written = str(value)
+        return int(written) if written.lstrip("-").isdecimal() else value
+    if kind == "arrayValue":
+        return [_value(mapping(each)) for each in mapping(value).get("values") or ()]
+    if kind == "kvlistValue":
+        return plain(mapping(value).get("values"))
+    return value

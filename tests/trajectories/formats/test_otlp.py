@@ -1,11 +1,15 @@
 """Traces of OpenTelemetry, in the vocabularies that instrumentations write."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from apps.trajectories import formats
+from apps.trajectories.recognising import recognise_file
+from apps.trajectories.splitting import RawRow
+from apps.trajectories.traces.gathering import gathered
 from tests.trajectories.formats.examples import EXAMPLES
 from tests.trajectories.formats.rows import read, refusal
 
@@ -68,7 +72,7 @@ PARTS = [
         "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": '{"city": "Oslo"}'}],
     },
 ]
-CALL = {"name": "weather", "arguments": '{"city": "Oslo"}'}
+RESULT = {"type": "tool_call_response", "id": "c1", "response": "rain"}
 VOCABULARIES: dict[str, dict[str, Any]] = {
     "gen_ai": {
         "gen_ai.operation.name": "chat",
@@ -146,3 +150,39 @@ def test_spans_without_a_model_are_refused_kindly():
     reason, expected = refusal("otlp", document(span(1, {"http.method": "GET"})))
     assert reason == "None of the 1 spans is a call of a model."
     assert "`gen_ai.…`" in expected
+
+
+def test_a_trace_in_several_lines_is_one_run_and_others_are_passed_over(tmp_path: Path):
+    """A collector wrote what had ended every few seconds; a broken line is refused, and traces of plain requests are not."""
+    first, called = VOCABULARIES["gen_ai"], json.dumps([*PARTS, {"role": "tool", "parts": [RESULT]}])
+    answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Rain."}]}])
+    then = {**first, "gen_ai.input.messages": called, "gen_ai.output.messages": answer}
+    request = {"http.method": "GET"}
+    lines = [
+        document({**span(1, request), "traceId": "v"}),
+        document(span(2, first), {**span(3, request), "traceId": "w"}),
+        "{ not JSON",
+        document(),
+        document(span(4, then), {**span(5, first), "traceId": "u"}),
+    ]
+    path = tmp_path / "spans.jsonl"
+    path.write_text("".join((each if type(each) is str else json.dumps(each)) + "\n" for each in lines))
+    with path.open("rb") as file:
+        _, rows, format = recognise_file(file)
+        broken, *records = rows
+    assert (broken.position, broken.line, broken.body) == (0, 3, b"{ not JSON\n")
+    assert [(row.position, row.line) for row in records] == [(1, 2), (2, 5)]
+    runs = [list(format.read(json.loads(row.body), path.name)) for row in records]
+    assert [[(run.external_id, len(run.steps)) for run in found] for found in runs] == [[("t", 2)], [("u", 1)]]
+
+
+def test_a_trace_larger_than_a_record_may_be_is_refused():
+    rows = (RawRow(0, 1, json.dumps(document(span(1, VOCABULARIES["gen_ai"]))).encode()) for _ in range(3))
+    (row,) = gathered(rows, 1000)
+    assert row.problem.startswith("Longer than")
+
+
+def test_where_no_trace_calls_a_model_one_is_given_to_say_so():
+    rows = iter([RawRow(0, 1, json.dumps(document(*(span(n, {"a": 1}) for n in (1, 2)))).encode())])
+    (row,) = gathered(rows, 10**6)
+    assert refusal("otlp", json.loads(row.body))[0] == "None of the 2 spans is a call of a model."

@@ -1,0 +1,106 @@
+"""Spans of one trace that lie in several records, put into one: collectors write what has ended every few seconds, whatever it belongs to."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from apps.trajectories import jsontext
+from apps.trajectories.fields import first_of, mapping, required_list, text
+from apps.trajectories.records import BadRow
+from apps.trajectories.splitting import EXCERPT, RawRow, too_long
+from apps.trajectories.traces.attributes import kind_of, plain
+
+TABLE = "CREATE TABLE span (trace TEXT, line INTEGER, calls_model INTEGER, about BLOB, body BLOB)"
+INDEX = "CREATE INDEX by_trace ON span (trace)"
+TRACES = "SELECT trace, min(line), sum(length(body)), max(calls_model) FROM span GROUP BY trace ORDER BY min(rowid)"
+SPANS = "SELECT about, body FROM span WHERE trace = ? ORDER BY rowid"
+
+
+class SpanRow(NamedTuple):
+    """A span as it is kept between reading and writing."""
+
+    trace: str
+    line: int
+    calls_model: bool
+    about: bytes
+    """The resource and the scope that it was recorded in, as JSON."""
+    body: bytes
+
+
+def gathered(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    """A record for each trace in which a model was called, in the order they begin; before them what cannot be read.
+
+    Spans wait in a file, not in memory. Where no trace calls a model the first one is given, to be refused with the reason.
+    Raises OSError where there is no room for them.
+    """
+    try:
+        # A generator may be closed by another thread than the one that ran it.
+        with (
+            TemporaryDirectory(prefix="retrace-spans-") as folder,
+            closing(sqlite3.connect(Path(folder) / "spans", check_same_thread=False)) as kept,
+        ):
+            yield from _gathered(rows, limit, kept)
+    except sqlite3.OperationalError as error:
+        raise OSError(errno.ENOSPC, str(error)) from error
+
+
+def _gathered(rows: Iterator[RawRow], limit: int, kept: sqlite3.Connection) -> Iterator[RawRow]:
+    kept.execute("PRAGMA journal_mode = OFF")
+    kept.execute("PRAGMA synchronous = OFF")
+    kept.execute(TABLE)
+    position = 0
+    for row in rows:
+        spans = _spans_in(row)
+        if spans is None:
+            yield row._replace(position=position)
+            position += 1
+        else:
+            kept.executemany("INSERT INTO span VALUES (?, ?, ?, ?, ?)", spans)
+    kept.execute(INDEX)
+    traces = kept.execute(TRACES).fetchall()
+    for trace, line, size, _ in [each for each in traces if each[3]] or traces[:1]:
+        spans_of_trace = kept.execute(SPANS, [trace])
+        if size > limit:
+            yield RawRow(position, line, next(spans_of_trace)[1][:EXCERPT], too_long(limit))
+        else:
+            yield RawRow(position, line, _record(spans_of_trace))
+        position += 1
+
+
+def _spans_in(row: RawRow) -> list[SpanRow] | None:
+    """The spans of a record; None where it is none of spans, or cannot be read."""
+    if row.problem:
+        return None
+    found: list[SpanRow] = []
+    try:
+        for resource in map(mapping, required_list(mapping(jsontext.loads(row.body)), "resourceSpans")):
+            for scope in map(mapping, first_of(resource, "scopeSpans", "instrumentationLibrarySpans") or ()):
+                about = {"resource": mapping(resource.get("resource")), "scope": mapping(scope.get("scope"))}
+                written = jsontext.dumps(about)
+                found += [_row(mapping(span), written, row.line) for span in scope.get("spans") or ()]
+    except (jsontext.UnreadableJSON, BadRow, TypeError):
+        return None
+    return found
+
+
+def _row(span: dict[str, Any], about: bytes, line: int) -> SpanRow:
+    calls_model = kind_of(plain(span.get("attributes"))) == "model"
+    return SpanRow(text(span.get("traceId")), line, calls_model, about, jsontext.dumps(span))
+
+
+def _record(spans: Iterator[tuple[bytes, bytes]]) -> bytes:
+    """An object with `resourceSpans` that holds these spans."""
+    groups: list[bytes] = []
+    for about, each in groupby(spans, key=lambda span: span[0]):
+        told = jsontext.loads(about)
+        resource, scope = jsontext.dumps(told["resource"]), jsontext.dumps(told["scope"])
+        bodies = b",".join(body for _, body in each)
+        groups.append(b'{"resource":%b,"scopeSpans":[{"scope":%b,"spans":[%b]}]}' % (resource, scope, bodies))
+    return b'{"resourceSpans":[%b]}' % b",".join(groups)
