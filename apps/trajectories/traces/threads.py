@@ -56,7 +56,7 @@ class Thread:
     def is_continued_by(self, turns: int, opening: str) -> bool:
         """Whether a call that was given so many turns after this opening goes on from the last one, or tries again what failed."""
         last = max(self.calls)
-        return opening == self.opening and (turns > last or (turns == last > 0 and self.calls[last].answer is None))
+        return opening == self.opening and (turns > last or (turns == last and self.calls[last].answer is None))
 
     def go_on(self, span: Span, heard: Payload, turns: int, opening: str) -> None:
         """With a call that was given all that was said before it."""

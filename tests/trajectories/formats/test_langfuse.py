@@ -199,10 +199,12 @@ def test_agents_with_prompts_of_their_own_are_runs_of_their_own():
     assert (plan.external_id, work.external_id) == ("t/1", "t/2")
 
 
-def test_a_failed_call_that_was_tried_again_is_one_turn():
-    failed = generation(3, [ASKED, CALLED, SEEN], None, level="ERROR", statusMessage="overloaded")
-    row = trace(generation(1, [ASKED], CALLED), failed, generation(5, [ASKED, CALLED, SEEN], ANSWER))
-    assert list(read("langfuse", row).messages()) == [ASKED, CALLED, SEEN, ANSWER]
+@pytest.mark.parametrize("heard", [[ASKED], [ASKED, CALLED, SEEN]])
+def test_a_failed_call_that_was_tried_again_is_one_turn(heard: list[Any]):
+    failed = generation(3, heard, None, level="ERROR", statusMessage="overloaded")
+    before = [] if len(heard) == 1 else [generation(1, [ASKED], CALLED)]
+    row = trace(*before, failed, generation(5, heard, ANSWER))
+    assert list(read("langfuse", row).messages()) == [*heard, ANSWER]
 
 
 def test_the_same_prompt_sampled_twice_is_two_runs_of_a_task():
