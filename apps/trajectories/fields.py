@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from datetime import datetime
 from typing import Any
 
 from apps.trajectories import jsontext
@@ -54,6 +55,14 @@ def text(value: Json) -> str:
     if type(value) is str:
         return value
     return "" if value is None else jsontext.dumps(value).decode()
+
+
+def seconds_of(value: Json) -> float | None:
+    """A moment in ISO 8601 as seconds since 1970; None where it is none."""
+    try:
+        return datetime.fromisoformat(value).timestamp() if type(value) is str else None
+    except ValueError:
+        return None
 
 
 def mapping(value: Json) -> dict[str, Any]:

@@ -6,12 +6,11 @@ Each chat of a trace is a run. Scores named reward or success, or alike, are the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any, Literal
 
 from apps.trajectories import jsontext
 from apps.trajectories.columns import REWARD, SUCCESS
-from apps.trajectories.fields import count, first_of, flag, mapping, number, optional_list, text
+from apps.trajectories.fields import count, first_of, flag, mapping, number, optional_list, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
 from apps.trajectories.traces.payloads import decoded, tools_offered
@@ -60,8 +59,8 @@ def _span(given: dict[str, Any]) -> Span:
         kind=KINDS.get(text(given.get("type")), "other"),
         parent=text(given.get("parentObservationId")),
         name=text(first_of(attributes, "ai.toolCall.name", "gen_ai.tool.name", "tool.name") or given.get("name")),
-        start=_time(given.get("startTime")) or 0.0,
-        end=_time(given.get("endTime")),
+        start=seconds_of(given.get("startTime")) or 0.0,
+        end=seconds_of(given.get("endTime")),
         model=text(given.get("model")),
         given=given.get("input"),
         answer=given.get("output"),
@@ -71,13 +70,6 @@ def _span(given: dict[str, Any]) -> Span:
         completion_tokens=count(usage.get("output")),
         error=text(given.get("statusMessage")) or "The call failed." if failed else None,
     )
-
-
-def _time(given: Json) -> float | None:
-    try:
-        return datetime.fromisoformat(given).timestamp() if type(given) is str else None
-    except ValueError:
-        return None
 
 
 FORMAT = Format(

@@ -371,4 +371,44 @@ EXAMPLES: dict[str, Any] = {
             }
         ]
     },
+    "claude-code": [
+        {
+            "type": "user",
+            "uuid": "u1",
+            "parentUuid": None,
+            "sessionId": "s",
+            "timestamp": "2026-01-01T00:00:01.000Z",
+            "message": {"role": "user", "content": "List the files."},
+        },
+        {
+            "type": "assistant",
+            "uuid": "u2",
+            "parentUuid": "u1",
+            "sessionId": "s",
+            "timestamp": "2026-01-01T00:00:03.000Z",
+            "message": {
+                "id": "m1",
+                "model": "m",
+                "role": "assistant",
+                "content": [{"type": "text", "text": "README.md"}],
+            },
+        },
+    ],
+    "codex": [
+        {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "s", "cwd": "/repo"}},
+        {
+            "timestamp": "2026-01-01T00:00:01Z",
+            "type": "response_item",
+            "payload": {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": "List the files."}],
+            },
+        },
+        {
+            "timestamp": "2026-01-01T00:00:02Z",
+            "type": "response_item",
+            "payload": {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"},
+        },
+    ],
 }

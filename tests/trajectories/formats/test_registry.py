@@ -124,6 +124,8 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
     assert names == [
         *(
             "atif",
+            "claude-code",
+            "codex",
             "inspect",
             "intercode",
             "langfuse",

@@ -1,0 +1,138 @@
+"""Sessions of Claude Code: a line for each message, all of a file one run; agents that it started are runs of their own.
+
+What the agent went back from is left out: the chat is what leads to the last line. An answer lies in several lines, one for each of its
+parts, and its tools' results may hang on any of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from apps.trajectories import jsontext
+from apps.trajectories.chats import Conversation
+from apps.trajectories.fields import count, mapping, optional_list, prompt_key, prompt_of, seconds_of, text
+from apps.trajectories.formats import Format
+from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+
+EXPECTED = "Lines with `sessionId`, `uuid`, `parentUuid`, `type` and `message`, as Claude Code keeps them."
+ASIDE = ("summary", "file-history-snapshot", "queue-operation", "system", "progress", "attachment")
+"""Lines of these types stand beside the chat; a session may begin with one."""
+SYNTHETIC = "<synthetic>"
+"""The model of answers that Claude Code made up itself, such as of an error."""
+OF_SESSION = ("cwd", "gitBranch", "version")
+
+Line = dict[str, Any]
+
+
+def _recognises(row: Json) -> bool:
+    first = mapping(row[0]) if type(row) is list and row else {}
+    if first.get("type") in ("user", "assistant"):
+        return "sessionId" in first and type(first.get("message")) is dict
+    return first.get("type") in ASIDE and bool({"leafUuid", "snapshot", "sessionId"} & first.keys())
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not list:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    lines = [line for line in map(mapping, row) if line.get("uuid") and type(line["uuid"]) is str]
+    threads: dict[str, list[Line]] = {}
+    of_line: dict[str, str] = {}
+    for line in lines:
+        own = text(line.get("agentId")) or of_line.get(text(line.get("parentUuid"))) or line["uuid"]
+        thread = own if line.get("isSidechain") else ""
+        of_line[line["uuid"]] = thread
+        threads.setdefault(thread, []).append(line)
+    title = next((text(line.get("summary")) for line in map(mapping, row) if line.get("type") == "summary"), "")
+    runs = [_run(thread, found, title) for thread, found in threads.items() if any(map(_is_said, found))]
+    if not runs:
+        raise BadRow("Nobody says anything in this session.", EXPECTED)
+    yield from runs
+
+
+def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
+    conversation = Conversation()
+    models: Counter[str] = Counter()
+    before: float | None = None
+    for message, said_in in _answers_joined(_path(lines)):
+        about = mapping(said_in[0].get("message"))
+        at = seconds_of(said_in[-1].get("timestamp"))
+        step = conversation.add(message)
+        if step:
+            usage = mapping(mapping(said_in[-1].get("message")).get("usage"))
+            read = [count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")]
+            step.prompt_tokens = sum(filter(None, read)) or None
+            step.completion_tokens = count(usage.get("output_tokens"))
+            step.seconds = at - before if at and before and at >= before else None
+            models[text(about.get("model"))] += 1
+        before = at or before
+    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
+    session = text(next((line["sessionId"] for line in lines if line.get("sessionId")), ""))
+    asked = [mapping(line["message"]) for line in lines if _is_said(line) and not line.get("isMeta")]
+    return TrajectoryRecord(
+        task=TaskRecord(
+            key=prompt_key(opening), instruction=prompt_of([each for each in asked if each.get("role") == "user"])
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        policy=models.most_common(1)[0][0] or None if models else None,
+        external_id=f"{session}/{thread}" if thread else session,
+        info={
+            **({"title": title} if title and not thread else {}),
+            **{key: lines[-1][key] for key in OF_SESSION if lines[-1].get(key)},
+        },
+    )
+
+
+def _is_said(line: Line) -> bool:
+    message = mapping(line.get("message"))
+    return line.get("type") in ("user", "assistant") and "content" in message and message.get("model") != SYNTHETIC
+
+
+def _path(lines: list[Line]) -> list[Line]:
+    """The lines of the chat that leads to the last one, with all results of the tools that it called."""
+    by_id = {line["uuid"]: line for line in lines}
+    kept: set[str] = set()
+    here: Line | None = next((line for line in reversed(lines) if _is_said(line)), None)
+    while here is not None and here["uuid"] not in kept:
+        kept.add(here["uuid"])
+        here = by_id.get(text(here.get("parentUuid") or here.get("logicalParentUuid")))
+    calls = {text(part.get("id")) for line in lines if line["uuid"] in kept for part in _parts(line, "tool_use")}
+    for line in lines:
+        if any(text(part.get("tool_use_id")) in calls for part in _parts(line, "tool_result")):
+            kept.add(line["uuid"])
+    return [line for line in lines if line["uuid"] in kept and _is_said(line)]
+
+
+def _parts(line: Line, kind: str) -> list[dict[str, Any]]:
+    content = mapping(line.get("message")).get("content")
+    return [part for part in map(mapping, content if type(content) is list else []) if part.get("type") == kind]
+
+
+def _answers_joined(lines: list[Line]) -> Iterator[tuple[Message, list[Line]]]:
+    """Messages, each with its lines: the parts of an answer, which bear one id, are put together where it began."""
+    found: list[tuple[Message, list[Line]]] = []
+    answers: dict[str, int] = {}
+    for line in lines:
+        message = mapping(line.get("message"))
+        content = message.get("content")
+        name = text(message.get("id")) if line["type"] == "assistant" else ""
+        if name and name in answers and type(content) is list:
+            joined, said_in = found[answers[name]]
+            joined["content"] = [*optional_list(joined, "content"), *content]
+            said_in.append(line)
+            continue
+        if name:
+            answers[name] = len(found)
+        found.append(({"role": line["type"], "content": content}, [line]))
+    return iter(found)
+
+
+FORMAT = Format(
+    name="claude-code",
+    title="Claude Code session",
+    shape="the lines of a session, with `sessionId`, `type` and `message`",
+    recognises=_recognises,
+    read=_read,
+)

@@ -1,0 +1,95 @@
+"""Sessions of the Codex CLI (`rollout-….jsonl`): a line for each item, all of a file one run.
+
+The items are those of OpenAI's Responses; events, which repeat them for the screen, are left out but for the tokens that they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.trajectories import jsontext
+from apps.trajectories.chats import Conversation
+from apps.trajectories.fields import count, first_of, mapping, prompt_key, prompt_of, seconds_of, text
+from apps.trajectories.formats import Format
+from apps.trajectories.outlines import text_of
+from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+
+EXPECTED = "Lines with `type` and `payload`, among them `response_item`, as the Codex CLI keeps them."
+TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+OF_SESSION = ("cwd", "cli_version", "originator", "git")
+MADE_UP = ("<user_instructions>", "<environment_context>", "<permissions", "# AGENTS.md instructions")
+"""How messages begin that the CLI, and no user, puts before the first one."""
+
+
+def _recognises(row: Json) -> bool:
+    first = mapping(row[0]) if type(row) is list and row else {}
+    return text(first.get("type")) in TYPES and type(first.get("payload")) is dict
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not list:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    conversation = Conversation()
+    session: dict[str, Any] = {}
+    model, before = "", None
+    for line in map(mapping, row):
+        payload, at = mapping(line.get("payload")), seconds_of(line.get("timestamp"))
+        if line.get("type") == "session_meta" and not session:
+            session = payload
+            _instruct(conversation, payload)
+        elif line.get("type") == "turn_context":
+            model = text(payload.get("model")) or model
+        elif payload.get("type") == "token_count" and conversation.steps:
+            used = mapping(mapping(payload.get("info")).get("last_token_usage"))
+            step = conversation.steps[-1]
+            step.prompt_tokens = count(used.get("input_tokens")) or step.prompt_tokens
+            step.completion_tokens = count(used.get("output_tokens")) or step.completion_tokens
+        elif line.get("type") == "response_item" and (message := _message(payload)):
+            step_made = conversation.add(message)
+            if step_made and at and before and at >= before:
+                step_made.seconds = at - before
+            before = at or before
+    if not conversation.steps and not conversation.waiting:
+        raise BadRow("The session holds no items.", EXPECTED)
+    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
+    asked = [message for message in opening if not text_of(message.get("content")).startswith(MADE_UP)]
+    yield TrajectoryRecord(
+        task=TaskRecord(key=prompt_key(asked), instruction=prompt_of(asked)),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        policy=model or None,
+        external_id=text(session.get("id")),
+        info={key: session[key] for key in OF_SESSION if session.get(key)},
+    )
+
+
+def _instruct(conversation: Conversation, session: dict[str, Any]) -> None:
+    base = mapping(session.get("base_instructions")).get("text")
+    instructions = first_of({"base": base, **session}, "base", "instructions")
+    if type(instructions) is str and instructions:
+        conversation.add({"role": "system", "content": instructions})
+
+
+def _message(item: dict[str, Any]) -> Message | None:
+    """An item as the chat reads it; None where it says nothing."""
+    kind = text(item.get("type"))
+    if kind == "reasoning":
+        said = first_of(item, "content") or item.get("summary")
+        return {"type": kind, "summary": said} if said else None
+    if kind in ("custom_tool_call", "local_shell_call", "web_search_call"):
+        name = text(item.get("name")) or kind.removesuffix("_call")
+        arguments = first_of(item, "action") or {"input": item.get("input")}
+        return {"type": "function_call", "name": name, "arguments": arguments, "call_id": item.get("call_id")}
+    if kind == "custom_tool_call_output":
+        return {**item, "type": "function_call_output"}
+    return item if kind in ("message", "function_call", "function_call_output") else None
+
+
+FORMAT = Format(
+    name="codex",
+    title="Codex CLI session",
+    shape="the lines of a session, with `type` and `payload`",
+    recognises=_recognises,
+    read=_read,
+)
