@@ -57,15 +57,15 @@ def test_a_file_of_another_kind_says_what_was_seen_and_can_be_tried_again(
     open_as: Callable[..., Page], tmp_path: Path
 ) -> None:
     page = open_as(factories.member(Role.RESEARCHER).user, viewport={"width": 390, "height": 844}, color_scheme="dark")
-    file = tmp_path / "spans.json"
-    file.write_bytes(lines({"resourceSpans": []}))
+    file = tmp_path / "metrics.json"
+    file.write_bytes(lines({"resourceMetrics": []}))
     page.goto("/imports/")
     page.get_by_label("Files").set_input_files(file)
     page.get_by_role("button", name="Import").click()
-    expect(page.get_by_role("alert")).to_contain_text("The first record has the keys `resourceSpans`.", timeout=30_000)
+    expect(page.get_by_role("alert")).to_contain_text("The first record has the keys `resourceMetrics`.", timeout=30_000)
     shot(page, "import-failed-390")
     page.get_by_role("button", name="Try again").click()
-    expect(page.get_by_role("alert")).to_contain_text("resourceSpans", timeout=30_000)
+    expect(page.get_by_role("alert")).to_contain_text("resourceMetrics", timeout=30_000)
     assert ImportBatch.objects.get().attempt == 2
 
 

@@ -37,7 +37,8 @@ class SpanRow(NamedTuple):
 def gathered(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
     """A record for each trace in which a model was called, in the order they begin; before them what cannot be read.
 
-    Spans wait in a file, not in memory. Where no trace calls a model the first one is given, to be refused with the reason.
+    Spans wait in a file, not in memory. Where no trace calls a model the first one is given, and where there are no spans a record
+    without any, to be refused with the reason.
     Raises OSError where there is no room for them.
     """
     try:
@@ -56,15 +57,20 @@ def _gathered(rows: Iterator[RawRow], limit: int, kept: sqlite3.Connection) -> I
     kept.execute("PRAGMA synchronous = OFF")
     kept.execute(TABLE)
     position = 0
+    without_spans: RawRow | None = None
     for row in rows:
         spans = _spans_in(row)
         if spans is None:
             yield row._replace(position=position)
             position += 1
-        else:
+        elif spans:
             kept.executemany("INSERT INTO span VALUES (?, ?, ?, ?, ?)", spans)
+        else:
+            without_spans = without_spans or row
     kept.execute(INDEX)
     traces = kept.execute(TRACES).fetchall()
+    if without_spans and not traces:
+        yield without_spans._replace(position=position)
     for trace, line, size, _ in [each for each in traces if each[3]] or traces[:1]:
         spans_of_trace = kept.execute(SPANS, [trace])
         if size > limit:
