@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 from apps.demo import recipe
 from bench.learning.harness import Bench, Outcome
 
-PAIRS = 5
+PAIRS = 4
 STEPS = 8
 HELD_OUT = 100
 ROLLOUTS_A_STEP = recipe.GRPO["optimizer"]["batch_size"] * recipe.GRPO["optimizer"]["gradient_accumulation"]
