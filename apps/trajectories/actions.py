@@ -65,7 +65,7 @@ def _call(call: dict[str, Any]) -> Call:
         if not isinstance(arguments, str) or len(arguments) > MAX_ARGUMENTS:
             break
         try:
-            arguments = jsontext.loads(arguments.encode("utf-8", "surrogatepass"))
+            arguments = jsontext.parse(arguments)
         except jsontext.UnreadableJSON:
             break
     return str(function.get("name", "")), arguments if isinstance(arguments, str) else canonical(arguments)

@@ -40,6 +40,11 @@ class Conversation:
         self._calls = 0
         self._is_thinking = False  # the last entry was reasoning alone
 
+    @property
+    def opening(self) -> list[Message]:
+        """What was said before the agent's first turn."""
+        return self.steps[0].context if self.steps else self.waiting
+
     def add(self, given: Json) -> StepRecord | None:
         """Take the next message. Answers the step it completes, if it is an assistant's. Raises BadRow."""
         if type(given) is not dict:
@@ -319,7 +324,7 @@ def _as_text(value: Json) -> str:
 def _decoded(text: str) -> Json:
     """A JSON string's value, or the string itself where it is not JSON."""
     try:
-        return jsontext.loads(text.encode("utf-8", "surrogatepass"))
+        return jsontext.parse(text)
     except jsontext.UnreadableJSON:
         return text
 

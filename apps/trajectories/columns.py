@@ -55,15 +55,8 @@ TERMINATION = (
 )
 SYSTEM = ("system", "system_prompt", "system_message", "request.system", "body.system")
 TOOLS = (
-    "tools",
-    "functions",
-    "oai_tools",
-    "tool_defs",
-    "available_tools",
-    "request.tools",
-    "body.tools",
-    "kwargs.tools",
-    "info.oai_tools",
+    *("tools", "functions", "oai_tools", "tool_defs"),
+    *("available_tools", "request.tools", "body.tools", "kwargs.tools", "info.oai_tools"),
 )
 
 T = TypeVar("T")
@@ -129,7 +122,7 @@ def listed(value: Json) -> list[Json] | None:
     """A list, also as JSON text, or as an object of equally long lists: so tables keep lists of objects."""
     if type(value) is str and value.lstrip()[:1] in ("[", "{"):
         try:
-            value = jsontext.loads(value.encode("utf-8", "surrogatepass"))
+            value = jsontext.parse(value)
         except jsontext.UnreadableJSON:
             return None
     if type(value) is dict and value and all(type(column) is list for column in value.values()):

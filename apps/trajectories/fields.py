@@ -65,6 +65,11 @@ def seconds_of(value: Json) -> float | None:
         return None
 
 
+def lasted(start: float | None, end: float | None) -> float | None:
+    """Seconds between two moments; None where one is unknown, or clocks disagree."""
+    return None if start is None or end is None or end < start else end - start
+
+
 def mapping(value: Json) -> dict[str, Any]:
     """An object, or an empty one."""
     return value if type(value) is dict else {}

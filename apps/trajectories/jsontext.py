@@ -32,6 +32,11 @@ def loads(body: bytes) -> Any:
         return _loads_slowly(body, refusal)
 
 
+def parse(text: str) -> Any:
+    """Read one JSON value from text, which may hold lone surrogates. Raises UnreadableJSON."""
+    return loads(text.encode("utf-8", "surrogatepass"))
+
+
 def dumps(value: Any) -> bytes:
     """Write a value as it stands: the order of keys is kept. Raises UnreadableJSON where it is nested too deeply."""
     try:

@@ -175,7 +175,7 @@ def _arguments_line(arguments: Json) -> str:
     given = arguments
     if type(arguments) is str:
         try:
-            arguments = jsontext.loads(arguments.encode("utf-8", "surrogatepass"))
+            arguments = jsontext.parse(arguments)
         except jsontext.UnreadableJSON:
             return one_line(given)
     if type(arguments) is not dict:

@@ -210,7 +210,7 @@ def _arguments(given: Json) -> Json:
     if not isinstance(given, str):
         return encode(given).decode()
     try:
-        value = _exactly(given) if LONG_NUMBER.search(given) else jsontext.loads(given.encode("utf-8", "surrogatepass"))
+        value = _exactly(given) if LONG_NUMBER.search(given) else jsontext.parse(given)
     except ValueError:
         return given
     return value if isinstance(value, dict) else given

@@ -48,9 +48,8 @@ def _runs(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     for given in required_list(row, "steps"):
         _add(conversation, given)
     agent = mapping(row.get("agent"))
-    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
     yield TrajectoryRecord(
-        task=TaskRecord(key=prompt_key(opening), instruction=prompt_of(opening)),
+        task=TaskRecord(key=prompt_key(conversation.opening), instruction=prompt_of(conversation.opening)),
         steps=conversation.steps,
         closing=conversation.waiting,
         tools=tool_schemas(agent.get("tool_definitions")),

@@ -12,7 +12,7 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import count, mapping, optional_list, prompt_key, prompt_of, seconds_of, text
+from apps.trajectories.fields import count, lasted, mapping, optional_list, prompt_key, prompt_of, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
 
@@ -64,15 +64,15 @@ def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
             read = [count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")]
             step.prompt_tokens = sum(filter(None, read)) or None
             step.completion_tokens = count(usage.get("output_tokens"))
-            step.seconds = at - before if at and before and at >= before else None
+            step.seconds = lasted(before, at)
             models[text(about.get("model"))] += 1
-        before = at or before
-    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
+        before = before if at is None else at
     session = text(next((line["sessionId"] for line in lines if line.get("sessionId")), ""))
     asked = [mapping(line["message"]) for line in lines if _is_said(line) and not line.get("isMeta")]
     return TrajectoryRecord(
         task=TaskRecord(
-            key=prompt_key(opening), instruction=prompt_of([each for each in asked if each.get("role") == "user"])
+            key=prompt_key(conversation.opening),
+            instruction=prompt_of([each for each in asked if each.get("role") == "user"]),
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
@@ -110,7 +110,7 @@ def _parts(line: Line, kind: str) -> list[dict[str, Any]]:
     return [part for part in map(mapping, content if type(content) is list else []) if part.get("type") == kind]
 
 
-def _answers_joined(lines: list[Line]) -> Iterator[tuple[Message, list[Line]]]:
+def _answers_joined(lines: list[Line]) -> list[tuple[Message, list[Line]]]:
     """Messages, each with its lines: the parts of an answer, which bear one id, are put together where it began."""
     found: list[tuple[Message, list[Line]]] = []
     answers: dict[str, int] = {}
@@ -126,7 +126,7 @@ def _answers_joined(lines: list[Line]) -> Iterator[tuple[Message, list[Line]]]:
         if name:
             answers[name] = len(found)
         found.append(({"role": line["type"], "content": content}, [line]))
-    return iter(found)
+    return found
 
 
 FORMAT = Format(

@@ -10,7 +10,7 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import count, first_of, mapping, prompt_key, prompt_of, seconds_of, text
+from apps.trajectories.fields import count, first_of, lasted, mapping, prompt_key, prompt_of, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
@@ -47,13 +47,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             step.completion_tokens = count(used.get("output_tokens")) or step.completion_tokens
         elif line.get("type") == "response_item" and (message := _message(payload)):
             step_made = conversation.add(message)
-            if step_made and at and before and at >= before:
-                step_made.seconds = at - before
-            before = at or before
+            if step_made:
+                step_made.seconds = lasted(before, at)
+            before = before if at is None else at
     if not conversation.steps and not conversation.waiting:
         raise BadRow("The session holds no items.", EXPECTED)
-    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
-    asked = [message for message in opening if not text_of(message.get("content")).startswith(MADE_UP)]
+    asked = [message for message in conversation.opening if not text_of(message.get("content")).startswith(MADE_UP)]
     yield TrajectoryRecord(
         task=TaskRecord(key=prompt_key(asked), instruction=prompt_of(asked)),
         steps=conversation.steps,

@@ -45,14 +45,13 @@ def _run(sample: dict[str, Any], about: dict[str, Any]) -> TrajectoryRecord:
     conversation = Conversation()
     for given in required_list(sample, "messages"):
         _add(conversation, _whole(given, attached), calls)
-    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
     asked = sample.get("input")
     reward, success = _outcome(mapping(sample.get("scores")))
     name = text(sample.get("id"))
     return TrajectoryRecord(
         task=TaskRecord(
             key=name,
-            instruction=_whole(asked, attached) if type(asked) is str else prompt_of(opening),
+            instruction=_whole(asked, attached) if type(asked) is str else prompt_of(conversation.opening),
             environment=text(about.get("task")),
             success_check={"target": sample["target"]} if sample.get("target") else {},
         ),

@@ -13,6 +13,7 @@ from apps.trajectories.columns import REWARD, SUCCESS
 from apps.trajectories.fields import count, first_of, flag, mapping, number, optional_list, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.traces.attributes import CALL_ID, NAME_OF_TOOL
 from apps.trajectories.traces.payloads import decoded, tools_offered
 from apps.trajectories.traces.threads import Span, runs_of
 
@@ -58,14 +59,14 @@ def _span(given: dict[str, Any]) -> Span:
         id=text(given.get("id")),
         kind=KINDS.get(text(given.get("type")), "other"),
         parent=text(given.get("parentObservationId")),
-        name=text(first_of(attributes, "ai.toolCall.name", "gen_ai.tool.name", "tool.name") or given.get("name")),
+        name=text(first_of(attributes, *NAME_OF_TOOL) or given.get("name")),
         start=seconds_of(given.get("startTime")) or 0.0,
         end=seconds_of(given.get("endTime")),
         model=text(given.get("model")),
         given=given.get("input"),
         answer=given.get("output"),
         tools=tools_offered(about.get("tools")),
-        call_id=text(first_of(attributes, "ai.toolCall.id", "gen_ai.tool.call.id")),
+        call_id=text(first_of(attributes, *CALL_ID)),
         prompt_tokens=count(usage.get("input")),
         completion_tokens=count(usage.get("output")),
         error=text(given.get("statusMessage")) or "The call failed." if failed else None,

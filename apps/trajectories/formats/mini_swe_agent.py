@@ -40,13 +40,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             info = {**mapping(message.get("extra")), **info}
             continue
         clock = _add(conversation, message, clock)
-    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
     instance = text(row.get("instance_id")) or text(mapping(info.get("config")).get("instance_id"))
     model = text(mapping(config.get("model")).get("model_name"))
     yield TrajectoryRecord(
         task=TaskRecord(
-            key=instance or prompt_key(opening),
-            instruction=issue_of(prompt_of(opening)),
+            key=instance or prompt_key(conversation.opening),
+            instruction=issue_of(prompt_of(conversation.opening)),
             environment=instance_environment(instance),
         ),
         steps=conversation.steps,

@@ -32,19 +32,8 @@ from apps.trajectories.records import BadRow, Json, Message, TaskRecord, Traject
 from apps.trajectories.speakers import role_of
 
 MESSAGES = (
-    *(
-        "messages",
-        "conversation",
-        "conversations",
-        "chat",
-        "dialogue",
-        "dialog",
-        "turns",
-        "items",
-        "trajectory",
-        "input",
-    ),
-    *("request.messages", "body.messages"),
+    *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "items", "trajectory"),
+    *("input", "request.messages", "body.messages"),
 )
 ANSWERS = ("response", "output", "completion")
 USED = ("category", "difficulty", "usage", "info", "choices", "tags")

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import first_of, mapping, optional_list, text
+from apps.trajectories.fields import mapping, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
 from apps.trajectories.traces.attributes import plain, span_of
-from apps.trajectories.traces.gathering import gathered
+from apps.trajectories.traces.gathering import gathered, groups_in
 from apps.trajectories.traces.threads import Span, runs_of
 
 EXPECTED = "An object with `resourceSpans`, each with `scopeSpans`, and spans in which a model was called (`gen_ai.…`, `llm.…`)."
@@ -30,13 +30,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
     traces: dict[str, list[Span]] = {}
     services: dict[str, str] = {}
-    for resource in map(mapping, optional_list(row, "resourceSpans")):
-        about = plain(mapping(resource.get("resource")).get("attributes"))
-        scopes = first_of(resource, "scopeSpans", "instrumentationLibrarySpans") or []
-        for given in (mapping(span) for scope in scopes for span in mapping(scope).get("spans") or ()):
-            trace = text(given.get("traceId"))
-            traces.setdefault(trace, []).append(_span(given))
-            services[trace] = text(about.get("service.name"))
+    for about, given in groups_in(row):
+        for span in given:
+            trace = text(span.get("traceId"))
+            traces.setdefault(trace, []).append(_span(span))
+            services[trace] = text(plain(about["resource"].get("attributes")).get("service.name"))
     with_calls = {trace: spans for trace, spans in traces.items() if any(span.kind == "model" for span in spans)}
     if not with_calls:
         raise BadRow(f"None of the {sum(map(len, traces.values()))} spans is a call of a model.", EXPECTED)

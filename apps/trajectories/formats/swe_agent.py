@@ -61,11 +61,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     info = mapping(row.get("info"))
     config = _config(row.get("replay_config"))
     problem = mapping(config.get("problem_statement"))
-    opening = [
-        m
-        for m in (conversation.steps[0].context if conversation.steps else conversation.waiting)
-        if not m.get("is_demo")
-    ]
+    opening = [m for m in conversation.opening if not m.get("is_demo")]
     instance = text(problem.get("id")) or text(row.get("instance_id")) or _stem(filename)
     model = mapping(mapping(config.get("agent")).get("model"))
     yield TrajectoryRecord(
@@ -193,7 +189,7 @@ def _config(given: Json) -> dict[str, Any]:
 
 def _decoded(given: str) -> Json:
     try:
-        return jsontext.loads(given.encode("utf-8", "surrogatepass"))
+        return jsontext.parse(given)
     except jsontext.UnreadableJSON:
         return given
 

@@ -20,6 +20,8 @@ GIVEN = ("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "input.valu
 ANSWERED = ("gen_ai.output.messages", "output.value", "ai.response.text", "traceloop.entity.output")
 ARGUMENTS_OF_TOOL = ("gen_ai.tool.call.arguments", "ai.toolCall.args", "input.value", "traceloop.entity.input")
 RESULT_OF_TOOL = ("gen_ai.tool.call.result", "ai.toolCall.result", "output.value", "traceloop.entity.output")
+NAME_OF_TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
+CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
 ROLES_OF_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 
 
@@ -41,8 +43,7 @@ def span_of(
         id=id,
         kind=kind,
         parent=parent,
-        name=text(first_of(attributes, "gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name"))
-        or name,
+        name=text(first_of(attributes, *NAME_OF_TOOL)) or name,
         start=start,
         end=end,
         model=text(
@@ -51,7 +52,7 @@ def span_of(
         given=first_of(attributes, *ARGUMENTS_OF_TOOL) if is_tool else _given(attributes, events),
         answer=first_of(attributes, *RESULT_OF_TOOL) if is_tool else _answer(attributes, events),
         tools=_tools(attributes),
-        call_id=text(first_of(attributes, "gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")),
+        call_id=text(first_of(attributes, *CALL_ID)),
         prompt_tokens=_tokens(attributes, "input_tokens", "prompt_tokens", "llm.token_count.prompt"),
         completion_tokens=_tokens(attributes, "output_tokens", "completion_tokens", "llm.token_count.completion"),
         error=error,

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import first_of, mapping, required_list, text
+from apps.trajectories.fields import mapping, optional_list, required_list, text
 from apps.trajectories.records import BadRow
 from apps.trajectories.splitting import EXCERPT, RawRow, too_long
 from apps.trajectories.traces.attributes import kind_of, plain
@@ -84,16 +84,21 @@ def _spans_in(row: RawRow) -> list[SpanRow] | None:
     """The spans of a record; None where it is none of spans, or cannot be read."""
     if row.problem:
         return None
-    found: list[SpanRow] = []
     try:
-        for resource in map(mapping, required_list(mapping(jsontext.loads(row.body)), "resourceSpans")):
-            for scope in map(mapping, first_of(resource, "scopeSpans", "instrumentationLibrarySpans") or ()):
-                about = {"resource": mapping(resource.get("resource")), "scope": mapping(scope.get("scope"))}
-                written = jsontext.dumps(about)
-                found += [_row(mapping(span), written, row.line) for span in scope.get("spans") or ()]
-    except (jsontext.UnreadableJSON, BadRow, TypeError):
+        groups = groups_in(mapping(jsontext.loads(row.body)))
+        return [_row(span, jsontext.dumps(about), row.line) for about, spans in groups for span in spans]
+    except (jsontext.UnreadableJSON, BadRow):
         return None
-    return found
+
+
+def groups_in(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """The spans of a record by the resource and scope, an object of both, that they were recorded in. Raises BadRow."""
+    for resource in map(mapping, required_list(record, "resourceSpans")):
+        # The second name is that of versions before 1.0.
+        key = "scopeSpans" if "scopeSpans" in resource else "instrumentationLibrarySpans"
+        for scope in map(mapping, optional_list(resource, key)):
+            about = {"resource": mapping(resource.get("resource")), "scope": mapping(scope.get("scope"))}
+            yield about, [mapping(span) for span in optional_list(scope, "spans")]
 
 
 def _row(span: dict[str, Any], about: bytes, line: int) -> SpanRow:

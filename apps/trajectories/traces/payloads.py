@@ -36,15 +36,13 @@ class Payload(NamedTuple):
 
     messages: list[Message]
     tools: list[Json]
-    has_speakers: bool
-    """Whether it says who speaks; else `messages` are what the one who would be expected said."""
 
 
 def read_payload(given: Json, role: str) -> Payload:
     """The messages of an input or an output; `role` is who speaks where it does not say."""
     found = _Found(role)
     found.take(given)
-    return Payload(found.messages, found.tools, found.has_speakers)
+    return Payload(found.messages, found.tools)
 
 
 def tools_offered(given: Json) -> list[Json]:
@@ -59,7 +57,6 @@ class _Found:
         self.role = role
         self.messages: list[Message] = []
         self.tools: list[Json] = []
-        self.has_speakers = False
 
     def take(self, given: Json, depth: int = 0) -> None:
         value = decoded(given)
@@ -90,7 +87,6 @@ class _Found:
         if inner is not None:
             self.take(inner, depth + 1)
         elif role_of(value):
-            self.has_speakers = True
             self._message(value)
         elif type(value.get("parts")) is list or "toolCallId" in value:
             self._message({"role": self.role, **value} if "parts" in value else {"role": self.role, "content": [value]})
@@ -221,11 +217,7 @@ def decoded(given: Json) -> Json:
         if type(given) is not str or given.lstrip()[:1] not in ("{", "[", '"'):
             break
         try:
-            given = decode_result(given) if given.startswith(("{'", "[{'")) else jsontext.loads(_bytes(given))
+            given = decode_result(given) if given.startswith(("{'", "[{'")) else jsontext.parse(given)
         except (jsontext.UnreadableJSON, Unreadable):
             break
     return given
-
-
-def _bytes(given: str) -> bytes:
-    return given.encode("utf-8", "surrogatepass")

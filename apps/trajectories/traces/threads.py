@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from apps.trajectories.chats import to_steps
-from apps.trajectories.fields import prompt_key, prompt_of, text
+from apps.trajectories.fields import lasted, prompt_key, prompt_of, text
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 from apps.trajectories.traces.payloads import Payload, read_payload
@@ -30,7 +30,7 @@ class Span:
     parent: str = ""
     name: str = ""
     start: float = 0.0
-    """Seconds since 1970."""
+    """Seconds since 1970; 0 where it is not said."""
     end: float | None = None
     model: str = ""
     given: Json = None
@@ -67,7 +67,7 @@ class Thread:
     def append(self, span: Span, heard: Sequence[Message]) -> None:
         """With a call that was given what is new, or nothing."""
         self.messages = [*self.messages, *heard]
-        self._add(span, [], max(self.calls, default=-1) + 1)
+        self._add(span, [], max(self.calls) + 1)
 
     def end_with(self, answer: Json) -> None:
         """Take this for the last turn if its call recorded no answer."""
@@ -100,11 +100,10 @@ def runs_of(
         threads[0].end_with(answer)
     for place, thread in enumerate(threads):
         conversation = to_steps(_answered(thread, ordered))
-        opening = conversation.steps[0].context if conversation.steps else conversation.waiting
         _tell(conversation.steps, thread.calls)
         models = Counter(span.model for span in thread.calls.values() if span.model)
         yield TrajectoryRecord(
-            task=TaskRecord(key=prompt_key(opening), instruction=prompt_of(opening)),
+            task=TaskRecord(key=prompt_key(conversation.opening), instruction=prompt_of(conversation.opening)),
             steps=conversation.steps,
             closing=conversation.waiting,
             tools=thread.tools,
@@ -148,13 +147,12 @@ def _model_calls(spans: Sequence[Span]) -> list[Span]:
 def _measured(messages: list[Message]) -> tuple[int, str]:
     """How many turns of the agent there were, and what was said before the first."""
     conversation = to_steps(messages)
-    opening = conversation.steps[0].context if conversation.steps else conversation.waiting
-    return len(conversation.steps), "\n".join(text_of(message["content"]) for message in opening)
+    return len(conversation.steps), "\n".join(text_of(message["content"]) for message in conversation.opening)
 
 
 def _answered(thread: Thread, spans: Sequence[Span]) -> list[Message]:
     """The chat, with what tools answered after its last turn."""
-    last = max((span.start for span in thread.calls.values()), default=0.0)
+    last = max(span.start for span in thread.calls.values())
     return [*thread.messages, *_results(spans, last, float("inf"), thread.messages)]
 
 
@@ -193,7 +191,7 @@ def _tell(steps: list[StepRecord], calls: dict[int, Span]) -> None:
     for turn, span in calls.items():
         if turn < len(steps):
             step = steps[turn]
-            step.seconds = span.end - span.start if span.end is not None and span.end >= span.start else None
+            step.seconds = lasted(span.start or None, span.end)
             step.prompt_tokens, step.completion_tokens = span.prompt_tokens, span.completion_tokens
             step.error = span.error
             step.info = {**step.info, "span": span.id}

@@ -171,6 +171,11 @@ def test_a_call_that_names_itself_as_its_parent_is_read():
     assert list(read("langfuse", row).messages()) == [ASKED, ANSWER]
 
 
+def test_a_call_that_does_not_say_when_it_began_has_no_duration():
+    row = trace(generation(1, [ASKED], ANSWER, startTime="?", endTime="2026-01-01T00:00:09.000Z"))
+    assert read("langfuse", row).steps[0].seconds is None
+
+
 def test_what_is_wrapped_too_often_is_kept_as_it_was_written():
     given: Any = "Weather?"
     for _ in range(9):
