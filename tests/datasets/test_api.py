@@ -20,11 +20,6 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture
-def member() -> Membership:
-    return factories.member()
-
-
-@pytest.fixture
 def version(member: Membership) -> Version:
     queue = factories.queue(of=member.workspace)
     for strength in (2, -1, 3):

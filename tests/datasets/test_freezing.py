@@ -21,21 +21,6 @@ from workers.tasks.freezing import resume
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def member() -> Membership:
-    return factories.member()
-
-
-@pytest.fixture
-def queue(member: Membership) -> Queue:
-    return factories.queue(of=member.workspace)
-
-
-@pytest.fixture
-def dataset(member: Membership) -> Dataset:
-    return freezing.create_dataset(name="shop", description="", licence="", by=member)
-
-
 def freeze(dataset: Dataset, by: Membership, *queues: Queue, **rules: object) -> Version:
     recipe = Recipe.from_json({"queues": [str(queue.pk) for queue in queues], **rules})
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=by)

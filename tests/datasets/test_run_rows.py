@@ -39,11 +39,6 @@ BETTER = {"role": "assistant", "content": "It is on shelf 2."}
 
 
 @pytest.fixture
-def member() -> Membership:
-    return factories.member()
-
-
-@pytest.fixture
 def inspected(member: Membership) -> Queue:
     """Two runs of four steps: one without an error, one that goes wrong at its third step, where somebody knew better."""
     queue = making.queue_of_runs(of=member.workspace, items=2, steps=4)

@@ -15,21 +15,6 @@ from tests import factories
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def member() -> Membership:
-    return factories.member()
-
-
-@pytest.fixture
-def queue(member: Membership) -> Queue:
-    return factories.queue(of=member.workspace)
-
-
-@pytest.fixture
-def dataset(member: Membership) -> Dataset:
-    return freezing.create_dataset(name="shop", description="", licence="", by=member)
-
-
 def request(dataset: Dataset, by: Membership, queue: Queue) -> Version:
     return freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=by)
 

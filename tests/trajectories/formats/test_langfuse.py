@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from apps.trajectories import formats
-from tests.trajectories.formats.examples import CALL, EXAMPLES
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.parts import CALL
 from tests.trajectories.formats.rows import read, refusal
 
 ROW = EXAMPLES["langfuse"]

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from apps.trajectories import formats
-from tests.trajectories.formats.examples import CHAT, EXAMPLES, TOOLS
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.parts import CHAT, TOOLS
 from tests.trajectories.formats.rows import read, refusal
 
 HELLO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]

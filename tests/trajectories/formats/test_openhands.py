@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.trajectories.formats.examples import CALL, EXAMPLES, TOOLS
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.parts import CALL, TOOLS
 from tests.trajectories.formats.rows import read, refusal
 
 ROW = EXAMPLES["openhands"]

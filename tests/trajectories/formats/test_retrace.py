@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from tests.trajectories.formats.examples import CHAT, EXAMPLES, TOOLS
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.parts import CHAT, TOOLS
 from tests.trajectories.formats.rows import read, refusal
 
 

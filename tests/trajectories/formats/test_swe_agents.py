@@ -5,7 +5,8 @@ import json
 import pytest
 
 from apps.trajectories.outlines import outline
-from tests.trajectories.formats.examples import CHAT, EXAMPLES
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.parts import CHAT
 from tests.trajectories.formats.rows import read, refusal
 
 SWE, MINI = EXAMPLES["swe-agent"], EXAMPLES["mini-swe-agent"]

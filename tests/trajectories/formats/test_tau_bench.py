@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.trajectories.formats.examples import CHAT, EXAMPLES
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.parts import CHAT
 from tests.trajectories.formats.rows import read, refusal
 
 ROW = EXAMPLES["tau-bench"]

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.trajectories.formats.examples import EXAMPLES, TOOLS
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.parts import TOOLS
 from tests.trajectories.formats.rows import read, refusal
 
 ROW = EXAMPLES["verifiers"]

@@ -1,0 +1,25 @@
+"""What most tests of data sets begin with; some have a queue or a member of their own."""
+
+import pytest
+
+from apps.accounts.models import Membership
+from apps.annotation.models import Queue
+from apps.datasets import freezing
+from apps.datasets.models import Dataset
+from tests import factories
+
+
+@pytest.fixture
+def member() -> Membership:
+    return factories.member()
+
+
+@pytest.fixture
+def queue(member: Membership) -> Queue:
+    """Of pairs, and empty."""
+    return factories.queue(of=member.workspace)
+
+
+@pytest.fixture
+def dataset(member: Membership) -> Dataset:
+    return freezing.create_dataset(name="shop", description="", licence="", by=member)
