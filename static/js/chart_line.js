@@ -23,7 +23,7 @@ export function drawLine(canvas, { x, xs, series }, options) {
   // The unit, and why a scale is not the one asked for, stand above the curves, in a line of their own.
   const top = EDGE.top + (unitOf(series) || asked !== log ? 10 : 0);
   const toY = scale(yDomain, [height - EDGE.bottom, top], { log });
-  drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, series, isLone: first === last });
+  drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, xs, series, isLone: first === last });
   if (asked !== log) root.append(text(LINEAR, { x: width - EDGE.right, y: EDGE.top, class: "chart-unit", "text-anchor": "end" }));
   if (options.reference) drawLevel(root, toY(Number(options.reference)), width);
   if (options.diagonal !== undefined) {
@@ -36,7 +36,7 @@ export function drawLine(canvas, { x, xs, series }, options) {
   addReadout(root, labels, { x, xs, series, toX, toY, height, options });
 }
 
-function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, series, isLone }) {
+function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, xs, series, isLone }) {
   const bottom = height - EDGE.bottom;
   const levels = log ? logTicks(yDomain) : ticks(yDomain, Math.max(2, Math.round(height / 56)));
   for (const value of levels) {
@@ -48,7 +48,8 @@ function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, option
   }
   root.append(svg("line", { x1: EDGE.left, y1: bottom + 0.5, x2: width - EDGE.right, y2: bottom + 0.5, class: "chart-axis" }));
   const name = x.unit || x.name;
-  const marks = isLone ? [xDomain[0]] : ticks(xDomain, Math.max(2, Math.round(width / 110)));
+  const whole = finite(xs).every(Number.isInteger); // there is no step 1.5
+  const marks = isLone ? [xDomain[0]] : ticks(xDomain, Math.max(2, Math.round(width / 110))).filter((value) => !whole || Number.isInteger(value));
   for (const value of marks) {
     const at = toX(value);
     // The unit takes the end of the axis; a tick under it would be printed over.

@@ -152,6 +152,7 @@ def test_a_curve_is_read_on_a_logarithmic_scale_where_it_can_be(open_as, researc
     chart = page.locator("#chart-loss")
     dots = chart.locator("svg > .chart-dot.series-1[r='2']")
     expect(dots).to_have_count(4)
+    assert set(chart.locator("svg .chart-tick[text-anchor='middle']").all_text_contents()) == {"2", "3"}
     place = chart.bounding_box()
 
     button = chart.get_by_role("button", name="Log scale")
@@ -176,6 +177,24 @@ def test_a_curve_is_read_on_a_logarithmic_scale_where_it_can_be(open_as, researc
         "aria-pressed", "true"
     )
     expect(page.locator("#chart-loss").get_by_role("img")).to_have_accessible_name("one, two by Step, logarithmic")
+
+
+PLACES_BY_STATE = """() => {
+    const state = document.querySelector("[data-live-state]");
+    return ["", "Live"].map((words) => {
+        state.textContent = words;
+        return document.getElementById("run").getBoundingClientRect().y;
+    });
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_moves_when_the_page_becomes_live(open_as, researcher, width):
+    run = running(researcher, step=4)
+    page = open_as(researcher.user)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"/runs/{run.pk}/")
+    assert len(set(page.evaluate(PLACES_BY_STATE))) == 1
 
 
 def test_a_run_is_cancelled_by_key_after_a_question(open_as, researcher):
