@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import quantiles
@@ -109,11 +109,11 @@ def elapsed() -> Iterator[Elapsed]:
 
 
 class Memory:
-    """How far the resident memory of a process rose above where it began, in MB."""
+    """How far the resident memory of a process, with its children, rose above where it began, in MB."""
 
     def __init__(self, process: psutil.Process) -> None:
         self._process = process
-        self._before = self._peak = process.memory_info().rss
+        self._before = self._peak = self._resident()
         self._done = threading.Event()
 
     @property
@@ -122,7 +122,14 @@ class Memory:
 
     def _sample(self) -> None:
         while not self._done.wait(0.02):
-            self._peak = max(self._peak, self._process.memory_info().rss)
+            self._peak = max(self._peak, self._resident())
+
+    def _resident(self) -> int:
+        total: int = self._process.memory_info().rss
+        for child in self._process.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                total += child.memory_info().rss
+        return total
 
 
 @contextmanager

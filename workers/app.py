@@ -1,5 +1,6 @@
 """The Celery application: queues, routes and the clock. Apps enqueue by name (`enqueue`), so they never import a task."""
 
+import gc
 import os
 from pathlib import Path
 from pkgutil import iter_modules
@@ -73,6 +74,8 @@ def _load_pages(**_: Any) -> None:
     from django.urls import get_resolver
 
     get_resolver().reverse_dict  # noqa: B018  # loads them
+    gc.collect()
+    gc.freeze()  # what is loaded stays: looking for garbage among it again and again took 6 % of freezing a version
 
 
 @worker_process_init.connect

@@ -10,15 +10,15 @@ import numpy as np
 from apps.annotation.aggregating import Floats, Votes, dawid_skene, glad, majority
 from apps.datasets.verdicts import Belief, Vote
 
-Beliefs = dict[tuple[UUID, UUID], Belief]
+Beliefs = dict[tuple[str, str], Belief]
 """By the pair's first and second run."""
 
 SECOND, NEITHER, FIRST = range(3)
 
 
-def beliefs(pairs: Iterable[tuple[UUID, UUID, Sequence[Vote]]], aggregation: str) -> Beliefs:
+def beliefs(pairs: Iterable[tuple[str, str, Sequence[Vote]]], aggregation: str) -> Beliefs:
     """For each pair (first run, second run, counted votes) that has a vote."""
-    names: list[tuple[UUID, UUID]] = []
+    names: list[tuple[str, str]] = []
     given: list[tuple[int, UUID, int]] = []
     for first, second, votes in pairs:
         if votes:

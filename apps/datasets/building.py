@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from itertools import chain
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.db import connection
 
+from apps.common.commits import unawaited
 from apps.datasets import splitting
 from apps.datasets.figures import Figures
 from apps.datasets.materials import Files, Materials, Source
@@ -19,9 +19,6 @@ from apps.datasets.pair_rows import PairRows
 from apps.datasets.run_rows import RunRows
 from apps.datasets.splitfiles import FileFacts, SplitFiles
 from apps.datasets.surveying import survey
-
-SOURCES_AT_ONCE = 4000
-"""A commit waits for the disk, so there are few."""
 
 
 class Built(NamedTuple):
@@ -59,26 +56,25 @@ class Builder:
             for writer in files.values():
                 stack.callback(writer.close)
             stack.callback(writing.shutdown)  # before the files are closed
-            sources: list[Source] = []
-            for written in self._write(files):
-                sources += written
-                if len(sources) >= SOURCES_AT_ONCE:
-                    self._record(sources)
-                    sources = []
+            for written in stack.enter_context(closing(self._write(files, found.rows))):
+                self._record(written)
                 self.progress(sum(figures.rows.values()), found.rows)
-            self._record(sources)
             return Built({split: writer.finish() for split, writer in files.items()}, figures)
 
-    def _write(self, files: Files) -> Iterator[list[Source]]:
-        return chain(PairRows(self.materials).write(files), RunRows(self.materials).write(files))
+    def _write(self, files: Files, expected: int) -> Generator[list[Source], None, None]:
+        yield from PairRows(self.materials).write(files, expected=expected)
+        yield from RunRows(self.materials).write(files)
 
     def _record(self, sources: Sequence[Source]) -> None:
         """Write which judgements went into which rows."""
         version = self.version.pk
         pairs = [(version, s.preference, s.task, s.split, s.row) for s in sources if s.preference]
         runs = [(version, s.inspection, s.rating, s.task, s.split, s.row) for s in sources if not s.preference]
-        _copy("datasets_versionpreference (version_id, preference_id, task_id, split, row)", pairs)
-        _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", runs)
+        with (
+            unawaited()
+        ):  # the commit that makes the version final waits for the disk, and an attempt that is lost begins anew
+            _copy("datasets_versionpreference (version_id, preference_id, task_id, split, row)", pairs)
+            _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", runs)
 
 
 def _copy(place: str, rows: Sequence[tuple[Any, ...]]) -> None:

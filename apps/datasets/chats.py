@@ -1,9 +1,9 @@
-"""The steps of runs as stored bytes, streamed: a few runs are in memory while their rows are made."""
+"""Runs as stored bytes, streamed: a few are in memory while their rows are made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -13,7 +13,7 @@ from psycopg.adapt import Loader
 # The lateral join walks the primary key run by run, so nothing is sorted and one run is held at a time. Its order follows the array's;
 # `read` checks that rather than sorting hundreds of megabytes on the server.
 STEPS = """
-SELECT run.place, step.texts
+SELECT run.place, step.texts, (SELECT tools FROM trajectories_trajectory WHERE id = run.id)
 FROM unnest(%s::uuid[]) WITH ORDINALITY AS run (id, place)
 CROSS JOIN LATERAL (
     SELECT json_agg(json_build_array(context, message) ORDER BY index) AS texts FROM trajectories_step WHERE trajectory_id = run.id
@@ -23,6 +23,15 @@ RUNS_AT_ONCE = 4
 """Received together: a run with all that was observed may be large."""
 
 
+class Chat(NamedTuple):
+    """What was said in a run, as JSON text that was kept as it came."""
+
+    steps: bytes
+    """A list of [context, message]."""
+    tools: bytes
+    """A list of the tools that the run was offered."""
+
+
 class _Bytes(Loader):
     """Hands over a json value's text undecoded: orjson reads bytes faster than psycopg makes strings."""
 
@@ -30,21 +39,13 @@ class _Bytes(Loader):
         return bytes(data)
 
 
-def read(runs: Sequence[UUID]) -> Iterator[bytes]:
-    """The steps of each run, in the order asked for: the JSON text of a list of [context, message], as they were kept."""
+def read(runs: Sequence[UUID | str]) -> Iterator[Chat]:
+    """What was said in each run, in the order asked for. Read it to its end: the connection is free only then."""
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
         raw.adapters.register_loader("json", _Bytes)
-        for wanted, (place, texts) in enumerate(raw.stream(STEPS, [list(runs)], size=RUNS_AT_ONCE), start=1):
-            if place != wanted:
+        wanted = "{" + ",".join(map(str, runs)) + "}"  # psycopg would quote them one by one
+        for place, (found, steps, tools) in enumerate(raw.stream(STEPS, [wanted], size=RUNS_AT_ONCE), start=1):
+            if found != place:
                 raise RuntimeError("Postgres answered the runs out of order; the query plan is not the expected one.")
-            yield texts or b"[]"
-
-
-def tools_of(runs: Sequence[UUID]) -> dict[UUID, bytes]:
-    """The JSON text of the tools that each run was offered."""
-    with connection.cursor() as cursor:
-        raw: Any = cursor.cursor
-        raw.adapters.register_loader("json", _Bytes)
-        raw.execute("SELECT id, tools FROM trajectories_trajectory WHERE id = ANY(%s)", [list(runs)])
-        return dict(raw.fetchall())
+            yield Chat(steps or b"[]", tools)

@@ -18,6 +18,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership
 from apps.annotation.models import Queue
+from apps.common.commits import unawaited
 from apps.common.leases import REMIND_AFTER, Superseded, lease
 from apps.datasets import announcing
 from apps.datasets.building import Builder, Built
@@ -157,7 +158,8 @@ class _Progress:
         if done and monotonic() - self.told < RENEW_AFTER_SECONDS:
             return
         self.told = monotonic()
-        _mine(self.version, rows_done=done, rows_expected=expected, leased_until=now() + lease())
+        with unawaited():
+            _mine(self.version, rows_done=done, rows_expected=expected, leased_until=now() + lease())
         announcing.version_changed(self.version.pk)
 
 

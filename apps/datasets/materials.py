@@ -27,7 +27,7 @@ class Source(NamedTuple):
     task: UUID
     split: str
     row: int
-    preference: UUID | None = None
+    preference: str | None = None
     inspection: UUID | None = None
     rating: UUID | None = None
 

@@ -126,7 +126,8 @@ class VersionPreference(models.Model):
 
     version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="sources", db_index=False)
     preference = models.ForeignKey(Preference, on_delete=models.PROTECT, related_name="used_in")
-    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+")
+    # The key of two columns leads to the task as well, so the database need not look for it twice.
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     split = models.CharField(max_length=10, choices=Split.choices)
     row = models.PositiveIntegerField(help_text="Row number within the split, from 0.")
 
@@ -141,7 +142,8 @@ class VersionJudgement(models.Model):
     version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="judgements", db_index=False)
     inspection = models.ForeignKey(Inspection, on_delete=models.PROTECT, null=True, related_name="used_in")
     rating = models.ForeignKey(Rating, on_delete=models.PROTECT, null=True, related_name="used_in")
-    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+")
+    # The key of two columns leads to the task as well, so the database need not look for it twice.
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     split = models.CharField(max_length=10, choices=Split.choices)
     row = models.PositiveIntegerField(help_text="Row number within the split, from 0.")
 

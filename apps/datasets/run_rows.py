@@ -42,9 +42,8 @@ class RunRows:
 
     def _write(self, chunk: list[JudgedRun], files: Files) -> Iterator[Source]:
         runs = [judged.run for judged in chunk]
-        tools = chats.tools_of(runs)
-        for judged, steps in zip(chunk, chats.read(runs), strict=True):
-            turns = self.materials.turns(steps)
+        for judged, said in zip(chunk, chats.read(runs), strict=True):
+            turns = self.materials.turns(said.steps)
             split = self.materials.splits[judged.task.id]
             for verdict in judged.decision.verdicts:
                 try:
@@ -52,12 +51,12 @@ class RunRows:
                 except Unusable as refusal:
                     self.figures.dropped[Drop.SAME if isinstance(refusal, SameRuns) else Drop.UNREADABLE] += 1
                     continue
-                text = self.materials.tools_text(tools[judged.run])
+                text = self.materials.tools_text(said.tools)
                 number = files[split].add(Row(messages, text, self._about(judged, verdict)))
                 self._count(judged, verdict, messages, split.value)
                 for vote in verdict.votes:
-                    kind = "rating" if vote.is_rating else "inspection"
-                    yield Source(judged.task.id, split.value, number, **{kind: vote.judgement})
+                    inspection, rating = (None, vote.judgement) if vote.is_rating else (vote.judgement, None)
+                    yield Source(judged.task.id, split.value, number, inspection=inspection, rating=rating)
 
     def _messages(self, turns: list[Turn], verdict: RunVerdict) -> Messages:
         if verdict.correction is None:

@@ -40,7 +40,8 @@ class Survey:
     def add(self, task: SplitTask, *, votes: int, rows: int, dropped: Sequence[Drop]) -> None:
         """Count what came of one pair or run."""
         self.judgements += votes
-        self.dropped.update(dropped)
+        if dropped:
+            self.dropped.update(dropped)
         if rows:
             self.rows += rows
             self.tasks.setdefault(task.id, TaskRows(task)).rows += rows

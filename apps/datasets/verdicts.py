@@ -52,7 +52,7 @@ REASONS: dict[Drop, str] = {
 class Vote(NamedTuple):
     """One judgement of a pair (first, second)."""
 
-    preference: UUID
+    preference: str
     annotator: UUID
     strength: int
     """In favour of the first run: +3 … −3."""
@@ -85,7 +85,8 @@ def shares(votes: Sequence[Vote]) -> Belief:
     """What the votes say when everybody is believed alike: each answer's share of them."""
     if not votes:
         return Belief(0.0, 1.0, 0.0)
-    first, second = (sum(sign * vote.strength > 0 for vote in votes) / len(votes) for sign in (1, -1))
+    first = len([vote for vote in votes if vote.strength > 0]) / len(votes)
+    second = len([vote for vote in votes if vote.strength < 0]) / len(votes)
     return Belief(first, 1.0 - first - second, second)
 
 

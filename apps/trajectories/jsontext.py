@@ -34,7 +34,10 @@ def loads(body: bytes) -> Any:
 
 def parse(text: str) -> Any:
     """Read one JSON value from text, which may hold lone surrogates. Raises UnreadableJSON."""
-    return loads(text.encode("utf-8", "surrogatepass"))
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return loads(text.encode("utf-8", "surrogatepass"))
 
 
 def dumps(value: Any) -> bytes:

@@ -19,7 +19,7 @@ def recipe(**rules: object) -> Recipe:
 
 def votes(*strengths: int, both_bad: int = 0) -> list[Vote]:
     given = [(strength, False) for strength in strengths] + [(0, True)] * both_bad
-    return [Vote(UUID(int=n), UUID(int=100 + n), strength, bad, True) for n, (strength, bad) in enumerate(given)]
+    return [Vote(str(UUID(int=n)), UUID(int=100 + n), strength, bad, True) for n, (strength, bad) in enumerate(given)]
 
 
 def outcome(given: list[Vote], **rules: object) -> object:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -40,8 +39,7 @@ class Turn(NamedTuple):
     message: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(NamedTuple):
     """A row's three message lists, each message encoded."""
 
     prompt: list[bytes]
@@ -128,21 +126,31 @@ def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
 
 def encode_message(given: dict[str, Json], keep_surrogates: bool = False) -> bytes:
     """One chat message in the spelling that chat templates expect, as JSON. Keys come in one order, so equal messages are equal bytes."""
+    message = _spelled(given)
+    try:
+        return orjson.dumps(message)
+    except TypeError:
+        return _encode_slowly(message, keep_surrogates)
+
+
+def _spelled(given: dict[str, Json]) -> dict[str, Json]:
+    # Written out, and the usual cases first: this runs for every message of every row.
     role, content = given["role"], given.get("content")
-    if type(content) is str and list(given) == PLAIN and role != "developer":
-        return encode(given, keep_surrogates=keep_surrogates)
+    if type(content) is not str:
+        content = _text(content)
+    elif len(given) == 2 and role != "developer" and list(given) == PLAIN:
+        return given
     message: dict[str, Json] = {"role": "system" if role == "developer" else role}
-    # Written out: this runs for every message of every row.
     if call_id := given.get("tool_call_id"):
         message["tool_call_id"] = call_id
     if name := given.get("name"):
         message["name"] = name
-    message["content"] = content if type(content) is str else _text(content)
+    message["content"] = content
     if reasoning := given.get("reasoning_content"):
         message["reasoning_content"] = reasoning
     if calls := given.get("tool_calls"):
         message["tool_calls"] = [_call(call) for call in calls]
-    return encode(message, keep_surrogates=keep_surrogates)
+    return message
 
 
 def encode(value: Json, *, keep_surrogates: bool = False) -> bytes:
@@ -150,10 +158,14 @@ def encode(value: Json, *, keep_surrogates: bool = False) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        if keep_surrogates:
-            return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
-        # Deep nesting is the other thing that orjson refuses; json writes it.
-        return json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
+        return _encode_slowly(value, keep_surrogates)
+
+
+def _encode_slowly(value: Json, keep_surrogates: bool) -> bytes:
+    if keep_surrogates:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    # Deep nesting is the other thing that orjson refuses; json writes it.
+    return json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def without_surrogates(value: Json) -> Json:
@@ -203,17 +215,15 @@ def _call(call: dict[str, Json]) -> dict[str, Json]:
 
 
 def _arguments(given: Json) -> Json:
-    if isinstance(given, dict):
-        return given
-    if given is None or given == "":
+    if type(given) is not str:
+        return given if isinstance(given, dict) else {} if given is None else encode(given).decode()
+    if not given:
         return {}
-    if not isinstance(given, str):
-        return encode(given).decode()
     try:
         value = _exactly(given) if LONG_NUMBER.search(given) else jsontext.parse(given)
     except ValueError:
         return given
-    return value if isinstance(value, dict) else given
+    return value if type(value) is dict else given
 
 
 def _exactly(text: str) -> Json:
