@@ -1,7 +1,8 @@
 // The outline: one row a step, all of one height, so only those in sight are in the page.
+import { afterPaint } from "./paint.js";
 import { outlineRow } from "./replay_row.js";
 
-const BEYOND = 10;
+const BEYOND = 20; // rows above and below those in sight
 
 export class Outline {
   constructor(scroller, steps, { urlOf, onGo, signal }) {
@@ -12,8 +13,10 @@ export class Outline {
     this.words = new Map();
     this.judged = new Set();
     this.current = -1;
-    const seen = () => (this.look(), this.draw());
-    seen();
+    this.shown = new Map();
+    const seen = () => (this.look(), this.drawInSight());
+    this.look();
+    this.draw(true);
     scroller.addEventListener("scroll", seen, { passive: true, signal });
     const size = new ResizeObserver(seen);
     size.observe(scroller);
@@ -60,32 +63,66 @@ export class Outline {
         this.look();
       }
     }
-    this.draw();
+    this.drawInSight();
     // Two rows change, not all of them: stepping has to fit into a frame.
     for (const changed of new Set([before, index])) this.dress(changed);
   }
 
   dress(index) {
-    const row = this.rows.querySelector(`[data-go="${index}"]`);
+    const row = this.shown.get(index)?.firstElementChild;
     if (!row) return;
     row.classList.toggle("current", index === this.current);
     if (index === this.current) row.setAttribute("aria-current", "step");
     else row.removeAttribute("aria-current");
   }
 
+  // Rows that nobody sees yet need not come in the frame that answers a key.
+  drawInSight() {
+    const { first, last } = this.around(0);
+    if (first < this.first || last > this.last) return this.draw();
+    if (this.soon) return;
+    this.soon = true;
+    afterPaint(() => {
+      this.soon = false;
+      this.draw();
+    });
+  }
+
+  /** The places of the rows in sight, and of so many above and below them. */
+  around(beyond) {
+    return {
+      first: Math.max(0, Math.floor(this.scrollTop / this.rowHeight) - beyond),
+      last: Math.min(this.order.length, Math.ceil((this.scrollTop + this.clientHeight) / this.rowHeight) + beyond),
+    };
+  }
+
   draw(anew = false) {
-    const first = Math.max(0, Math.floor(this.scrollTop / this.rowHeight) - BEYOND);
-    const last = Math.min(this.order.length, Math.ceil((this.scrollTop + this.clientHeight) / this.rowHeight) + BEYOND);
+    const { first, last } = this.around(BEYOND);
     if (!anew && first === this.first && last === this.last) return;
     Object.assign(this, { first, last });
-    const rows = this.order.slice(first, last).map((index) => {
-      const item = document.createElement("li");
-      item.append(outlineRow(this.steps[index], this.urlOf(index), this.words.get(index), this.judged.has(index)));
-      return item;
-    });
-    this.rows.replaceChildren(...rows);
+    const before = anew ? new Map() : this.shown;
+    const item = (index) => before.get(index) ?? this.item(index);
+    this.shown = new Map(this.order.slice(first, last).map((index) => [index, item(index)]));
+    place(this.rows, [...this.shown.values()]);
     this.rows.style.paddingTop = `${first * this.rowHeight}px`;
     this.rows.style.paddingBottom = `${(this.order.length - last) * this.rowHeight}px`;
     this.dress(this.current);
+  }
+
+  item(index) {
+    const made = document.createElement("li");
+    made.append(outlineRow(this.steps[index], this.urlOf(index), this.words.get(index), this.judged.has(index)));
+    return made;
+  }
+}
+
+/** Makes `items` the children of `list`; those that stay are not touched, so they need not be laid out again. */
+function place(list, items) {
+  const wanted = new Set(items);
+  for (const child of [...list.children]) if (!wanted.has(child)) child.remove();
+  let next = list.firstElementChild;
+  for (const item of items) {
+    if (item === next) next = next.nextElementSibling;
+    else list.insertBefore(item, next);
   }
 }
