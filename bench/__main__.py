@@ -4,6 +4,7 @@ PostgreSQL and Valkey are started in a folder of their own, durable as in `make 
 Each measurement runs in a process of its own, on a copy of one migrated database.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -99,6 +100,8 @@ def child(name: str, items: int) -> None:
     from bench.columns import give_defaults
 
     give_defaults()
+    gc.collect()
+    gc.freeze()  # as a worker does when it has loaded
     for figure in importlib.import_module(f"bench.{name}").measure(Size(items)):
         print(figure.as_json(), flush=True)
 

@@ -6,7 +6,6 @@ stream, and read and decoded, which is the least that making rows needs.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -110,8 +109,6 @@ def warm_up() -> None:
     """What a worker does once, in two seconds: load the addresses of pages, and look for pandas at its first array."""
     get_resolver().reverse_dict  # noqa: B018  # loads them
     pa.array([""])
-    gc.collect()
-    gc.freeze()
 
 
 def frozen(member: Membership, queue: Queue) -> Version:

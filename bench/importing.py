@@ -117,12 +117,15 @@ def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
     parsed = [jsontext.loads(body) for body in bodies]
     records: list[TrajectoryRecord] = [record for row in parsed for record in read(row, path.name)]
     outlines = [outline(record) for record in records]
+    acted = [preparing.acted_in(record) for record in records]
+    ready = list(zip(records, outlines, acted, strict=True))
     timed: list[tuple[str, Callable[[Any], object], Sequence[Any]]] = [
         ("parse JSON", jsontext.loads, bodies),
         ("check and convert", lambda row: list(read(row, path.name)), parsed),
         ("hash", TrajectoryRecord.content_hash, records),
         ("outline", outline, records),
-        ("encode", lambda pair: preparing._encode_steps(b"0" * 16, *pair), list(zip(records, outlines, strict=True))),
+        ("digest what was done", preparing.acted_in, records),
+        ("encode", lambda parts: preparing._encode_steps(b"0" * 16, *parts), ready),
         ("compress the original", lambda body: preparing._encode_original(b"0" * 16, body), bodies),
     ]
     yield "split", split.seconds * 1e6 / (len(bodies) * steps)

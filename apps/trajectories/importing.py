@@ -22,6 +22,7 @@ from django.db import DataError, InterfaceError, OperationalError, transaction
 from django.db.models import F
 from django.utils.timezone import now
 
+from apps.common.commits import unawaited
 from apps.common.leases import Superseded, lease
 from apps.trajectories import jsontext
 from apps.trajectories.claiming import claim, fail, finish, renew, this_worker
@@ -150,7 +151,7 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
     discard(batch)
 
 
-@transaction.atomic
+@unawaited()  # what a crash of Postgres takes, position and all, is read again: the file stays until the end is on the disk
 def _store(batch: ImportBatch, chunk: Chunk) -> None:
     """Write a chunk and move the batch's position past it. Raises Superseded."""
     held = ImportBatch.objects.held(batch.attempt).filter(pk=batch.pk, position=chunk.start)

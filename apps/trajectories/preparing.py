@@ -61,7 +61,7 @@ def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
     """Hash, outline and encode one record. Raises UnreadableJSON where it is nested too deeply to be kept."""
     identifier = new_id()
     outlines = outline(record)
-    acted = [actions.digest_of(step.message, step.info) for step in record.steps]
+    acted = acted_in(record)
     spent = [step.seconds for step in record.steps if step.seconds is not None]
     written = [step.completion_tokens for step in record.steps if step.completion_tokens is not None]
     return Prepared(
@@ -87,6 +87,11 @@ def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
         steps=_encode_steps(identifier.bytes, record, outlines, acted),
         original=_encode_original(identifier.bytes, original),
     )
+
+
+def acted_in(record: TrajectoryRecord) -> list[bytes]:
+    """The digest of what each step did."""
+    return [actions.digest_of(step.message, step.info) for step in record.steps]
 
 
 def unpack_original(body: bytes | memoryview) -> bytes:

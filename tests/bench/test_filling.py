@@ -1,10 +1,12 @@
 """What the measurements write by SQL still fits the tables of today. Their figures are measured by `make bench`, never here."""
 
+from pathlib import Path
+
 import pytest
 
 from apps.annotation.models import Preference, Queue
 from apps.trajectories.models import Step, Trajectory
-from bench import freezing, labelling, listing
+from bench import freezing, importing, labelling, listing
 from bench.columns import give_defaults
 from bench.harness import Size
 from tests import factories
@@ -36,3 +38,9 @@ def test_a_queue_of_pairs_can_be_labelled() -> None:
 def test_a_workspace_is_filled_with_trajectories() -> None:
     listing.fill(factories.workspace(), 40)
     assert Trajectory.objects.count() == 40
+
+
+def test_the_stages_of_an_import_are_those_that_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    importing.write_file(path, SIZE)
+    assert all(microseconds > 0 for _, microseconds in importing.stages(path, SIZE.steps))
