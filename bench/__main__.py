@@ -4,7 +4,6 @@ PostgreSQL and Valkey are started in a folder of their own, durable as in `make 
 Each measurement runs in a process of its own, on a copy of one migrated database.
 """
 
-import gc
 import importlib
 import json
 import os
@@ -98,11 +97,12 @@ def child(name: str, items: int) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
     django.setup()
     from bench.columns import give_defaults
+    from workers.loading import load
 
     give_defaults()
-    gc.collect()
-    gc.freeze()  # as a worker does when it has loaded
-    for figure in importlib.import_module(f"bench.{name}").measure(Size(items)):
+    measurement = importlib.import_module(f"bench.{name}")
+    load()
+    for figure in measurement.measure(Size(items)):
         print(figure.as_json(), flush=True)
 
 

@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
-import pyarrow as pa
 from django.db import connection
-from django.urls import get_resolver
 
 from apps.accounts.models import Membership, Role, User, Workspace
 from apps.annotation.models import Annotator, Queue
@@ -105,12 +103,6 @@ def read(*, decode: bool) -> None:
                 orjson.loads(message)
 
 
-def warm_up() -> None:
-    """What a worker does once, in two seconds: load the addresses of pages, and look for pandas at its first array."""
-    get_resolver().reverse_dict  # noqa: B018  # loads them
-    pa.array([""])
-
-
 def frozen(member: Membership, queue: Queue) -> Version:
     """A version of everything that was judged."""
     dataset = create_dataset(name="bench", description="", licence="", by=member)
@@ -131,7 +123,6 @@ def measure(size: Size) -> Iterator[Figure]:
         read(decode=False)
     with elapsed() as decoded:
         read(decode=True)
-    warm_up()
     processor = time.process_time()
     with elapsed() as took, watch_memory() as memory:
         version = frozen(member, queue)

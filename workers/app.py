@@ -1,6 +1,5 @@
 """The Celery application: queues, routes and the clock. Apps enqueue by name (`enqueue`), so they never import a task."""
 
-import gc
 import os
 from pathlib import Path
 from pkgutil import iter_modules
@@ -11,6 +10,7 @@ from celery.signals import worker_init, worker_process_init
 from django.db import transaction
 
 from workers.lifetime import die_with_parent
+from workers.loading import load
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
 
@@ -69,13 +69,8 @@ def enqueue(task: str, *args: Any) -> None:
 
 
 @worker_init.connect
-def _load_pages(**_: Any) -> None:
-    """What tells a page of news renders links. Every pool process would load the addresses for itself then, seconds into its first task."""
-    from django.urls import get_resolver
-
-    get_resolver().reverse_dict  # noqa: B018  # loads them
-    gc.collect()
-    gc.freeze()  # what is loaded stays: looking for garbage among it again and again took 6 % of freezing a version and 12 % of an import
+def _load(**_: Any) -> None:
+    load()
 
 
 @worker_process_init.connect
