@@ -21,6 +21,7 @@ class Desk {
   constructor(element, signal) {
     this.element = element;
     this.ahead = [];
+    this.acknowledged = 0; // answers and undoings: what was asked before the last of them says old numbers
     this.clock = new Clock(signal);
     this.status = new Status();
     this.outbox = new Outbox(element.dataset.desk, {
@@ -86,11 +87,12 @@ class Desk {
     await this.outbox.settled();
     const before = this.shown;
     const besides = [before, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
+    const { acknowledged } = this;
     const { result, data, detail } = await post(this.element.dataset.next, { besides });
     const content = data?.item ? await markup(data.item) : null;
     this.loading = false;
     if (result === "done") {
-      this.status.showProgress(data.progress);
+      if (acknowledged === this.acknowledged || !this.status.progress) this.status.showProgress(data.progress);
       this.status.showSaving(this.outbox);
     }
     const article = content?.querySelector("[data-item]");
@@ -180,6 +182,7 @@ class Desk {
       shown.querySelector("[name=seconds]").value = this.clock.stop().toFixed(1);
       this.ahead.unshift(shown);
     }
+    this.acknowledged += 1;
     this.status.showProgress(data.progress);
     this.open(content.querySelector("[data-item]"));
   }
@@ -194,6 +197,7 @@ class Desk {
 
   /** What the server says of an answer: to a newcomer, whether it was the expected one. */
   heard(entry, data) {
+    this.acknowledged += 1;
     forgetDraft(entry.item);
     if ("seconds" in entry.values) this.status.countOne();
     if (!data?.taught) return;

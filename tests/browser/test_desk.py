@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Assignment, Preference, Queue
@@ -107,6 +107,27 @@ def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: P
     assert Preference.objects.exclude(retracted_at=None).get().rationale == "4 asks first"
     assert Assignment.objects.get(state=Assignment.State.SKIPPED).skip_reason == "too long"
     assert not Preference.objects.filter(seconds__gt=60).exists()
+
+
+def test_numbers_from_before_an_answer_do_not_replace_newer_ones(page: Page):
+    page.wait_for_load_state("networkidle")  # the pair after this one is here
+    progress = page.locator("[data-desk-progress]")
+    held: list[tuple[Route, APIResponse]] = []
+    later: list[Route] = []  # are never answered: their numbers would be right again
+
+    def hold(route: Route) -> None:
+        later.append(route) if held else held.append((route, route.fetch()))
+
+    page.route("**/desk/*/next/", hold)
+    answer(page, "1")
+    while not held:
+        page.wait_for_timeout(50)
+    press(page, "2", "Enter")  # nothing is ahead: it waits for what is held
+    expect(progress).to_contain_text("2 by you")
+    route, response = held[0]
+    route.fulfill(response=response)
+    ready(page)
+    expect(progress).to_contain_text("2 by you")
 
 
 def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page):
