@@ -70,9 +70,8 @@ class Builder:
         version = self.version.pk
         pairs = [(version, s.preference, s.task, s.split, s.row) for s in sources if s.preference]
         runs = [(version, s.inspection, s.rating, s.task, s.split, s.row) for s in sources if not s.preference]
-        with (
-            unawaited()
-        ):  # the commit that makes the version final waits for the disk, and an attempt that is lost begins anew
+        # The commit that makes the version final waits for the disk; an attempt that is lost begins anew.
+        with unawaited():
             _copy("datasets_versionpreference (version_id, preference_id, task_id, split, row)", pairs)
             _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", runs)
 
