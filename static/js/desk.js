@@ -22,6 +22,7 @@ class Desk {
     this.element = element;
     this.ahead = [];
     this.acknowledged = 0; // answers and undoings: what was asked before the last of them says old numbers
+    this.undoings = 0; // what was asked before the last of them may be the item that came back by it
     this.clock = new Clock(signal);
     this.status = new Status();
     this.outbox = new Outbox(element.dataset.desk, {
@@ -82,15 +83,20 @@ class Desk {
 
   /** Has one more item ready than is shown, once all answers are with the server. */
   async loadAhead() {
-    if (this.loading || this.ahead.length) return;
+    if (this.loading || this.undoing || this.ahead.length) return;
     this.loading = true;
     await this.outbox.settled();
     const before = this.shown;
     const besides = [before, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
-    const { acknowledged } = this;
+    const { acknowledged, undoings } = this;
     const { result, data, detail } = await post(this.element.dataset.next, { besides });
     const content = data?.item ? await markup(data.item) : null;
     this.loading = false;
+    if (this.undoing) return; // at its end it looks again
+    if (undoings !== this.undoings) {
+      this.loadAhead();
+      return;
+    }
     if (result === "done") {
       if (acknowledged === this.acknowledged || !this.status.progress) this.status.showProgress(data.progress);
       this.status.showSaving(this.outbox);
@@ -173,18 +179,22 @@ class Desk {
     const { result, data, detail } = settled ? await post(url) : { detail: `${this.outbox.trouble} Undo when it does.` };
     const content = result === "done" ? await markup(data.item) : null;
     this.undoing = false;
-    if (!content) {
-      toast(detail ?? "It did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
-      return;
-    }
+    this.undoings += 1;
+    if (content) this.takeBack(content.querySelector("[data-item]"), data.progress);
+    else toast(detail ?? "It did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
+    this.loadAhead();
+  }
+
+  /** Shows an item again whose answer was taken back; the one that was shown comes after it. */
+  takeBack(article, progress) {
     const shown = this.shown;
     if (shown) {
       shown.querySelector("[name=seconds]").value = this.clock.stop().toFixed(1);
       this.ahead.unshift(shown);
     }
     this.acknowledged += 1;
-    this.status.showProgress(data.progress);
-    this.open(content.querySelector("[data-item]"));
+    this.status.showProgress(progress);
+    this.open(article);
   }
 
   /** Tells the server that this item is on the screen; a place that was lost meanwhile is not worked on. */

@@ -130,6 +130,28 @@ def test_numbers_from_before_an_answer_do_not_replace_newer_ones(page: Page):
     expect(progress).to_contain_text("2 by you")
 
 
+def test_a_pair_that_came_back_by_undo_comes_once(page: Page):
+    """What is next was asked before the undo, and answered after it: with the pair that had come back."""
+    page.wait_for_load_state("networkidle")  # the pair after this one is here
+    held: list[Route] = []
+    page.route("**/desk/*/next/", lambda route: route.continue_() if held else held.append(route))
+    answer(page, "1")
+    while not held:
+        page.wait_for_timeout(50)
+    second = shown(page)
+    press(page, "u")
+    after(page, second)
+    stale = held[0].fetch()
+    assert stale.json()["item"] == page.locator("[data-pair]").get_attribute("data-url")
+    back = answer(page, "2")
+    held[0].fulfill(response=stale)
+    assert answer(page, "3") == second
+    for key in "56":
+        assert answer(page, key) not in (back, second)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you")
+    assert standing() == [(2, False), (1, False), (-1, False), (-2, False)]
+
+
 def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page):
     expect_ahead(page)
     held: list[Route] = []
