@@ -39,7 +39,7 @@ def digest_of(message: Any, info: Mapping[str, Any] | None = None) -> bytes:
     if not parts:
         parts = [" ".join(words_of(message).split())]
     # Lengths first, so that no two lists of parts read alike.
-    text = "".join(f"{len(part)}:{part}" for part in parts)
+    text = "".join([f"{len(part)}:{part}" for part in parts])
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
 
 

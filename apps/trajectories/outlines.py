@@ -101,8 +101,12 @@ def one_line(text: str, limit: int = LINE) -> str:
     text = text[: limit * 8]
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
+    text = text.lstrip()
+    if text[:1] != "<":
+        head = text[: 2 * limit].splitlines()
+        return clip(head[0].rstrip(), limit) if head else ""
     line = ""
-    for candidate in text.lstrip().splitlines():
+    for candidate in text.splitlines():
         if candidate and not candidate.isspace():
             if candidate[0] != "<" or not _ONLY_TAGS.fullmatch(candidate):
                 line = candidate
@@ -113,8 +117,10 @@ def one_line(text: str, limit: int = LINE) -> str:
 
 def clip(text: str, limit: int) -> str:
     """Text on one line, short enough for its column and storable as Postgres text."""
+    if len(text) > limit:
+        text = text[: limit + 1]
     if not text.isprintable():
-        text = visible(_CONTROL.sub(" ", text[: limit + 1].replace("\x00", "␀")))
+        text = visible(_CONTROL.sub(" ", text.replace("\x00", "␀")))
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
@@ -137,11 +143,8 @@ def _outline(
     acts = type(action) is str and not calls and not action.isspace() and action != ""
     failure = step.error or failure_of(after, from_users=acts)
     if calls:
-        kind, tool, headline = (
-            "tool",
-            ", ".join(dict.fromkeys(call["function"]["name"] for call in calls)),
-            _call_line(calls),
-        )
+        kind, headline = "tool", _call_line(calls)
+        tool = calls[0]["function"]["name"] if len(calls) == 1 else _names(calls)
     elif acts:
         kind = "tool"
         tool, _, rest = one_line(str(action)).partition(" ")
@@ -166,6 +169,10 @@ def _outline(
     )
 
 
+def _names(calls: list[Any]) -> str:
+    return ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
+
+
 def _call_line(calls: list[Any]) -> str:
     first = _arguments_line(calls[0]["function"].get("arguments"))
     return clip(f"{first}  (+{len(calls) - 1} more)", LINE) if len(calls) > 1 else first
@@ -180,15 +187,18 @@ def _arguments_line(arguments: Json) -> str:
             return one_line(given)
     if type(arguments) is not dict:
         return one_line(given if type(given) is str else jsontext.dumps(arguments).decode())
-    if len(arguments) != 1:
-        for name in TELLING:
-            value = arguments.get(name)
-            if type(value) is str and value and not value.isspace():
-                return one_line(value)
-    shown = {name: value if type(value) is str else jsontext.dumps(value).decode() for name, value in arguments.items()}
-    if len(shown) == 1:
-        return one_line(next(iter(shown.values())))
+    if len(arguments) == 1:
+        return one_line(_spelled(next(iter(arguments.values()))))
+    for name in TELLING:
+        value = arguments.get(name)
+        if type(value) is str and value and not value.isspace():
+            return one_line(value)
+    shown = {name: _spelled(value) for name, value in arguments.items()}
     return clip(", ".join(f"{name}={value[:80]}" for name, value in shown.items()), LINE)
+
+
+def _spelled(value: Json) -> str:
+    return value if type(value) is str else jsontext.dumps(value).decode()
 
 
 def _result_line(after: list[Message]) -> str:

@@ -8,7 +8,7 @@ from django.db import OperationalError
 from django.utils.timezone import now
 
 from apps.common.leases import Superseded
-from apps.trajectories import claiming, importing
+from apps.trajectories import chunking, claiming, importing
 from apps.trajectories.claiming import MOST_LOSSES, NotRetryable, claim, retry
 from apps.trajectories.importing import NO_ROOM, run_import
 from apps.trajectories.models import ImportBatch, JobState, Step, Trajectory
@@ -31,7 +31,7 @@ def test_a_full_disk_stops_the_import_which_goes_on_when_there_is_room(monkeypat
         return real(*args)
 
     monkeypatch.setattr(importing, "copy_in", full)
-    monkeypatch.setattr(importing, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
     batch = imported(lines(*(rich(n) for n in range(30))))
     assert (batch.state, batch.error, *counts(batch)) == (JobState.FAILED, NO_ROOM, 10, 20, 0, 0)
     retry(batch)
@@ -41,7 +41,7 @@ def test_a_full_disk_stops_the_import_which_goes_on_when_there_is_room(monkeypat
 
 
 def test_an_import_goes_on_where_it_stopped(monkeypatch):
-    monkeypatch.setattr(importing, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
 
     def die(batch: ImportBatch) -> None:
         if batch.position == 20:
@@ -61,7 +61,7 @@ def test_an_import_goes_on_where_it_stopped(monkeypatch):
 
 
 def test_a_worker_that_comes_back_from_the_dead_writes_nothing(monkeypatch):
-    monkeypatch.setattr(importing, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
     batch = upload(lines(*(rich(n) for n in range(30))))
 
     def taken_over(mine: ImportBatch) -> None:
@@ -74,7 +74,7 @@ def test_a_worker_that_comes_back_from_the_dead_writes_nothing(monkeypatch):
 
 
 def test_cancelling_stops_the_worker_at_its_next_chunk(monkeypatch):
-    monkeypatch.setattr(importing, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
     batch = upload(lines(*(rich(n) for n in range(30))))
 
     def stop(mine: ImportBatch) -> None:

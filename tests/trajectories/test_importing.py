@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from apps.policies.models import Policy
-from apps.trajectories import importing
+from apps.trajectories import chunking, importing
 from apps.trajectories.claiming import retry
 from apps.trajectories.importing import run_import
 from apps.trajectories.models import ImportBatch, JobState, Original, RejectedRow, Step, Task, Trajectory
@@ -219,21 +219,21 @@ def test_a_line_over_the_limit_is_rejected_alone(settings):
 
 
 def test_a_record_that_breaks_its_reader_is_rejected_alone(monkeypatch):
-    real = importing.prepare
+    real = chunking.prepare
 
     def fragile(record, original):
         if record.external_id == "r2":
             raise KeyError("boom")
         return real(record, original)
 
-    monkeypatch.setattr(importing, "prepare", fragile)
+    monkeypatch.setattr(chunking, "prepare", fragile)
     batch = imported(lines(rich(1), rich(2), rich(3)))
     assert counts(batch) == (2, 4, 0, 1)
     assert "KeyError: 'boom'" in batch.rejected_rows.get().reason
 
 
 def test_a_record_that_the_database_refuses_is_rejected_alone(monkeypatch):
-    real = importing.prepare
+    real = chunking.prepare
 
     def odd(record, original):
         prepared = real(record, original)
@@ -241,7 +241,7 @@ def test_a_record_that_the_database_refuses_is_rejected_alone(monkeypatch):
             prepared.columns["info"] = "no json"
         return prepared
 
-    monkeypatch.setattr(importing, "prepare", odd)
+    monkeypatch.setattr(chunking, "prepare", odd)
     batch = imported(lines(rich(1), rich(2), rich(3), rich(1)))
     assert (batch.state, *counts(batch)) == (JobState.DONE, 2, 4, 1, 1)
     row = batch.rejected_rows.get()
@@ -268,7 +268,7 @@ def test_a_file_of_another_kind_is_refused_as_a_whole_with_what_is_known():
 
 def test_a_file_that_is_plainly_something_else_is_given_up(monkeypatch):
     monkeypatch.setattr(importing, "MOST_REJECTED", 50)
-    monkeypatch.setattr(importing, "CHUNK_ROWS", 20)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 20)
     batch = imported(lines(rich(1)) + b"oops\n" * 500)
     assert batch.state == JobState.FAILED
     assert "More than 50 records could not be read" in batch.error
@@ -307,7 +307,7 @@ def test_the_file_is_kept_only_while_something_in_it_may_be_looked_up(settings):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_imports_of_one_file_at_once_bring_every_trajectory_in_once(monkeypatch):
-    monkeypatch.setattr(importing, "CHUNK_ROWS", 25)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 25)
     workspace = factories.workspace()
     rows = [rich(n, policy=f"p{n % 7}", task={"key": f"k{n % 90}"}) for n in range(400)]
     batches = [upload(lines(*rows), workspace), upload(lines(*reversed(rows)), workspace)]

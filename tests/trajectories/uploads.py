@@ -33,9 +33,12 @@ def ignore(batch: ImportBatch) -> None:
     """Nobody watches."""
 
 
-def rich(number: int, steps: int = 2, **more: object) -> dict[str, object]:
+def rich(number: int, steps: int = 2, said: str = "", **more: object) -> dict[str, object]:
     """A row of Retrace's own format."""
-    step = {"context": [{"role": "user", "content": f"{number}"}], "message": {"role": "assistant", "content": "ok"}}
+    step = {
+        "context": [{"role": "user", "content": f"{number}{said}"}],
+        "message": {"role": "assistant", "content": "ok"},
+    }
     return {
         "format": "retrace/1",
         "id": f"r{number}",

@@ -1,0 +1,125 @@
+"""From a file to chunks of records that are ready to be written. Touches no database, so it can run in another thread or process."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import IO
+
+from apps.trajectories import jsontext
+from apps.trajectories.formats import Format
+from apps.trajectories.outlines import visible
+from apps.trajectories.preparing import Prepared, prepare
+from apps.trajectories.reading import UnreadableFile
+from apps.trajectories.recognising import recognise_file
+from apps.trajectories.records import BadParts, BadRow
+from apps.trajectories.splitting import EXCERPT, RawRow
+
+CHUNK_BYTES = 4 << 20
+"""Encoded bytes written in one transaction: large enough that its cost vanishes, small enough to lose nothing that hurts."""
+
+CHUNK_ROWS = 2000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Rejected:
+    """A record that cannot go in, or not all of it: where it is, why, and how it begins."""
+
+    position: int
+    line: int
+    reason: str
+    expected: str
+    excerpt: str
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Consecutive records of a file: what they became, and where the next chunk starts."""
+
+    format: str
+    start: int
+    end: int
+    bytes_read: int = 0
+    prepared: list[tuple[Prepared, RawRow]] = field(default_factory=list)
+    """With each its record's beginning."""
+    rejected: list[Rejected] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.size >= CHUNK_BYTES or self.end - self.start >= CHUNK_ROWS
+
+    def add(self, prepared: list[Prepared], row: RawRow) -> None:
+        """Take what a record became."""
+        row = row._replace(body=row.body[:EXCERPT])
+        self.prepared += [(item, row) for item in prepared]
+        self.size += sum(item.size for item in prepared)
+
+    def reject(self, row: RawRow, reason: str, expected: str) -> None:
+        """Keep a record that cannot go in, or not all of it."""
+        for known in self.rejected:
+            if known.position == row.position:  # another of its runs
+                known.reason = f"{known.reason} {visible(reason)}"[:2000]
+                return
+        self.rejected.append(
+            Rejected(
+                position=row.position,
+                line=row.line,
+                reason=visible(reason)[:2000],
+                expected=visible(expected)[:2000],
+                excerpt=visible(row.body[:EXCERPT].decode("utf-8", "backslashreplace")).strip(),
+            )
+        )
+        self.size += EXCERPT
+
+
+def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, None, None]:
+    """The records of a file from the place `start` on, read and prepared. Raises UnreadableFile or UnknownFormat."""
+    source, rows, format = recognise_file(file)
+    chunk = Chunk(format=format.name, start=start, end=start)
+    broken: UnreadableFile | None = None
+    rows = itertools.islice(rows, start, None)
+    while True:
+        try:
+            row = next(rows, None)
+        except UnreadableFile as error:  # what could be read before it broke goes in first
+            broken, row = error, None
+        if row is None:
+            break
+        _take(row, format, filename, chunk)
+        if chunk.is_full:
+            chunk.bytes_read = source.bytes_read
+            yield chunk
+            chunk = Chunk(format=format.name, start=chunk.end, end=chunk.end)
+    chunk.bytes_read = source.bytes_read
+    yield chunk
+    if broken:
+        raise broken
+
+
+def _take(row: RawRow, format: Format, filename: str, chunk: Chunk) -> None:
+    """Add one record to the chunk, as trajectories or as a rejected row."""
+    chunk.end = row.position + 1
+    body = row.body.strip()
+    prepared: list[Prepared] = []
+    try:
+        if row.problem:
+            raise BadRow(row.problem, f"One record: {format.shape}.")
+        for record in format.read(jsontext.loads(body), filename):
+            prepared.append(prepare(record, body if record.part is None else jsontext.dumps(record.part)))
+    except BadRow as refusal:
+        chunk.reject(row, refusal.reason, refusal.expected)
+        if isinstance(refusal, BadParts):
+            chunk.add(prepared, row)
+    except jsontext.UnreadableJSON as error:
+        chunk.reject(row, str(error), "One JSON value in UTF-8.")
+    except Exception as error:  # a record so odd that its format stumbles must not take the others with it
+        logger.exception("Record %s of %s broke the reader of %s", row.position, filename, format.name)
+        reason = f"It could not be read as {format.title} ({type(error).__name__}: {error})."
+        chunk.reject(row, reason, f"One record: {format.shape}.")
+    else:
+        chunk.add(prepared, row)
