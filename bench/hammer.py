@@ -19,7 +19,7 @@ from django.db.models import Count, F
 
 from apps.accounts.models import Membership, Workspace
 from apps.annotation.models import Assignment, Item, Preference, Queue
-from bench.harness import Figure, Size, Stopwatch, at_once, serving
+from bench.harness import Figure, Size, Stopwatch, at_once, serving, settle
 from bench.labelling import Annotator, make_queue, make_runs, member
 
 ANNOTATORS = 200
@@ -71,8 +71,7 @@ def measure(size: Size) -> Iterator[Figure]:
     make_runs(workspace, size._replace(items=items, steps=2))
     queue = make_queue(workspace, "hammered", items, overlap=OVERLAP)
     Queue.objects.filter(pk=queue.pk).update(lease_seconds=LEASE_SECONDS)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    settle()
     with serving() as server:
         began = time.perf_counter()
         tally = hammer(server.url, members, queue)

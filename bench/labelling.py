@@ -23,7 +23,7 @@ from django.test import Client
 from apps.accounts.models import Membership, Role, User, Workspace
 from apps.annotation.annotators import annotator_of
 from apps.annotation.models import Desk, Preference, Queue
-from bench.harness import Figure, Serving, Size, Stopwatch, at_once, percentile, serving
+from bench.harness import Figure, Serving, Size, Stopwatch, at_once, percentile, serving, settle
 
 ANNOTATORS = 8
 ROUNDS = 30
@@ -50,8 +50,7 @@ def measure(size: Size) -> Iterator[Figure]:
         "deep": make_queue(workspace, "deep", size.items, overlap=ANNOTATORS + 1),
     }
     _judge_first_half(queues["deep"], members, size.items // 2)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    settle()
     medians: dict[tuple[str, str], float] = {}
     with serving() as server:
         _label(server.url, members, make_queue(workspace, "warm-up", 200), rounds=10)
