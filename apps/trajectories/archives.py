@@ -63,7 +63,7 @@ class EvalArchive(Pieces):
         names = set(self._zip.namelist())
         name = next((name for name in HEADERS if name in names), None)
         if name is None:
-            raise Unusable("a zip archive. Unpack it and import the files inside, or pack one file with gzip")
+            raise Unusable("a zip archive inside another. Unpack it once")
         body = b"".join(self._unpacked(self._zip.getinfo(name), most=MOST_HEADER_BYTES))
         try:
             header = jsontext.loads(body)
@@ -82,28 +82,31 @@ class EvalArchive(Pieces):
                 self._passed(read)
 
     def _unpacked(self, member: zipfile.ZipInfo, *, most: int | None = None) -> Iterator[bytes]:
-        if member.flag_bits & ENCRYPTED:
-            raise Unusable("an encrypted zip archive. Unpack it and pack it without a password")
         size = 0
         try:
-            with self._opened(member) as stream:
+            with opened(self._zip, member) as stream:
                 while block := stream.read(BLOCK):
                     size += len(block)
                     if most and size > most:
                         raise Unusable(f"a zip archive whose {member.filename[:80]} is larger than {most >> 20} MiB")
                     yield block
+        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
+            raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
+
+
+def opened(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    """A member as a stream. Raises Unusable where it is locked or packed in a way that is not known."""
+    if member.flag_bits & ENCRYPTED:
+        raise Unusable("an encrypted zip archive. Unpack it and pack it without a password")
+    if member.compress_type != ZSTD_METHOD:
+        try:
+            return archive.open(member)
         except NotImplementedError:
             raise Unusable(
                 "a zip archive packed in a way that cannot be read. Pack it again with deflate or zstd"
             ) from None
-        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
-            raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
-
-    def _opened(self, member: zipfile.ZipInfo) -> Any:
-        if member.compress_type != ZSTD_METHOD:
-            return self._zip.open(member)
-        file: Any = self._zip.fp
-        file.seek(member.header_offset)
-        file.seek(sum(LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))), io.SEEK_CUR)
-        packed: Any = io.BufferedReader(_Part(file, member.compress_size), BLOCK)
-        return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True)
+    file: Any = archive.fp
+    file.seek(member.header_offset)
+    file.seek(sum(LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))), io.SEEK_CUR)
+    packed: Any = io.BufferedReader(_Part(file, member.compress_size), BLOCK)
+    return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True)

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from apps.trajectories import jsontext
-from apps.trajectories.formats import Format
 from apps.trajectories.outlines import visible
 from apps.trajectories.preparing import Prepared, prepare
 from apps.trajectories.reading import UnreadableFile
-from apps.trajectories.recognising import recognise_file
 from apps.trajectories.records import BadParts, BadRow
 from apps.trajectories.splitting import EXCERPT, RawRow
+from apps.trajectories.upload_records import Found, Upload
 
 CHUNK_BYTES = 4 << 20
 """Encoded bytes written in one transaction: large enough that its cost vanishes, small enough to lose nothing that hurts."""
@@ -61,6 +60,8 @@ class Chunk:
 
     def reject(self, row: RawRow, reason: str, expected: str) -> None:
         """Keep a record that cannot go in, or not all of it."""
+        if row.file:
+            reason = f"{row.file}: {reason}"
         for known in self.rejected:
             if known.position == row.position:  # another of its runs
                 known.reason = f"{known.reason} {visible(reason)}"[:2000]
@@ -78,32 +79,43 @@ class Chunk:
 
 
 def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, None, None]:
-    """The records of a file from the place `start` on, read and prepared. Raises UnreadableFile or UnknownFormat."""
-    source, rows, format = recognise_file(file)
-    chunk = Chunk(format=format.name, start=start, end=start)
+    """The records of a file from the place `start` on, read and prepared; those of a chunk have one format.
+
+    Raises UnreadableFile or UnknownFormat.
+    """
+    upload = Upload(file, filename)
+    chunk = Chunk("", start, start)
     broken: UnreadableFile | None = None
-    rows = itertools.islice(rows, start, None)
+    records = itertools.islice(upload, start, None)
     while True:
         try:
-            row = next(rows, None)
+            found = next(records, None)
         except UnreadableFile as error:  # what could be read before it broke goes in first
-            broken, row = error, None
-        if row is None:
+            broken, found = error, None
+        if found is None:
             break
-        _take(row, format, filename, chunk)
-        if chunk.is_full:
-            chunk.bytes_read = source.bytes_read
+        if found.format and chunk.format and found.format.name != chunk.format:
             yield chunk
-            chunk = Chunk(format=format.name, start=chunk.end, end=chunk.end)
-    chunk.bytes_read = source.bytes_read
+            chunk = Chunk(found.format.name, chunk.end, chunk.end)
+        _take(found, chunk)
+        if chunk.is_full:
+            chunk.bytes_read = upload.bytes_read
+            yield chunk
+            chunk = Chunk(chunk.format, chunk.end, chunk.end)
+    chunk.bytes_read = upload.bytes_read
     yield chunk
     if broken:
         raise broken
 
 
-def _take(row: RawRow, format: Format, filename: str, chunk: Chunk) -> None:
+def _take(found: Found, chunk: Chunk) -> None:
     """Add one record to the chunk, as trajectories or as a rejected row."""
+    row, format, filename = found
     chunk.end = row.position + 1
+    if format is None:
+        chunk.reject(row, row.problem, "Files of runs, such as .json, .jsonl or .traj, in a format that is known.")
+        return
+    chunk.format = format.name
     body = row.body.strip()
     prepared: list[Prepared] = []
     try:

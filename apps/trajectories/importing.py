@@ -110,7 +110,7 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
 def _store(batch: ImportBatch, chunk: Chunk) -> None:
     """Write a chunk and move the batch's position past it. Raises Superseded."""
     held = ImportBatch.objects.held(batch.attempt).filter(pk=batch.pk, position=chunk.start)
-    moved = held.update(position=chunk.end, losses=0, leased_until=now() + lease(), format=chunk.format)
+    moved = held.update(position=chunk.end, losses=0, leased_until=now() + lease(), format=chunk.format or batch.format)
     if not moved:
         raise Superseded(batch)
     origin = Origin(

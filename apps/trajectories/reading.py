@@ -1,6 +1,6 @@
 """Opens an uploaded file: takes off its compression, refuses what is not text, finds out how its records lie.
 
-Inspect's archives and Parquet files are turned into JSON on the way. Other zip and tar archives, pickles and the like are refused by their
+Inspect's archives and Parquet files are turned into JSON on the way. Archives inside archives, pickles and the like are refused by their
 first bytes, with what to do instead. Nothing is ever unpickled.
 """
 
@@ -56,8 +56,8 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{", b"[\x00", b"\x00[")
 _BOM = b"\xef\xbb\xbf"
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(slots=True)
@@ -140,12 +140,12 @@ def _refuse(head: bytes) -> None:
             raise UnreadableFile(f"The file is {what}.")
     if head.startswith(_UTF16):
         raise UnreadableFile("The file is UTF-16 or UTF-32. Save it as UTF-8 (`iconv -f UTF-16 -t UTF-8`).")
-    if head.startswith((_GZIP, _ZSTD)):
+    if head.startswith((GZIP, ZSTD)):
         raise UnreadableFile("The file is compressed twice. Unpack it once.")
     if head[:1] == b"\x80" and head[1:2] <= b"\x05":
         raise UnreadableFile("The file is a Python pickle, which can run code when opened. Write it as JSON Lines.")
     if head[257:262] == b"ustar":
-        raise UnreadableFile("The file is a tar archive. Import the files inside.")
+        raise UnreadableFile("The file is a tar archive inside another. Unpack it once.")
     if b"\x00" in head[:1000]:
         raise UnreadableFile("The file is binary, not JSON text in UTF-8.")
 
@@ -153,9 +153,9 @@ def _refuse(head: bytes) -> None:
 def _unpacked(raw: io.BufferedReader, counter: _Counting, most_bytes: int) -> io.BufferedReader:
     magic = raw.peek(4)[:4]
     unpacked: Any
-    if magic.startswith(_GZIP):
+    if magic.startswith(GZIP):
         unpacked = gzip.GzipFile(fileobj=raw)
-    elif magic == _ZSTD:
+    elif magic == ZSTD:
         unpacked = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
     else:
         return raw

@@ -42,6 +42,7 @@ class RawRow(NamedTuple):
     line: int  # the line it starts on, from 1; in a JSON list its number
     body: bytes
     problem: str = ""
+    file: str = ""  # inside an archive, the path of the file that holds it
 
 
 class Readable(Protocol):

@@ -75,7 +75,7 @@ def test_names_inside_are_only_names():
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (archive({"a.json": b"{}"}), "a zip archive. Unpack it and import the files inside"),
+        (archive({"a.json": b"{}"}), "a zip archive inside another. Unpack it once"),
         (archive({"header.json": b"{", "samples/a.json": SAMPLE}), "whose header.json cannot be read"),
         (archive({"header.json": HEADER, "samples/a.json": SAMPLE})[:-40], "damaged zip archive"),
     ],
