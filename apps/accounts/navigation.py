@@ -9,7 +9,7 @@ from apps.accounts.models import Membership, Role
 
 @dataclass(frozen=True)
 class Place:
-    """A link of the navigation. A page of the app `app` is inside this place."""
+    """A link of the navigation. A page of the app `app` is inside this place, but for those that another has as `pages`."""
 
     name: str
     view: str
@@ -17,6 +17,7 @@ class Place:
     keys: str
     visible_from: Role = Role.RESEARCHER
     app: str = ""
+    pages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ PLACES = (
     Place("Trajectories", "trajectories:list", "trajectory", "g t", Role.REVIEWER, "trajectories"),
     Place("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
     Place("Runs", "training:list", "run", "g r", Role.RESEARCHER, "training"),
-    Place("Policies", "policies:list", "policy", "g p", Role.RESEARCHER, "policies"),
+    Place("Policies", "policies:list", "policy", "g p", Role.RESEARCHER, "policies", ("training:new_rollouts", "training:rollouts")),
     Place("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
     Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts"),
 )
@@ -51,4 +52,6 @@ def links_for(member: Membership | None, match: ResolverMatch | None) -> list[Li
 def _holds(place: Place, match: ResolverMatch | None) -> bool:
     if match is None:
         return False
+    if any(match.view_name in other.pages for other in PLACES):
+        return match.view_name in place.pages
     return place.app in match.app_names if place.app else match.view_name == place.view

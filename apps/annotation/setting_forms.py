@@ -94,6 +94,7 @@ class SettingsForm(forms.Form):
         self.fields["overlap"].widget.attrs["min"] = queue.overlap
         if queue.is_of_experiment:
             self.fields["overlap"].disabled = True
+            self.fields["gold_percent"].disabled = True  # and not shown: there are no gold items
             self.fields["overlap"].help_text = "The plan of the experiment fixed it before the first answer was seen."
         self._say_what_is_asked()
         members = User.objects.filter(memberships__workspace=queue.workspace_id).order_by("name", "email")

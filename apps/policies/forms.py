@@ -21,6 +21,14 @@ KINDS = [
 ]
 
 
+NEEDED: dict[str, tuple[str, ...]] = {
+    Policy.Kind.MODEL: ("location",),
+    Policy.Kind.SCRIPTED: ("script",),
+    Policy.Kind.ENDPOINT: ("location", "base_url"),
+}
+"""What each kind cannot do without."""
+
+
 class PolicyForm(forms.Form):
     """Which of its fields count depends on the kind; the others are ignored."""
 
@@ -43,6 +51,18 @@ class PolicyForm(forms.Form):
         help_text="The workers’ environment variable with the API key, such as VLLM_API_KEY. ENDPOINT_KEYS there allows it for the server.",
     )
     description = forms.CharField(max_length=2000, required=False, widget=forms.Textarea(attrs={"rows": 2}))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in {name for names in NEEDED.values() for name in names}:
+            self.fields[name].needed = True  # type: ignore[attr-defined]  # where it shows: it is not called optional
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        for name in NEEDED.get(data.get("kind", ""), ()):
+            if name in data and not data[name]:
+                self.add_error(name, self.fields[name].error_messages["required"])
+        return data
 
     def register(self, *, workspace: Workspace, by: User) -> Policy:
         """Register what the valid form describes. Raises PolicyRefused."""

@@ -39,7 +39,7 @@ class RawRow(NamedTuple):
     """A record as written. With a `problem` it cannot be read, and `body` is its beginning."""
 
     position: int  # its place among the file's records, from 0
-    line: int  # the line it starts on, from 1; in a JSON list its number
+    line: int  # the line it starts on, from 1; in a JSON list its number; 0 for a file as a whole
     body: bytes
     problem: str = ""
     file: str = ""  # inside an archive, the path of the file that holds it

@@ -63,26 +63,26 @@ class Upload:
         if not is_known:
             raise UnknownFormat(_nothing_in(folder, refused))
         if folder.passed_over:
-            yield Found(RawRow(position, 1, b"", _passed_over(folder)), None, self._filename)
+            yield Found(RawRow(position, 0, b"", _passed_over(folder)), None, self._filename)
 
 
 def _of_member(path: str, file: IO[bytes] | UnreadableFile) -> Iterator[Found]:
-    """The records of one file; what is wrong with it as a whole is one more, with a problem."""
+    """The records of one file; what is wrong with it as a whole is one more, with a problem and on no line."""
     name = PurePosixPath(path).name
     if isinstance(file, UnreadableFile):
-        yield Found(RawRow(0, 1, b"", str(file)), None, name)
+        yield Found(RawRow(0, 0, b"", str(file)), None, name)
         return
     try:
         _, rows, format = recognise_file(file)
     except (UnreadableFile, UnknownFormat) as error:
         file.seek(0)
-        yield Found(RawRow(0, 1, file.read(EXCERPT), str(error).partition(" One of these was expected")[0]), None, name)
+        yield Found(RawRow(0, 0, file.read(EXCERPT), str(error).partition(" One of these was expected")[0]), None, name)
         return
     try:
         for row in rows:
             yield Found(row, format, name)
     except UnreadableFile as error:
-        yield Found(RawRow(0, 1, b"", str(error)), None, name)
+        yield Found(RawRow(0, 0, b"", str(error)), None, name)
 
 
 def _nothing_in(folder: Folder, refused: list[str]) -> str:

@@ -170,6 +170,17 @@ def test_a_policy_is_registered_from_its_form(client: Client):
     assert "There is a policy called" in again.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("kind", "missing"), [("model", ["location"]), ("scripted", ["script"]), ("endpoint", ["base_url", "location"])]
+)
+def test_what_a_kind_needs_is_asked_for_at_its_field(client: Client, kind: str, missing: list[str]):
+    client.force_login(factories.member().user)
+    assert "Model</label>" in client.get(reverse("policies:new")).content.decode()  # and not “optional”
+    answer = client.post(reverse("policies:new"), {"kind": kind, "name": "base"})
+    assert answer.status_code == 422
+    assert sorted(answer.context["form"].errors) == missing
+
+
 def test_a_share_comes_with_wilsons_interval():
     share = held_out_of(26, 40)
     assert share is not None
