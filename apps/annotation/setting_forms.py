@@ -158,7 +158,7 @@ class DrawGoldForm(forms.Form):
 
 
 KNOWN_ANSWERS = {
-    Queue.Kind.PAIRWISE: [("1", "Run a is better"), ("0", "Neither is better"), ("-1", "Run b is better")],
+    Queue.Kind.PAIRWISE: [("1", "Run A is better"), ("0", "Neither is better"), ("-1", "Run B is better")],
     Queue.Kind.RATING: [("1", "Thumb up"), ("-1", "Thumb down")],
 }
 

@@ -12,12 +12,12 @@ GRADES = {1: "slightly", 2: "clearly", 3: "much"}
 
 
 def verdict(preference: Preference) -> str:
-    """“a clearly better”."""
+    """“A clearly better”."""
     if preference.both_bad:
         return "both bad"
     if preference.strength == 0:
         return "tie"
-    return f"{'a' if preference.strength > 0 else 'b'} {GRADES[abs(preference.strength)]} better"
+    return f"{'A' if preference.strength > 0 else 'B'} {GRADES[abs(preference.strength)]} better"
 
 
 def said_of(judgement: Preference | Inspection | Rating, run: UUID) -> str:
@@ -49,7 +49,7 @@ def known_answer(item: Item) -> str:
     if item.known is None:
         return "nothing"
     if item.kind == Queue.Kind.PAIRWISE:
-        return {1: "run a is better", 0: "neither is better", -1: "run b is better"}[item.known["answer"]]
+        return {1: "run A is better", 0: "neither is better", -1: "run B is better"}[item.known["answer"]]
     return checking.words(item.queue, item.known["answer"])
 
 

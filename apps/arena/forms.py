@@ -94,11 +94,13 @@ class ExperimentForm(forms.Form):
 class PromotionForm(forms.Form):
     """Who becomes champion, and why."""
 
-    policy = forms.ModelChoiceField(Policy.objects.none())
-    reason = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 3, "autofocus": True}))
+    policy = forms.ModelChoiceField(Policy.objects.none(), empty_label="Choose one of the two")
+    reason = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 3}))
 
     def __init__(self, *args: Any, experiment: Experiment, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        first_open = "reason" if self["policy"].value() else "policy"
+        self.fields[first_open].widget.attrs["autofocus"] = True
         sides = Policy.objects.filter(pk__in=[experiment.policy_a_id, experiment.policy_b_id])
         cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = sides
 

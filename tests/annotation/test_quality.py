@@ -107,7 +107,7 @@ def test_a_persons_page_shows_their_figures_and_latest_judgements(researcher, wo
     queue = judged_queue(workspace, [2, 2, -1])
     dissenter = queue.desks.order_by("-pk").first().annotator
     page = researcher.get(at("person", queue, dissenter.pk)).content.decode()
-    assert page.count("b slightly better") == 2
+    assert page.count("B slightly better") == 2
     assert "0 of 2; 95 % interval" in page  # never the same as the others
 
 

@@ -141,8 +141,8 @@ def test_disputed_items_are_listed_by_themselves(researcher, workspace):
     peaceful, disputed = judged_queue(workspace, [2, 1]), judged_queue(workspace, [2, -1])
     assert "No disputes" in researcher.get(at("items", peaceful), {"show": "disputed"}).content.decode()
     page = researcher.get(at("items", disputed), {"show": "disputed"}).content.decode()
-    assert "a clearly better" in page
-    assert "b slightly better" in page
+    assert "A clearly better" in page
+    assert "B slightly better" in page
 
 
 def test_guidelines_are_versioned_and_sanitised(researcher, workspace):
