@@ -1,6 +1,8 @@
 """Rollouts through the real trainer: what it plays arrives as trajectories, once."""
 
+import io
 import json
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from apps.trajectories.rolling_out import cancel_rollouts, resume_rollouts, star
 from tests import factories
 from trainer.configs import RolloutConfig, ServerPolicy
 from trainer.environments import ENVIRONMENTS as BUILT_IN
-from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config
+from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config, whole_lines
 from workers.bridge.supervising import supervise
 
 pytestmark = pytest.mark.django_db
@@ -79,6 +81,26 @@ def test_lines_that_a_dead_worker_left_unstored_are_stored_by_the_next():
     work_on(batch)
     assert Trajectory.objects.filter(rollout_batch=batch).count() == 2
     assert (batch.finished, batch.position) == (2, output.stat().st_size)
+
+
+class _Growing(io.RawIOBase):
+    """A file that is written while it is read: each read finds a piece, or the end as it is then."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._pieces.pop(0) if self._pieces else b""
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def test_the_rest_of_a_line_that_is_being_written_is_no_line():
+    output = io.BufferedReader(_Growing(b"one\ntwo\nth", b"", b"ree\nfour\n"))
+    assert whole_lines(output) == [b"one\n", b"two\n"]
 
 
 def test_two_batches_of_the_same_episodes_are_different_trajectories():

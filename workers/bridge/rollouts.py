@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from apps.common.live import telling
 from apps.policies.models import Endpoint, Policy
@@ -81,7 +81,7 @@ class RolloutJob:
             return
         with self._output.open("rb") as output:
             output.seek(self._position)
-            while lines := [line for line in output.readlines(PIECE_BYTES) if line.endswith(b"\n")]:
+            while lines := whole_lines(output):
                 end = self._position + sum(map(len, lines))
                 prepared = [harvesting.prepare_line(self.batch, line) for line in lines]
                 harvesting.store(self.batch, prepared, begin=self._position, end=end)
@@ -104,6 +104,23 @@ class RolloutJob:
         self._shown_at = time.monotonic()
         with telling(self.batch.pk):
             live.show_rollouts(self.batch.pk)
+
+
+def whole_lines(output: IO[bytes]) -> list[bytes]:
+    """The next lines, some megabytes of them, up to one that is still being written.
+
+    Nothing after that one: what is written while this reads would look like a line, and be the rest of one.
+    """
+    lines: list[bytes] = []
+    size = 0
+    for line in output:
+        if not line.endswith(b"\n"):
+            break
+        lines.append(line)
+        size += len(line)
+        if size >= PIECE_BYTES:
+            break
+    return lines
 
 
 def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
