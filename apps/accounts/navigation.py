@@ -35,7 +35,15 @@ PLACES = (
     Place("Trajectories", "trajectories:list", "trajectory", "g t", Role.REVIEWER, "trajectories"),
     Place("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
     Place("Runs", "training:list", "run", "g r", Role.RESEARCHER, "training"),
-    Place("Policies", "policies:list", "policy", "g p", Role.RESEARCHER, "policies", ("training:new_rollouts", "training:rollouts")),
+    Place(
+        "Policies",
+        "policies:list",
+        "policy",
+        "g p",
+        Role.RESEARCHER,
+        "policies",
+        ("training:new_rollouts", "training:rollouts"),
+    ),
     Place("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
     Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts"),
 )

@@ -20,7 +20,7 @@ from apps.trajectories.archives import HEADERS, ZIP, opened
 from apps.trajectories.reading import GZIP, RATIO, RATIO_FROM, ZSTD, UnreadableFile
 from apps.trajectories.turning import Unusable
 
-DATA = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet")
+DATA = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".csv", ".tsv")
 PACKED = (".gz", ".zst")
 IN_MEMORY = 16 << 20
 """Bytes of a file that are unpacked into memory; larger ones lie on disk while they are read."""

@@ -80,7 +80,7 @@ class ImportsView(MemberView):
         operation_id="imports_create",
         summary="Import a file of trajectories",
         description=(
-            "The body is the file (JSON Lines, JSON, .traj, .eval, Parquet; gzip or zstd too; zip or tar of such files), or a multipart form with a part `file`. The same file, "
+            "The body is the file (JSON Lines, JSON, .traj, .eval, Parquet, CSV; gzip or zstd too; zip or tar of such files), or a multipart form with a part `file`. The same file, "
             "or the same Idempotency-Key, answers the import that there is (200) and starts none."
         ),
         parameters=[

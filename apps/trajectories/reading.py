@@ -1,6 +1,6 @@
 """Opens an uploaded file: takes off its compression, refuses what is not text, finds out how its records lie.
 
-Inspect's archives and Parquet files are turned into JSON on the way. Archives inside archives, pickles and the like are refused by their
+Inspect's archives, Parquet files and tables as text are turned into JSON on the way. Archives inside archives, pickles and the like are refused by their
 first bytes, with what to do instead. Nothing is ever unpickled.
 """
 
@@ -17,6 +17,7 @@ import zstandard
 
 from apps.trajectories import jsontext
 from apps.trajectories.archives import ZIP, EvalArchive
+from apps.trajectories.sheets import Sheet, delimiter_of
 from apps.trajectories.splitting import BLOCK, Layout, RawRow, split
 from apps.trajectories.tables import PARQUET, Table
 from apps.trajectories.turning import Unusable
@@ -96,7 +97,11 @@ def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = Non
         stream.read(len(_BOM))
         head = head[len(_BOM) :]
     _refuse(head)
-    found = layout_of(head, is_whole=len(head) < HEAD - len(_BOM))
+    is_whole = len(head) < HEAD - len(_BOM)
+    if layout is None and head.lstrip()[:1] not in b"{[" and (delimiter := delimiter_of(head, is_whole=is_whole)):
+        rows = io.BufferedReader(Sheet(stream, delimiter), BLOCK)
+        return Source(stream=_bounded(rows, counter, most_bytes), layout=Layout.LINES, counter=counter)
+    found = layout_of(head, is_whole=is_whole)
     return Source(stream=stream, layout=layout or found, counter=counter)
 
 
@@ -108,10 +113,9 @@ def layout_of(head: bytes, *, is_whole: bool) -> Layout:
     complete = lines if is_whole else lines[:-1]
     first = lines[0].lstrip()
     if first[:1] not in b"{[":
-        table = " If it is a table such as CSV, write it as JSON Lines (in pandas: `to_json(path, orient='records', lines=True)`)."
         raise UnreadableFile(
             f"The file starts with {first[:40].decode('utf-8', 'replace')!r}, which is not JSON. "
-            f"Expected JSON Lines (an object a line), a JSON list, or a JSON object.{table if b',' in first else ''}"
+            f"Expected JSON Lines (an object a line), a JSON list, a JSON object, or a table with names in its first row."
         )
     if lines[0].strip() == b"[":
         return Layout.LIST
