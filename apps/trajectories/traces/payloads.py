@@ -48,7 +48,8 @@ def read_payload(given: Json, role: str) -> Payload:
 def tools_offered(given: Json) -> list[Json]:
     """Schemas of tools; Gemini's are lists of declarations."""
     schemas = tool_schemas(given or [])
-    declared = [each for schema in schemas for each in mapping(schema).get("function_declarations") or ()]
+    lists = [first_of(mapping(schema), "function_declarations", "functionDeclarations") or () for schema in schemas]
+    declared = [each for declarations in lists for each in declarations]
     return tool_schemas(declared) if declared else schemas
 
 
@@ -143,6 +144,11 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
             calls.append(call)
         elif (result := _result(part)) is not None:
             results.append(result)
+        elif part.get("thought") is True and type(said := part.get("text")) is str:  # Gemini's
+            content.append({"type": "reasoning", "text": said})
+        elif data := mapping(first_of(part, "inlineData", "inline_data")):
+            kind = text(first_of(data, "mimeType", "mime_type"))
+            content.append({"type": "image_url", "image_url": {"url": f"data:{kind};base64,{text(data.get('data'))}"}})
         elif part.get("type") in ("text", None) and type(said := first_of(part, "text", "content")) is str:
             content.append({"type": "text", "text": said})
         elif part.get("type") == "reasoning" and type(said := first_of(part, "content", "text")) is str:

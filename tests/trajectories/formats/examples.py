@@ -31,6 +31,22 @@ EXAMPLES: dict[str, Any] = {
         "final_obs": "outside",
     },
     "openai-chat": {"messages": CHAT, "tools": TOOLS, "reward": 1, "model": "m", "usage": {"prompt_tokens": 1}},
+    "gemini": {
+        "systemInstruction": {"role": "system", "parts": [{"text": "Be brief."}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "How warm is it in Rome?"}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"text": "I look it up.", "thought": True},
+                    {"functionCall": {"name": "weather", "args": {"city": "Rome"}}},
+                ],
+            },
+            {"role": "user", "parts": [{"functionResponse": {"name": "weather", "response": {"celsius": 21}}}]},
+            {"role": "model", "parts": [{"text": "21 °C."}]},
+        ],
+        "tools": [{"functionDeclarations": [{"name": "weather", "parameters": {"type": "object"}}]}],
+    },
     "sharegpt": {
         "conversations": [
             {"from": "human", "value": "List the files."},

@@ -126,6 +126,7 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
             "atif",
             "claude-code",
             "codex",
+            "gemini",
             "inspect",
             "intercode",
             "langfuse",
