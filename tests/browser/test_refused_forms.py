@@ -20,7 +20,8 @@ def test_a_refused_page_leads_to_its_first_wrong_field(open_as, researcher, cons
     page.goto("/policies/new/")
     page.get_by_label("Name").fill(" ")  # the browser takes it for a name
     page.get_by_role("button", name="Register").press("Enter")
-    expect(page.get_by_text("Nothing is given here. Fill it in.")).to_be_in_viewport()
+    expect(page.get_by_text("Nothing is given here. Fill it in.")).to_have_count(2)  # the model is missing, too
+    expect(page.locator("#id_name_error")).to_be_in_viewport()
     expect(page.get_by_label("Name")).to_be_focused()
 
 
@@ -40,9 +41,9 @@ def test_a_refused_dialog_is_open_again_over_its_page(open_as, researcher, conso
     page = open_as(researcher.user)
     page.goto(f"/experiments/{experiment.pk}/")
     page.keyboard.press("p")
-    expect(page.get_by_label("Reason")).to_be_focused()
-    page.keyboard.type(" ")
+    expect(page.get_by_label("Policy")).to_be_focused()
     page.get_by_label("Policy").select_option(a.name)
+    page.get_by_label("Reason").fill(" ")
     page.get_by_role("dialog").get_by_role("button", name="Promote").click()
     expect(page.get_by_label("Reason")).to_be_focused()
     page.keyboard.press("Escape")
