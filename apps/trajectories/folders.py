@@ -37,6 +37,8 @@ class Member(NamedTuple):
     path: str
     """As the archive spells it, with its folders."""
     open: Callable[[], IO[bytes]]
+    passing: int = 0
+    """Bytes that are unpacked also where it is passed over: a tar is read from one end to the other."""
 
 
 class Folder:
@@ -61,12 +63,12 @@ class Folder:
             for count, member in enumerate(self._members()):
                 if count == MOST_FILES:
                     raise UnreadableFile(f"The archive holds more than {MOST_FILES:,} files. Split it.")
-                if _is_hidden(member.path):
+                if _is_data(member.path) and not _is_hidden(member.path):
+                    yield from self._unpack(member)
                     continue
-                if not _is_data(member.path):
+                self._count(member.passing)
+                if not _is_hidden(member.path):
                     self.passed_over.append(member.path)
-                    continue
-                yield from self._unpack(member)
         except BROKEN as error:
             raise UnreadableFile(f"The archive is cut off or damaged ({error}). Upload it again.") from None
 
@@ -140,7 +142,7 @@ def _of_tar(file: IO[bytes], begun: int, magic: bytes) -> Callable[[], Iterator[
         with tarfile.open(fileobj=unpacked(), mode="r|") as archive:
             for each in archive:
                 if each.isfile():
-                    yield Member(each.name, partial(_extracted, archive, each))
+                    yield Member(each.name, partial(_extracted, archive, each), each.size)
 
     return members
 

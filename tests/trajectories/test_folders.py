@@ -182,6 +182,13 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(pack: Pack, settings, mo
     assert "as only a decompression bomb does" in imported(body).error
 
 
+def test_what_is_passed_over_in_a_tar_counts_as_it_is_unpacked_too(settings) -> None:
+    settings.IMPORT_MAX_UNPACKED_BYTES = 4 << 20
+    files = {"a.jsonl": lines(rich(1)), "b.log": b"\n" * (16 << 20)}
+    assert "Unpacks to more than" in imported(tar_gz(files)).error
+    assert imported(zipped(files)).state == JobState.DONE
+
+
 def test_an_import_of_an_archive_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunking, "CHUNK_ROWS", 3)
     body = zipped({f"{n}.jsonl": lines(rich(n), rich(n + 10)) for n in range(5)} | {"z.txt": b""})
