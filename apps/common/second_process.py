@@ -30,11 +30,11 @@ class Stopped(RuntimeError):
 class SecondProcess:
     """A module at work elsewhere."""
 
-    def __init__(self, module: str, *, arguments: Sequence[str] = (), keep_open: Sequence[int] = ()) -> None:
+    def __init__(self, module: str, *, keep_open: Sequence[int] = ()) -> None:
         """`keep_open`: descriptors that it shall have as well."""
         self._module = module
         self._child = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [sys.executable, "-m", module],
             cwd=settings.BASE_DIR,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -94,14 +94,12 @@ def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, N
             broken, found = error, None
         if found is None:
             break
-        if found.format and chunk.format and found.format.name != chunk.format:
-            yield chunk
-            chunk = Chunk(found.format.name, chunk.end, chunk.end)
-        _take(found, chunk)
-        if chunk.is_full:
+        is_other = found.format is not None and found.format.name != (chunk.format or found.format.name)
+        if is_other or chunk.is_full:
             chunk.bytes_read = upload.bytes_read
             yield chunk
-            chunk = Chunk(chunk.format, chunk.end, chunk.end)
+            chunk = Chunk("" if is_other else chunk.format, chunk.end, chunk.end)
+        _take(found, chunk)
     chunk.bytes_read = upload.bytes_read
     yield chunk
     if broken:

@@ -1,8 +1,8 @@
 """Brings an uploaded file in, the same way for the browser, the command and the API.
 
-Records are read and prepared a few megabytes ahead, in a thread or for large files in a second process, while the chunk before is being
-written. A chunk is one transaction: its trajectories, its rejected rows, the counts and the position move together. So an import that is killed anywhere goes on where
-it stopped, and a second worker on the same batch can write nothing.
+Records are read and prepared a few megabytes ahead, in a thread or for large files in a second process, while the chunk before is
+being written. A chunk is one transaction: its trajectories, its rejected rows, the counts and the position move together. So an
+import that is killed anywhere goes on where it stopped, and a second worker on the same batch can write nothing.
 """
 
 from __future__ import annotations

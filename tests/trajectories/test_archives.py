@@ -8,14 +8,14 @@ import pytest
 import zstandard
 
 from apps.trajectories.archives import ZSTD_METHOD
-from apps.trajectories.reading import UnreadableFile, open_source
+from apps.trajectories.reading import open_source
 from apps.trajectories.recognising import recognise_file
 from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.uploads import MOST, refused, rows_of
 
 LOG = EXAMPLES["inspect"]
 HEADER = json.dumps({key: value for key, value in LOG.items() if key != "samples"}).encode()
 SAMPLE = json.dumps(LOG["samples"][0], indent=2).encode()
-MOST = 1 << 30
 
 
 def archive(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -35,16 +35,6 @@ def with_zstd(members: dict[str, bytes]) -> bytes:
             body[at + place : at + place + 2] = ZSTD_METHOD.to_bytes(2, "little")
             at = body.find(mark, at + 4)
     return bytes(body)
-
-
-def rows_of(body: bytes) -> list[dict[str, object]]:
-    return [json.loads(row.body) for row in open_source(io.BytesIO(body), most_bytes=MOST).rows(limit=MOST)]
-
-
-def refused(body: bytes, *, most: int = MOST) -> str:
-    with pytest.raises(UnreadableFile) as error:
-        list(open_source(io.BytesIO(body), most_bytes=most).rows(limit=MOST))
-    return str(error.value)
 
 
 @pytest.mark.parametrize("pack", [archive, with_zstd])

@@ -201,6 +201,15 @@ def test_an_import_of_an_archive_goes_on_where_it_stopped(monkeypatch: pytest.Mo
     ]
 
 
+def test_progress_never_goes_back_where_formats_change() -> None:
+    chats = json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}).encode()
+    body = tarred({f"{n}.json": chats if n % 2 else json.dumps(rich(n)).encode() for n in range(6)})
+    found = list(chunks(io.BytesIO(body), "runs.tar"))
+    assert [chunk.format for chunk in found] == ["retrace", "openai-chat"] * 3
+    assert found[0].bytes_read > 0
+    assert [chunk.bytes_read for chunk in found] == sorted(chunk.bytes_read for chunk in found)
+
+
 def test_a_folder_of_real_runs_comes_in_as_its_files_do(real_data: Callable[[str], Path]) -> None:
     home = real_data("mini-swe-agent/deepseek_chat_dev")
     paths = [path for path in sorted(home.rglob("*")) if path.is_file()]

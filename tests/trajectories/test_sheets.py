@@ -9,27 +9,14 @@ import pytest
 
 from apps.trajectories import sheets
 from apps.trajectories.models import JobState, Step, Trajectory
-from apps.trajectories.reading import UnreadableFile, open_source
 from tests.trajectories.test_archives import archive
-from tests.trajectories.uploads import counts, imported
-
-MOST = 1 << 30
+from tests.trajectories.uploads import counts, imported, refused, rows_of
 
 
 def table(*rows: list[str], delimiter: str = ",") -> bytes:
     out = io.StringIO(newline="")
     csv.writer(out, delimiter=delimiter).writerows(rows)
     return out.getvalue().encode()
-
-
-def rows_of(body: bytes) -> list[dict[str, str]]:
-    return [json.loads(row.body) for row in open_source(io.BytesIO(body), most_bytes=MOST).rows(limit=MOST)]
-
-
-def refused(body: bytes, *, most: int = MOST) -> str:
-    with pytest.raises(UnreadableFile) as error:
-        list(open_source(io.BytesIO(body), most_bytes=most).rows(limit=MOST))
-    return str(error.value)
 
 
 ROWS = [

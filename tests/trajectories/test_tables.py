@@ -10,9 +10,8 @@ import pytest
 
 from apps.trajectories import tables
 from apps.trajectories.reading import UnreadableFile, open_source
-from tests.trajectories.uploads import counts, imported
+from tests.trajectories.uploads import MOST, counts, imported, rows_of
 
-MOST = 1 << 30
 CHAT = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "gone"}]
 
 
@@ -20,10 +19,6 @@ def parquet(*rows: dict[str, object], **options: object) -> bytes:
     out = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(list(rows)), out, **options)
     return out.getvalue()
-
-
-def rows_of(body: bytes) -> list[dict[str, object]]:
-    return [json.loads(row.body) for row in open_source(io.BytesIO(body), most_bytes=MOST).rows(limit=MOST)]
 
 
 def test_a_row_is_a_record_and_what_arrow_filled_in_is_left_out():

@@ -3,16 +3,34 @@
 import io
 import json
 
+import pytest
+
 from apps.accounts.models import Workspace
 from apps.trajectories.importing import run_import
 from apps.trajectories.models import ImportBatch
+from apps.trajectories.reading import UnreadableFile, open_source
 from apps.trajectories.uploading import start_import, store
 from tests import factories
+
+MOST = 1 << 30
+"""Bytes, more than any file here has."""
 
 
 def lines(*rows: object) -> bytes:
     """JSON Lines."""
     return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+
+
+def rows_of(body: bytes) -> list[dict[str, object]]:
+    """The records that a file is read as."""
+    return [json.loads(row.body) for row in open_source(io.BytesIO(body), most_bytes=MOST).rows(limit=MOST)]
+
+
+def refused(body: bytes, *, most: int = MOST) -> str:
+    """Why a file cannot be read to its end, in the words of the refusal."""
+    with pytest.raises(UnreadableFile) as error:
+        list(open_source(io.BytesIO(body), most_bytes=most).rows(limit=MOST))
+    return str(error.value)
 
 
 def upload(body: bytes, workspace: Workspace | None = None, name: str = "file.jsonl", **more: str) -> ImportBatch:
