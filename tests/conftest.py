@@ -15,6 +15,7 @@ from pathlib import Path
 import django
 import pytest
 import redis
+from hypothesis import HealthCheck, settings
 
 from apps.common.stack import paths
 from apps.common.stack.services import EmbeddedServices
@@ -37,6 +38,8 @@ os.environ |= {
     "VALKEY_URL": STACK.valkey_url.replace("db=0", f"db={int(XDIST_WORKER[2:]) + 1 if XDIST_WORKER else 0}"),
     "TOKENIZERS_PARALLELISM": "false",
 }
+settings.register_profile("correctness", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("correctness")  # a busy machine decides no test
 django.setup()  # before test modules import models; pytest-django does it too late for settings found here
 _services = pytest.StashKey[EmbeddedServices]()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
+from uuid import UUID
 
 from django.db.models import Sum
 
@@ -70,8 +72,8 @@ class OpenRow(NamedTuple):
 
 def compare(left: Trajectory, right: Trajectory) -> Comparison:
     """Align two runs by what they did."""
-    with_context = _heard(left) + _heard(right) <= HEARD_CHARS
-    ours, theirs = _read(left, with_context), _read(right, with_context)
+    read = _read(left, right, with_context=_heard(left, right) <= HEARD_CHARS)
+    ours, theirs = read[left.pk], read[right.pk]
     alignment = diffing.align([action for _, action in ours], [action for _, action in theirs])
     rows = [
         Row(
@@ -122,16 +124,19 @@ def _opened(trajectory: Trajectory, index: int, part_url: Callable[[Trajectory, 
     return view
 
 
-def _read(trajectory: Trajectory, with_context: bool) -> list[tuple[StepHead, diffing.Action]]:
-    steps = Step.objects.filter(trajectory=trajectory).order_by("index")
+def _read(
+    left: Trajectory, right: Trajectory, *, with_context: bool
+) -> Mapping[UUID, list[tuple[StepHead, diffing.Action]]]:
+    """What each run did, by its id: through one cursor, since every pair at the desk begins with this."""
+    steps = Step.objects.filter(trajectory__in=(left, right)).order_by("trajectory_id", "index")
     steps = steps.defer("info") if with_context else steps.defer("info", "context")
-    read = []
+    read: dict[UUID, list[tuple[StepHead, diffing.Action]]] = defaultdict(list)
     for step in steps.iterator(chunk_size=50):
         message = step.message if isinstance(step.message, dict) else {"content": step.message}
         action = diffing.action_of(message, step.context if with_context else [])
-        read.append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
+        read[step.trajectory_id].append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
     return read
 
 
-def _heard(trajectory: Trajectory) -> int:
-    return Step.objects.filter(trajectory=trajectory).aggregate(total=Sum("context_chars"))["total"] or 0
+def _heard(left: Trajectory, right: Trajectory) -> int:
+    return Step.objects.filter(trajectory__in=(left, right)).aggregate(total=Sum("context_chars"))["total"] or 0

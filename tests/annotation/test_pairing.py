@@ -1,7 +1,7 @@
 from itertools import combinations
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.annotation.pairing import ALIKE, Group, Pair, Pairing, Run, Traits, draw, preview, shuffled_position
@@ -132,7 +132,6 @@ pairings = st.builds(
 
 
 @given(runs_of_a_task, pairings)
-@settings(deadline=None)  # correctness is tested here, not a busy machine
 def test_the_preview_counts_what_is_drawn_and_every_drawn_pair_is_allowed(
     known: list[tuple[Traits, int]], pairing: Pairing
 ):

@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.trajectories import formats
@@ -99,7 +99,7 @@ def broken_examples(draw: st.DrawFn) -> object:
     return row
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(row=values | broken_examples())
 def test_a_format_reads_or_refuses_and_never_stumbles(row):
     refusals: list[BadRow] = []
