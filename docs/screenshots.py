@@ -32,7 +32,7 @@ WANTED = (
     Picture("home", "/"),
     Picture("replay", "/trajectories/?outcome=success", ("tbody a.row-link",), ("j", "j")),
     Picture("queue", "/queues/", ("a.row-link:text-is('Office runs')",)),
-    Picture("desk", "/queues/", ("a.row-link:text-is('Office runs')", "a[href^='/desk/']")),
+    Picture("desk", "/queues/", ("a.row-link:has-text('Blind comparison')", "a[href^='/desk/']"), ("2",)),
     Picture("version", "/datasets/", ("a.row-link:has-text('Office preferences')", "main a[href$='/v/1/']")),
     Picture(
         "run", "/runs/", ("a.row-link:text-is('office-sft')",), height=620
