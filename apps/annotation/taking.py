@@ -113,7 +113,17 @@ def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
     desk.swept_at = now()
     desk.save(update_fields=["swept_at"])
     dealt_with = _HELD if wants_skipped else [*_HELD, Assignment.State.SKIPPED]
-    return _take(desk, queue, annotator, since=desk.swept_at, position=0, dealt_with=dealt_with)
+    place = _take(desk, queue, annotator, since=desk.swept_at, position=0, dealt_with=dealt_with)
+    if place and wants_skipped:
+        _forget_skip(desk, annotator, place)
+    return place
+
+
+def _forget_skip(desk: Desk, annotator: Annotator, place: Place) -> None:
+    """What came back is skipped no longer: undoing that skip would take a second place of the same item."""
+    skips = Assignment.objects.filter(item=place.item, annotator=annotator, state=Assignment.State.SKIPPED)
+    desk.skipped -= skips.update(state=Assignment.State.UNDONE)
+    desk.save(update_fields=["skipped"])
 
 
 def _take(

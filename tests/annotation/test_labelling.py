@@ -11,6 +11,7 @@ from apps.annotation.labelling import flag, keep, record_preference, save_draft,
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
 from apps.annotation.queueing import close_queue
 from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, NothingToUndo, PlaceLost, Refusal, TakenBack
+from tests import factories
 from tests.annotation import making
 from tests.annotation.test_assigning import lapse, take
 
@@ -153,6 +154,23 @@ def test_a_skip_whose_item_others_took_stays(queue, annotator):
         undo_last(queue=queue, annotator=annotator)
     assignment.refresh_from_db()
     assert assignment.state == Assignment.State.SKIPPED
+
+
+@pytest.mark.parametrize("overlap", [1, 2])
+def test_a_skip_is_over_once_its_item_came_back(overlap):
+    queue = making.queue(overlap=overlap)
+    Queue.objects.update(skipped_come_back=True)
+    queue.refresh_from_db()
+    person = factories.annotator(of=queue.workspace)
+    skip(assignment=take(queue, person))
+    again = take(queue, person)
+    assert Desk.objects.get().skipped == 0
+    with pytest.raises(NothingToUndo):
+        undo_last(queue=queue, annotator=person)
+    record_preference(assignment=again, strength=1)
+    assert undo_last(queue=queue, annotator=person).draft["answer"] in ("1", "-1")
+    with pytest.raises(NothingToUndo):
+        undo_last(queue=queue, annotator=person)
 
 
 def test_a_flag_stays_until_it_is_lifted(queue, annotator):
