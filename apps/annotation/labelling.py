@@ -13,7 +13,7 @@ from apps.annotation.assigning import lease_end, lock_desk, retake_place, return
 from apps.annotation.concluding import close, columns_of, conclude, expect_kind, hold, judgement_of, locked
 from apps.annotation.disputing import is_disputed
 from apps.annotation.drafting import draft_of
-from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
+from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, Item, Preference, Queue
 from apps.annotation.refusals import AlreadyJudged, NothingToUndo, PlaceLost, TakenBack
 
 UNDO_REACH = 10
@@ -170,6 +170,8 @@ def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
     judgement = judgement_of(judged)
     judgement.retracted_at = now()
     judgement.save(update_fields=["retracted_at"])
+    # A decision that upheld it says nothing any more: what it decided is open again.
+    Adjudication.objects.standing().filter(item=item, upheld=judgement.pk).update(retracted_at=judgement.retracted_at)
     item.judged -= 1
     checking.count(desk, item, judgement, -1)
     return draft_of(judgement)

@@ -6,10 +6,13 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership, Role, Workspace
 from apps.annotation.annotators import annotator_of
+from apps.annotation.answers import Scores
 from apps.annotation.assigning import next_assignment
 from apps.annotation.feedback import feedback_for
-from apps.annotation.labelling import record_preference
+from apps.annotation.labelling import record_preference, undo_last
 from apps.annotation.models import Adjudication, Item, Queue, Remark
+from apps.annotation.queueing import create_queue_of_runs
+from apps.annotation.rating import record_rating
 from apps.annotation.reviewing import NoReason, NotAmongThem, NotJudged, NotYours, adjudicate, awaiting_review, remark
 from tests import factories
 from tests.annotation import making
@@ -64,10 +67,6 @@ def test_a_decision_needs_a_reason_and_a_judgement(disputed, reviewer, workspace
 def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to_read(
     workspace, reviewer, client: Client
 ):
-    from apps.annotation.answers import Scores
-    from apps.annotation.queueing import create_queue_of_runs
-    from apps.annotation.rating import record_rating
-
     run = making.attempt(factories.task(of=workspace), steps=10)
     queue = create_queue_of_runs(
         kind=Queue.Kind.RATING, runs=[run], workspace=workspace, created_by=None, name="Rate", overlap=2
@@ -89,6 +88,23 @@ def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to
     assert "Shelf 8 is empty." in client.get(f"{address}rows/8/").content.decode()
     made = adjudicate(item=item, by=reviewer.user, upheld=ratings[1].pk, reason="It deleted the file.")
     assert (made.upheld, made.strength) == (ratings[1].pk, None)
+
+
+def test_a_decision_falls_when_the_judgement_that_it_upheld_is_taken_back(workspace, reviewer):
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, overlap=3)
+    up, down, again = (making.rule(of=workspace) for _ in range(3))
+    ratings = [
+        record_rating(assignment=next_assignment(queue=queue, annotator=who), scores=Scores(thumb=thumb))
+        for who, thumb in ((up, 1), (down, -1), (again, -1))
+    ]
+    (item,) = awaiting_review(queue)
+    adjudicate(item=item, by=reviewer.user, upheld=ratings[1].pk, reason="It deleted the file.")
+    undo_last(queue=queue, annotator=again)
+    assert not awaiting_review(queue).exists()  # that one was not upheld
+    undo_last(queue=queue, annotator=down)
+    assert not Adjudication.objects.standing().exists()
+    record_rating(assignment=next_assignment(queue=queue, annotator=again), scores=Scores(thumb=-1))
+    assert list(awaiting_review(queue)) == [item]
 
 
 def test_the_annotator_reads_decisions_by_the_sides_they_saw_and_answers(disputed, reviewer, annotator, client):
