@@ -105,6 +105,17 @@ class RatingAsks:
             stored.get("marks", True),
         )
 
+    def opinion(self, thumb: int | None, answers: Mapping[str, int]) -> int:
+        """Whether a rating accepts the run: the thumb; without one, which half of their scales the answers lie in on average.
+
+        +1, −1, or 0 for neither.
+        """
+        if thumb is not None:
+            return thumb
+        points = {question.key: question.points for question in self.questions}
+        total = sum((value - 1) / (points[key] - 1) - 0.5 for key, value in answers.items() if key in points)
+        return int(total > 0) - int(total < 0)
+
 
 Asks = PairwiseAsks | StepsAsks | RatingAsks
 

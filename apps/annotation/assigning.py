@@ -18,7 +18,7 @@ from django.utils.timezone import now
 
 from apps.annotation.checking import take_check
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
-from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen
+from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusal
 from apps.annotation.taking import Place, take_place
 
 AHEAD = 1
@@ -31,9 +31,8 @@ def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[U
     """The item to work on now: one already in hand that is not among `besides`, else a newly taken one; None when none is left.
 
     Somebody who already holds one item more than they work on gets no further one: `AHEAD` keeps people from hoarding.
+    Raises QueueNotOpen, NotForYou, DeskPaused; but what a person had before them they may finish.
     """
-    if queue.state != Queue.State.OPEN or has_ended(queue):
-        raise QueueNotOpen
     if not may_label(queue, annotator):
         raise NotForYou
     found = _next(queue, annotator, besides)
@@ -42,6 +41,13 @@ def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[U
         expire_leases(queue=queue)
         found = _next(queue, annotator, besides)
     return found
+
+
+def _refusal(queue: Queue, desk: Desk) -> Refusal | None:
+    """Why nothing new is given out here, if so."""
+    if queue.state != Queue.State.OPEN or has_ended(queue):
+        return QueueNotOpen()
+    return DeskPaused(desk.pause_reason) if desk.paused_at else None
 
 
 def has_ended(queue: Queue) -> bool:
@@ -67,12 +73,13 @@ def may_label(queue: Queue, annotator: Annotator) -> bool:
 @transaction.atomic
 def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assignment | None:
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
-    if desk.paused_at:
-        raise DeskPaused(desk.pause_reason)
+    refusal = _refusal(queue, desk)
     in_hand = list(_in_hand(queue, annotator))
     for assignment in in_hand:
-        if assignment.pk not in besides:
+        if assignment.pk not in besides and (refusal is None or assignment.opened_at):
             return _renewed(assignment, queue)
+    if refusal:
+        raise refusal
     if sum(assignment.replaces_id is None for assignment in in_hand) > AHEAD:
         return None
     place = (

@@ -1,12 +1,14 @@
 """Items whose answer is known: gold, slipped in among the others unseen, and training, which newcomers see first and learn from.
 
 A known answer is what `Item.known` keeps: `{"answer": …, "because": …}`. The answer of a pair is +1 (run a is better), 0 (neither)
-or −1 (run b); of a run that is gone through, the index of its first error or "none"; of a rated run, +1 or −1 (thumb).
+or −1 (run b); of a run that is gone through, the index of its first error or "none"; of a rated run, +1 (good) or −1 (bad), as
+`RatingAsks.opinion` reads a rating.
 """
 
 from random import Random
 from typing import Any, NamedTuple
 
+from apps.annotation.asking import RatingAsks
 from apps.annotation.models import (
     JUDGEMENTS,
     Annotator,
@@ -79,7 +81,7 @@ def answer_of(judgement: Judgement) -> int | str | None:
         solved = judgement.ending == Inspection.Ending.SOLVED
         return NO_ERROR if solved else judgement.first_error
     assert isinstance(judgement, Rating), "there are three kinds"
-    return judgement.thumb
+    return RatingAsks.from_json(judgement.queue.asks).opinion(judgement.thumb, judgement.answers)
 
 
 def words(queue: Queue, answer: int | str, *, a_is_left: bool = True) -> str:
@@ -92,7 +94,7 @@ def words(queue: Queue, answer: int | str, *, a_is_left: bool = True) -> str:
         case Queue.Kind.STEPS:
             return "there is no error" if answer == NO_ERROR else f"the first error is step {int(answer) + 1}"
         case _:
-            return "thumb up" if answer == 1 else "thumb down"
+            return "it is a good run" if answer == 1 else "it is a bad run"
 
 
 class Lesson(NamedTuple):

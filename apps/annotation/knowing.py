@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, User, subject_id
@@ -64,25 +64,35 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
     """Make up to `count` unseen items gold whose answer follows from how their runs ended; how many.
 
     Raises NoOutcomeKnown, PairsFixedByPlan.
-    Of a pair, the run that succeeded is better than the one that failed; a rated run that succeeded deserves a thumb up. They are
+    Of a pair, the run that succeeded is better than the one that failed; a rated run that succeeded is a good one. They are
     taken from all over the queue, in the order of a hash.
     """
     if queue.is_of_experiment:
         raise PairsFixedByPlan
-    unseen = Item.objects.filter(queue=queue, purpose=Item.Purpose.WORK, taken=0).select_related("a", "b")
+    unseen = Item.objects.filter(~Exists(_shown(OuterRef("pk"))), queue=queue, purpose=Item.Purpose.WORK, taken=0)
     if queue.kind == Queue.Kind.PAIRWISE:
         unseen = unseen.filter(Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True))
     elif queue.kind == Queue.Kind.RATING:
         unseen = unseen.filter(a__success__isnull=False)
     else:
         raise NoOutcomeKnown("An outcome does not say which step is wrong. Give the answers of single items instead.")
-    chosen = list(unseen.order_by("a__content_hash", "pk").only("queue", "purpose", "a__success", "b__success")[:count])
-    if not chosen:
-        raise NoOutcomeKnown
-    for item in chosen:
+    found = unseen.select_related("a").order_by("a__content_hash", "pk").only("queue", "a__success")
+    made = 0
+    for item in found[:count]:
         known = {"answer": 1 if item.a.success else -1, "because": "Known from how the runs ended."}
-        _change(item, Item.Purpose.GOLD, known, by)
-    return len(chosen)
+        try:
+            _change(item, Item.Purpose.GOLD, known, by)
+        except SeenAlready:
+            continue  # somebody was given it just now
+        made += 1
+    if not made:
+        raise NoOutcomeKnown
+    return made
+
+
+def _shown(item: int | OuterRef) -> QuerySet[Assignment]:
+    """Where somebody had the item before them, even if they skipped it or went away."""
+    return Assignment.objects.filter(item=item, opened_at__isnull=False)
 
 
 def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by: User | None) -> None:
@@ -92,7 +102,7 @@ def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by:
     if queue.is_of_experiment and purpose != Item.Purpose.WORK:
         raise PairsFixedByPlan
     before = Item.objects.select_for_update().get(pk=item.pk)
-    if before.taken or before.judged or Assignment.objects.filter(item=item, opened_at__isnull=False).exists():
+    if before.taken or before.judged or _shown(item.pk).exists():
         raise SeenAlready
     Item.objects.filter(pk=item.pk).update(
         purpose=purpose,

@@ -159,8 +159,11 @@ class DrawGoldForm(forms.Form):
 
 KNOWN_ANSWERS = {
     Queue.Kind.PAIRWISE: [("1", "Run A is better"), ("0", "Neither is better"), ("-1", "Run B is better")],
-    Queue.Kind.RATING: [("1", "Thumb up"), ("-1", "Thumb down")],
+    Queue.Kind.RATING: [("1", "A good run"), ("-1", "A bad run")],
 }
+
+
+OF_A_RATING = "The thumb says it or, without one, which half of their scales the answers lie in."
 
 
 class KnownForm(forms.Form):
@@ -191,6 +194,8 @@ class KnownForm(forms.Form):
             self.fields["answer_given"] = forms.ChoiceField(
                 label="Right answer", choices=choices, required=False, widget=forms.RadioSelect
             )
+            if self.kind == Queue.Kind.RATING:
+                self.fields["answer_given"].help_text = OF_A_RATING
         else:
             self.fields["answer_given"].help_text = "Number of the first step that is wrong, or “none”."
 

@@ -52,7 +52,8 @@ class Recipe:
     dawid_skene: from everybody's habits (which way, and how often, each errs). glad: from everybody's skill and each pair's
     difficulty. With the last two they also decide which run a majority row chooses."""
     adjudicated: str = "win"
-    """What a reviewer decided about a pair. win: it is the pair's only row, whatever the votes. ignore: as if it were not there."""
+    """What a reviewer decided. win: of a pair it is the only row, whatever the votes; of a run, what they overruled counts for nothing.
+    ignore: as if it were not there."""
     minimum_confidence: int = 50
     """In per cent: a majority row needs at least this soft label."""
     minimum_strength: int = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -54,13 +54,19 @@ def latest_of_each(votes: Sequence[RunVote]) -> list[RunVote]:
     return sorted(newest.values(), key=lambda vote: vote.judgement)
 
 
-def upheld_or_all(votes: Sequence[RunVote], upheld: Set[UUID]) -> list[RunVote]:
-    """Where a reviewer decided which judgement of a run stands, that one; else the newest of each annotator."""
-    return [vote for vote in votes if vote.judgement in upheld] or latest_of_each(votes)
+def standing(votes: Sequence[tuple[RunVote, UUID | None]]) -> list[RunVote]:
+    """From votes, each with the judgement of its item that a reviewer upheld: those upheld; else the newest of each annotator.
+
+    What a reviewer overruled counts for nothing, also where the author of what they upheld is left out.
+    """
+    upheld = [vote for vote, stands in votes if vote.judgement == stands]
+    return upheld or latest_of_each([vote for vote, stands in votes if stands is None])
 
 
 def decide_run(votes: Sequence[RunVote], recipe: Recipe, *, steps: int) -> RunDecision:
     """Apply the recipe to the counted votes on one run of so many steps."""
+    if not votes:
+        return RunDecision([], [Drop.OVERRULED])
     groups = [[vote] for vote in votes] if recipe.judgements == "each" else [list(votes)]
     verdicts: list[RunVerdict] = []
     dropped: list[Drop] = []

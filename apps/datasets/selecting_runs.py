@@ -15,7 +15,7 @@ from apps.annotation.asking import RatingAsks
 from apps.annotation.models import Inspection
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
-from apps.datasets.run_verdicts import RunDecision, RunVote, decide_run, upheld_or_all
+from apps.datasets.run_verdicts import RunDecision, RunVote, decide_run, standing
 from apps.datasets.selecting import annotators_of
 from apps.datasets.splitting import SplitTask
 from apps.datasets.verdicts import Drop
@@ -92,8 +92,8 @@ def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
 def _run(rows: list[tuple[Any, ...]], recipe: Recipe) -> JudgedRun:
     task = SplitTask(*rows[0][:5])
     run, steps, policy = rows[0][5:8]
-    upheld = {row[9] for row in rows if row[9]} if recipe.adjudicated == "win" else set()
-    votes = upheld_or_all([_vote(row[10:]) for row in rows], upheld)
+    reviewed = recipe.adjudicated == "win"
+    votes = standing([(_vote(row[10:]), row[9] if reviewed else None) for row in rows])
     decision = decide_run(votes, recipe, steps=steps)
     unfit = Drop.NO_STEPS if not steps else Drop.HELD_OUT if task.held_out and task.split == Split.TRAIN else None
     if decision.verdicts and unfit:
@@ -118,7 +118,8 @@ def _vote(row: tuple[Any, ...]) -> RunVote:
         sampled,
     ) = row
     if is_rating:
-        return RunVote(judgement, annotator, True, _opinion(thumb, answers, asks))
+        opinion = RatingAsks.from_json(_decoded(asks)).opinion(thumb, _decoded(answers))
+        return RunVote(judgement, annotator, True, opinion)
     return RunVote(
         judgement,
         annotator,
@@ -131,15 +132,6 @@ def _vote(row: tuple[Any, ...]) -> RunVote:
             for index, message, policy in zip(corrected or (), messages or (), sampled or (), strict=True)
         ),
     )
-
-
-def _opinion(thumb: int | None, answers: Any, asks: Any) -> int:
-    """The thumb; without one, which half of their scales the answers lie in on average."""
-    if thumb is not None:
-        return thumb
-    scales = {question.key: question.points for question in RatingAsks.from_json(_decoded(asks)).questions}
-    total = sum((value - 1) / (scales[key] - 1) - 0.5 for key, value in _decoded(answers).items() if key in scales)
-    return int(total > 0) - int(total < 0)
 
 
 def _decoded(value: Any) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Drop(StrEnum):
     NO_OPINION = "no_opinion"
     NOT_ACCEPTED = "not_accepted"
     NO_CORRECTION = "no_correction"
+    OVERRULED = "overruled"
     UNREADABLE = "unreadable"
 
 
@@ -45,6 +46,7 @@ REASONS: dict[Drop, str] = {
     Drop.NO_OPINION: "Nobody said whether the run is good",
     Drop.NOT_ACCEPTED: "Not accepted, and nobody corrected it",
     Drop.NO_CORRECTION: "Nobody gave a better action",
+    Drop.OVERRULED: "A reviewer upheld a judgement that is left out here",
     Drop.UNREADABLE: "Nothing comes before its first action",
 }
 

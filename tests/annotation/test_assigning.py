@@ -12,7 +12,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, Role
 from apps.annotation.annotators import annotator_of
 from apps.annotation.assigning import expire_leases, next_assignment, release_ahead
-from apps.annotation.labelling import keep, record_preference, save_draft, skip
+from apps.annotation.labelling import keep, record_preference, save_draft, skip, undo_last
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
 from apps.annotation.queueing import close_queue, pause_queue
 from apps.annotation.refusals import QueueNotOpen
@@ -145,6 +145,23 @@ def test_a_paused_or_closed_queue_gives_nothing_out():
     close_queue(queue=queue, by=None)
     with pytest.raises(QueueNotOpen):
         next_assignment(queue=queue, annotator=annotator)
+
+
+@pytest.mark.parametrize("stop", [pause_queue, close_queue])
+def test_what_was_shown_before_a_queue_stopped_may_be_finished(stop):
+    queue = making.queue(items=3)
+    annotator = making.rule(of=queue.workspace)
+    record_preference(assignment=take(queue, annotator), strength=1)
+    shown = keep(assignment=take(queue, annotator))
+    ahead = next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
+    assert ahead is not None
+    stop(queue=queue, by=None)
+    assert take(queue, annotator) == shown
+    with pytest.raises(QueueNotOpen):
+        next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
+    record_preference(assignment=shown, strength=1)
+    taken_back = undo_last(queue=queue, annotator=annotator)
+    assert take(queue, annotator) == taken_back  # or its judgement would be lost
 
 
 def test_sides_are_drawn_by_chance():

@@ -10,10 +10,11 @@ from django.utils.timezone import now
 from apps.accounts.models import AuditEntry, Role, Workspace
 from apps.annotation import knowing, managing
 from apps.annotation.annotators import annotator_of
+from apps.annotation.asking import Question, RatingAsks, as_json
 from apps.annotation.assigning import expire_leases, next_assignment
 from apps.annotation.checking import is_gold_due, is_right, taught
 from apps.annotation.gathering import gather
-from apps.annotation.labelling import record_preference, skip, undo_last
+from apps.annotation.labelling import keep, record_preference, skip, undo_last
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
 from apps.annotation.queries import desk_progress
 from apps.annotation.refusals import DeskPaused, NotForYou, NothingToUndo, QueueNotOpen
@@ -176,6 +177,14 @@ def test_gold_is_drawn_from_outcomes_that_are_known(workspace):
         knowing.draw_gold(queue=queue, count=1, by=None)  # the last one was judged
 
 
+def test_gold_is_drawn_beside_what_somebody_skipped(workspace):
+    queue = making.queue(of=workspace, items=3, steps=0)
+    skipped = keep(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)))
+    skip(assignment=skipped)
+    assert knowing.draw_gold(queue=queue, count=3, by=None) == 2
+    assert queue.items.get(purpose="work") == skipped.item
+
+
 def test_what_somebody_has_seen_cannot_become_a_check(workspace):
     queue = making.queue(of=workspace, items=1, steps=0)
     next_assignment(queue=queue, annotator=making.rule(of=workspace))
@@ -205,6 +214,9 @@ def test_a_check_becomes_an_ordinary_item_again(workspace):
     assert (queue.item_count, queue.gold_count, item.overlap, item.known) == (1, 0, 2, None)
 
 
+WELL = as_json(RatingAsks((Question("well", "Done well?", 5),), thumb=False))
+
+
 @pytest.mark.parametrize(
     ("judgement", "answer", "right"),
     [
@@ -215,8 +227,11 @@ def test_a_check_becomes_an_ordinary_item_again(workspace):
         (Inspection(ending="found_error", first_error=4), 4, True),
         (Inspection(ending="found_error", first_error=3), 4, False),
         (Inspection(ending="give_up"), "none", False),
-        (Rating(thumb=-1), -1, True),
-        (Rating(thumb=None), -1, False),
+        (Rating(queue=Queue(), thumb=-1), -1, True),
+        (Rating(queue=Queue(), thumb=None), -1, False),
+        (Rating(queue=Queue(asks=WELL), answers={"well": 2}), -1, True),  # no thumb: below the middle of its scale
+        (Rating(queue=Queue(asks=WELL), answers={"well": 3}), -1, False),  # the middle says neither
+        (Rating(queue=Queue(asks=WELL), answers={"well": 2}, thumb=1), -1, False),  # the thumb comes first
     ],
 )
 def test_right_is_what_is_known_however_strongly_it_was_said(judgement, answer, right):
@@ -290,11 +305,13 @@ def test_a_queue_ends_after_its_number_of_judgements(workspace):
 def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
     queue = making.queue(of=workspace, items=3, steps=0)
     who = making.rule(of=workspace)
-    held = next_assignment(queue=queue, annotator=who)
+    held = keep(assignment=next_assignment(queue=queue, annotator=who))
+    next_assignment(queue=queue, annotator=who, besides=[held.pk])  # loaded ahead, never shown
     managing.pause_annotator(queue=queue, annotator=who, reason="Let us talk first.", by=None)
+    assert next_assignment(queue=queue, annotator=who) == held
+    record_preference(assignment=held, strength=1)
     with pytest.raises(DeskPaused, match="Let us talk first"):
         next_assignment(queue=queue, annotator=who)
-    record_preference(assignment=held, strength=1)
     managing.resume_annotator(queue=queue, annotator=who, by=None)
     assert next_assignment(queue=queue, annotator=who) is not None
     assert set(AuditEntry.objects.values_list("action", flat=True)) >= {"paused", "resumed"}
