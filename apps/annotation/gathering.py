@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db.models import F
+
 from apps.annotation.asking import PairwiseAsks, RatingAsks
 from apps.annotation.models import Annotator, Inspection, Item, Preference, Queue, Rating, StepLabel
 
@@ -95,9 +97,15 @@ def _inspections(queue: Queue) -> Gathered:
     for (who, item, at, seconds), (ended,) in _rows(Inspection, queue, ["ending"]):
         ending.given.append(Given(who, item, item, ENDINGS[ended]))
         found.work.append(Work(who, item, at, seconds, None))
-    standing = StepLabel.objects.filter(
-        inspection__queue=queue, inspection__retracted_at=None, inspection__item__purpose="work"
-    ).order_by("pk")
+    # After a first error everything is filled in as bad, which nobody said: it would agree however far apart the errors are. Before
+    # it everything is filled in as good, and that is what a first error says.
+    standing = (
+        StepLabel.objects.filter(
+            inspection__queue=queue, inspection__retracted_at=None, inspection__item__purpose="work"
+        )
+        .exclude(is_filled=True, index__gt=F("inspection__first_error"))
+        .order_by("pk")
+    )
     labels = standing.values_list("inspection__annotator", "inspection__item", "index", "value")
     for who, item, index, value in labels.iterator(chunk_size=AT_ONCE):
         steps.given.append(Given(who, item, (item, index), value))

@@ -45,7 +45,10 @@ def measure(gathered: Gathered) -> dict[str, Any]:
 
 
 def _agreement(measure: Measure) -> dict[str, Any]:
-    grades = Patterns.of(_by_thing(measure.given).values(), measure.values)
+    items: dict[int, list[Given]] = defaultdict(list)
+    for given in measure.given:
+        items[given.item].append(given)
+    grades = Patterns.of_parts((_by_thing(said).values() for said in items.values()), measure.values)
     coarse = grades.merged(_side, (-1, 0, 1)) if measure.sides else grades
     found = {"raw": raw(coarse), "nominal": alpha(coarse, "nominal")}
     if measure.ordered and len(measure.values) > 2:

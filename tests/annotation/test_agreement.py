@@ -2,7 +2,7 @@ import krippendorff
 import numpy as np
 import pytest
 
-from apps.annotation.agreement import Patterns, agreement, alpha, fleiss, raw
+from apps.annotation.agreement import SIDES, Patterns, agreement, alpha, fleiss, raw
 from apps.annotation.kappa import cohen, disagreement, kappa_of_table
 
 # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section C: 4 observers, 12 units, 5 values.
@@ -115,6 +115,17 @@ def test_the_interval_of_raw_agreement_is_that_of_a_share():
     found = raw(Patterns.of([[1, 1]] * 300 + [[1, -1]] * 100, range(-1, 2)))
     assert found.low == pytest.approx(0.75 - 1.96 * 0.02165, abs=0.006)
     assert found.high == pytest.approx(0.75 + 1.96 * 0.02165, abs=0.006)
+
+
+def test_the_steps_of_a_run_are_drawn_together():
+    runs = [[[1, 1]] * 30] * 8 + [[[1, -1]] * 30] * 4
+    steps, whole = raw(Patterns.of_parts(runs, SIDES)), raw(Patterns.of([run[0] for run in runs], SIDES))
+    assert (steps.items, whole.items) == (360, 12)
+    assert (steps.value, steps.low, steps.high) == pytest.approx((whole.value, whole.low, whole.high))
+    few = raw(Patterns.of_parts(runs[:9], SIDES))
+    assert (few.items, few.low) == (270, None)  # of nine runs, however many steps they have
+    uneven = [*runs, [[1, 1, 1], [1, -1]]]
+    assert fleiss(Patterns.of_parts(uneven, SIDES)).judgements == 722  # the step that three judged is left out
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():

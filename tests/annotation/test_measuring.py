@@ -5,9 +5,13 @@ from uuid import UUID
 
 import pytest
 
+from apps.annotation.answers import Label, Walk
+from apps.annotation.assigning import next_assignment
 from apps.annotation.gathering import Gathered, Given, Measure, Work, gather
+from apps.annotation.inspecting import record_inspection
 from apps.annotation.measuring import measure, over_time, people, sittings, with_others
 from apps.annotation.models import Queue
+from apps.annotation.queueing import create_queue_of_runs
 from apps.annotation.showing import concerns
 from tests import factories
 from tests.annotation import making
@@ -132,11 +136,6 @@ def test_what_was_taken_back_is_not_measured():
 
 @pytest.mark.django_db
 def test_steps_are_compared_step_by_step():
-    from apps.annotation.answers import Label, Walk
-    from apps.annotation.assigning import next_assignment
-    from apps.annotation.inspecting import record_inspection
-    from apps.annotation.queueing import create_queue_of_runs
-
     home = factories.workspace()
     run = making.attempt(factories.task(of=home), steps=3)
     queue = create_queue_of_runs(
@@ -152,3 +151,23 @@ def test_steps_are_compared_step_by_step():
     assert ending["raw"]["value"] == 1.0
     assert "ordinal" not in ending  # ways of ending have no order
     assert steps["raw"]["value"] == pytest.approx(2 / 3, abs=1e-4)
+
+
+@pytest.mark.django_db
+def test_what_only_follows_after_a_first_error_is_not_compared():
+    queue = making.queue_of_runs(Queue.Kind.STEPS, overlap=2, steps=6)
+    for error in (1, 3):
+        labels = [Label(n, 1 if n < error else -1, is_filled=n != error) for n in range(6)]
+        assignment = next_assignment(queue=queue, annotator=making.rule(of=queue.workspace))
+        record_inspection(assignment=assignment, walk=Walk("found_error", error, tuple(labels)))
+    _, steps = gather(queue).measures
+    said = [(given.thing[1], given.value) for given in steps.given]
+    assert said == [
+        (0, 1),
+        (1, -1),
+        (0, 1),
+        (1, 1),
+        (2, 1),
+        (3, -1),
+    ]  # the second error lies beyond what the first one saw
+    assert measure(gather(queue))["measures"][1]["raw"]["value"] == 0.5  # of two steps that both spoke about
