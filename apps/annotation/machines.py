@@ -60,9 +60,11 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
 
 
 def _majorities(queue: Queue) -> dict[int, int]:
-    """Of each item that people prefer one run of: which, +1 for a and −1 for b."""
+    """Of each item without a known answer that people prefer one run of: which, +1 for a and −1 for b."""
     votes: dict[int, Counter[int]] = defaultdict(Counter)
-    people = Preference.objects.standing().filter(queue=queue, annotator__kind=Annotator.Kind.PERSON)
+    people = Preference.objects.standing().filter(
+        queue=queue, item__purpose=Item.Purpose.WORK, annotator__kind=Annotator.Kind.PERSON
+    )
     for item, strength in people.order_by("-pk").values_list("item", "strength")[: 5 * COMPARED]:
         votes[item][_sign(strength)] += 1
     found = {item: counts[1] - counts[-1] for item, counts in votes.items()}

@@ -117,7 +117,7 @@ def demonstrations(votes: Sequence[RunVote], recipe: Recipe, steps: int) -> RunD
     for vote in votes:
         if vote.corrections:
             correction = vote.corrections[0]
-            train = [*_not_bad([vote], correction[0]), True]
+            train = [*_right_before(vote, correction[0]), True]
             about = {"train_turns": train, "origin": "corrected"}
             verdicts.append(RunVerdict((vote,), 1.0, about, correction))
     return RunDecision(verdicts, [] if verdicts else [Drop.NOT_ACCEPTED])
@@ -136,6 +136,12 @@ def step_preferences(votes: Sequence[RunVote], recipe: Recipe, steps: int) -> Ru
 def _not_bad(votes: Sequence[RunVote], steps: int) -> list[bool]:
     """For each of the first steps whether nobody's labels, taken together, call it bad."""
     return [sum(vote.labels.get(step, 0) for vote in votes) >= 0 for step in range(steps)]
+
+
+def _right_before(vote: RunVote, steps: int) -> list[bool]:
+    """The same of one vote's first steps; what came after its first error is not learnt unless it was labelled by itself."""
+    error = steps if vote.first_error is None or vote.first_error < 0 else vote.first_error
+    return [good and (step < error or step in vote.labels) for step, good in enumerate(_not_bad([vote], steps))]
 
 
 MAKERS = {

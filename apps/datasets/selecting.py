@@ -15,7 +15,7 @@ from apps.datasets.believing import Beliefs, beliefs
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
 from apps.datasets.splitting import SplitTask
-from apps.datasets.verdicts import Decision, Drop, Ruling, Vote, counted, decide, decide_by
+from apps.datasets.verdicts import Decision, Drop, Ruling, Vote, counted, decide, decide_by, latest
 
 # A pair is unordered here: run `first` has the smaller id, and strengths are turned to favour it. Two queues may hold the
 # same two runs the other way round.
@@ -80,7 +80,7 @@ def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
     for pair in _pairs(recipe, workspace):
         votes = counted(pair.votes, recipe)
         if pair.ruling and recipe.adjudicated == "win":
-            decision = decide_by(pair.ruling, votes, recipe)
+            decision = decide_by(pair.ruling, votes or latest(pair.votes), recipe)
         else:
             decision = decide(votes, recipe, believed.get((pair.first, pair.second)))
         if decision.verdicts and (unfit := _unfit(pair)):

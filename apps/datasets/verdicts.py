@@ -137,7 +137,7 @@ class Decision(NamedTuple):
 def counted(votes: Sequence[Vote], recipe: Recipe) -> list[Vote]:
     """The votes that take part: of an annotator's several on one pair (in different queues) the latest, and no tie that is dropped."""
     if len(votes) > 1:
-        votes = _latest(votes)
+        votes = latest(votes)
     return [
         vote
         for vote in votes
@@ -146,7 +146,7 @@ def counted(votes: Sequence[Vote], recipe: Recipe) -> list[Vote]:
     ]
 
 
-def _latest(votes: Sequence[Vote]) -> list[Vote]:
+def latest(votes: Sequence[Vote]) -> list[Vote]:
     """Of each annotator the newest vote, oldest first: ids grow with time."""
     latest = {vote.annotator: vote for vote in sorted(votes, key=lambda vote: vote.preference)}
     return sorted(latest.values(), key=lambda vote: vote.preference)
@@ -162,8 +162,6 @@ def decide(votes: Sequence[Vote], recipe: Recipe, belief: Belief | None = None) 
 
 def decide_by(ruling: Ruling, votes: Sequence[Vote], recipe: Recipe) -> Decision:
     """What a reviewer decided holds, with certainty; the votes are named beside it, as they were."""
-    if not votes:
-        return Decision([], [])
     if ruling.strength == 0:
         return Decision([], [Drop.BOTH_BAD if ruling.both_bad else Drop.TIE])
     if abs(ruling.strength) < recipe.minimum_strength:

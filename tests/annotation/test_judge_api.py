@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation import machines, sending
-from apps.annotation.models import Judge, JudgeAnswer, Queue
+from apps.annotation.models import Item, Judge, JudgeAnswer, Queue
 from apps.policies.models import Endpoint, Policy
 from tests import factories
 from tests.annotation import making
@@ -131,3 +131,15 @@ def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave
             )
     found = {row["name"]: row["with_people"] for row in researcher.get(at(queue))["results"]}
     assert {name: (row["count"], row["of"]) for name, row in found.items()} == {"quiet": (1, 2), "busy": (1, 2)}
+
+
+def test_agreement_with_people_is_over_items_without_a_known_answer(researcher, workspace, sent):
+    queue = making.queue(of=workspace, items=2, steps=0)
+    policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
+    judge = sending.send_judge(queue=queue, policy=policy, mode="prelabel", prompt="", by=None)
+    for item in queue.items.all():
+        factories.preference(2, on=item)
+        JudgeAnswer.objects.create(judge=judge, item=item, prompt_version=1, a_left=1, b_left=1, strength=1)
+    Item.objects.filter(queue=queue, position=0).update(purpose="gold", known={"answer": 1})
+    found = researcher.get(at(queue, str(judge.pk)))
+    assert (found["with_people"]["of"], found["right_on_gold"]["of"]) == (1, 1)

@@ -110,6 +110,17 @@ def test_a_reviewers_decision_is_the_row_whatever_the_votes(dataset: Dataset, me
         freeze(dataset, member, queue)
 
 
+def test_a_decision_is_the_row_also_where_every_vote_was_a_tie_that_is_dropped(
+    dataset: Dataset, member: Membership, queue: Queue
+) -> None:
+    pair = factories.item(of=queue)
+    tie = factories.preference(0, on=pair)
+    adjudicate(item=pair, by=member.user, strength=-2, reason="It deleted the file.")
+    version = freeze(dataset, member, queue, train=100, validation=0, test=0, ties="drop")
+    [row] = rows_of(version)
+    assert (row["chosen_run"], row["votes_tied"], row["judgements"]) == (str(pair.b_id), 1, [str(tie.pk)])
+
+
 def test_the_same_judgements_and_recipe_give_the_same_bytes(dataset: Dataset, member: Membership, queue: Queue) -> None:
     for strength in (3, -2, 1, -1, 2):
         factories.preference(strength, on=factories.item(of=queue))

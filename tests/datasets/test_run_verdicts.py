@@ -76,6 +76,13 @@ def test_a_correction_ends_a_demonstration_and_only_its_author_stands_behind_it(
     assert decide_run([vote(3, -1)], recipe("demonstrations"), steps=3) == ([], [Drop.NOT_ACCEPTED])
 
 
+def test_between_the_first_error_and_a_later_correction_only_what_was_labelled_is_learnt():
+    later = (4, BETTER[1], None)
+    votes = [vote(1, -1, first_error=1, labels={1: -1, 3: 1}, corrections=(later,))]
+    [verdict] = decide_run(votes, recipe("demonstrations"), steps=5).verdicts
+    assert verdict.about["train_turns"] == [True, False, False, True, True]
+
+
 def test_every_correction_is_a_step_preference():
     later = (2, BETTER[1], UUID(int=9))
     decided = decide_run([vote(1, corrections=(BETTER, later)), vote(2)], recipe("step_preferences"), steps=3)
