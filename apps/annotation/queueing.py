@@ -8,6 +8,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, User, Workspace, subject_id
 from apps.annotation.asking import Asks, as_json
+from apps.annotation.assigning import has_ended
 from apps.annotation.models import Guideline, Item, Queue
 from apps.annotation.pairing import Pair, Pairing
 from apps.annotation.refusals import Refusal
@@ -28,6 +29,11 @@ class NothingToJudge(Refusal):
 
 class WrongState(Refusal):
     code = "wrong_state"
+
+
+class EndHasCome(Refusal):
+    code = "end_has_come"
+    message = "The end that its settings give has come. Move it or take it away there, then open the queue again."
 
 
 @transaction.atomic
@@ -150,7 +156,9 @@ def pause_queue(*, queue: Queue, by: User | None) -> None:
 
 
 def resume_queue(*, queue: Queue, by: User | None) -> None:
-    """Give work out again."""
+    """Give work out again. Raises EndHasCome, for the clock would close it a moment later."""
+    if has_ended(queue):
+        raise EndHasCome
     _change_state(queue, by, "resumed queue", to=Queue.State.OPEN, only_from=[Queue.State.PAUSED, Queue.State.CLOSED])
 
 

@@ -17,6 +17,7 @@ from apps.annotation.gathering import gather
 from apps.annotation.labelling import keep, record_preference, skip, undo_last
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
 from apps.annotation.queries import desk_progress
+from apps.annotation.queueing import EndHasCome, resume_queue
 from apps.annotation.refusals import DeskPaused, NotForYou, NothingToUndo, QueueNotOpen
 from apps.annotation.setting import NotAMember, Settings, change_settings, close_ended
 from tests import factories
@@ -287,6 +288,11 @@ def test_a_queue_ends_on_its_date(workspace):
     assert close_ended() == 1
     queue.refresh_from_db()
     assert queue.state == Queue.State.CLOSED
+    with pytest.raises(EndHasCome):
+        resume_queue(queue=queue, by=None)
+    queue.ends_at = now() + timedelta(days=1)
+    resume_queue(queue=queue, by=None)
+    assert queue.state == Queue.State.OPEN
 
 
 def test_a_queue_ends_after_its_number_of_judgements(workspace):
