@@ -29,7 +29,7 @@ def fill(queue_id: UUID) -> int:
 @transaction.atomic
 def _fill_batch(queue_id: UUID) -> bool:
     """Add the items of the next tasks; False at the end."""
-    queue = Queue.objects.select_for_update().select_related("workspace").get(pk=queue_id)
+    queue = Queue.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
         return False
     pairing = Pairing.from_json(queue.selection["pairing"])

@@ -60,7 +60,7 @@ def adjudicate(
     """
     if not reason.strip():
         raise NoReason
-    held = Item.objects.select_for_update().select_related("queue").get(pk=item.pk)
+    held = Item.objects.select_for_update(of=("self",)).select_related("queue").get(pk=item.pk)
     standing: Any = JUDGEMENTS[Queue.Kind(held.kind)].objects
     standing = standing.standing().filter(item=held)
     if not standing.exists():

@@ -1,6 +1,8 @@
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import connection, connections, transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry
@@ -140,3 +142,23 @@ def test_guidelines_gain_a_version_only_when_their_text_changes(workspace, sent)
     assert revise_guidelines(queue=queue, text="Be fair.", by=None).version == 1
     assert revise_guidelines(queue=queue, text="Be kind.", by=None).version == 2
     assert list(queue.guidelines.order_by("version").values_list("text", flat=True)) == ["Be fair.", "Be kind."]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_filling_holds_up_nobody_else_in_the_workspace(workspace, sent):
+    """Everything that is judged refers to the workspace, so a lock on it would stop all desks for as long as a batch takes."""
+    runs(workspace, tasks=1)
+    queue = new_queue(workspace)
+
+    def fill_it() -> int:
+        try:
+            return fill(queue.pk)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        connection.cursor().execute("SET CONSTRAINTS ALL IMMEDIATE")  # as they are when a request commits
+        AuditEntry.objects.create(
+            workspace=workspace, action="something else"
+        )  # holds its workspace until this is over
+        assert threads.submit(fill_it).result(timeout=10) == 1

@@ -1,6 +1,9 @@
 """Review: decisions on disputed items, and feedback to those who judged them."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connections, transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -139,6 +142,25 @@ def test_nobody_speaks_about_what_they_have_no_part_in(disputed, annotator, work
     client.force_login(other.user)
     address = reverse("annotation:remark", args=[disputed.pk, item.pk, annotator_of(annotator).pk])
     assert client.post(address, {"text": "Hello"}).status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_decision_does_not_wait_for_a_change_of_the_queues_settings():
+    """Settings lock the queue before its items: who locked them the other way round would end with them in a deadlock."""
+    queue = making.queue(steps=0)
+    reviewer = factories.member(Role.REVIEWER, of=queue.workspace)
+    record_preference(assignment=next_assignment(queue=queue, annotator=making.rule(of=queue.workspace)), strength=1)
+
+    def decide() -> None:
+        try:
+            adjudicate(item=queue.items.get(), by=reviewer.user, strength=-1, reason="It paid twice.")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        Queue.objects.select_for_update(no_key=True).get()
+        threads.submit(decide).result(timeout=10)
+    assert Adjudication.objects.standing().exists()
 
 
 # Pages ---------------------------------------------------------------------------------------------------------------
