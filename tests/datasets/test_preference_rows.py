@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.rows.preference import NoSharedStart, SameRuns, Turn, encode_message, encode_tools, read_turns, sides
+from apps.datasets.rows.preference import (
+    NoSharedStart,
+    NoTurn,
+    SameRuns,
+    Turn,
+    encode_message,
+    encode_tools,
+    first_turns,
+    read_turns,
+    sides,
+)
+from apps.datasets.rows.runs import compared
 
 Message = dict[str, Any]
 
@@ -49,6 +60,40 @@ def test_what_follows_the_parting_stays_in_order() -> None:
     good = [turn([user("go")], said("a")), turn([heard("1")], said("b")), turn([heard("2")], said("c"))]
     row = sides(good, [turn([user("go")], said("z"))])
     assert words(row.chosen) == ["a", "1", "b", "2", "c"]
+
+
+def called(ident: str, book: str) -> Message:
+    function = {"name": "find", "arguments": {"book": book}}
+    return {"role": "assistant", "content": "", "tool_calls": [{"id": ident, "type": "function", "function": function}]}
+
+
+def answered(ident: str, text: str) -> Message:
+    return {**heard(text), "tool_call_id": ident}
+
+
+def test_ids_of_calls_part_no_runs() -> None:
+    one = [turn([user("go")], called("c1", "Emma")), turn([answered("c1", "none")], called("c2", "Ulysses"))]
+    other = [turn([user("go")], called("x7", "Emma")), turn([answered("x7", "none")], said("It is not there."))]
+    row = sides(one, other)
+    assert [json.loads(message).get("tool_call_id") for message in row.prompt] == [None, None, "c1"]  # the chosen run's
+    assert (len(row.chosen), words(row.rejected)) == (1, ["It is not there."])
+    step = first_turns(row)
+    assert (step.shared_turns, step.chosen, step.rejected) == (1, row.chosen, row.rejected)
+    with pytest.raises(SameRuns):
+        sides(one, [one[0], turn([answered("c1", "none")], called("x8", "Ulysses"))])
+    with pytest.raises(SameRuns):
+        compared(one, 1, encode_message(called("x8", "Ulysses")))
+
+
+def test_the_same_call_with_another_result_is_no_step_preference() -> None:
+    one, other = (
+        [turn([user("go")], called(ident, "Emma")), turn([answered(ident, found)], said("Done."))]
+        for ident, found in (("c1", "shelf 1"), ("x7", "shelf 2"))
+    )
+    row = sides(one, other)
+    assert (words(row.prompt), len(row.chosen), len(row.rejected)) == (["go"], 3, 3)
+    with pytest.raises(NoTurn):
+        first_turns(row)
 
 
 def test_the_same_action_with_another_result_opens_both_sides() -> None:

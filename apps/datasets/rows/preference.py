@@ -1,7 +1,8 @@
 r"""Preference rows as TRL reads them: `prompt`, `chosen` and `rejected` as chat messages, and `tools`.
 
-- **prompt** is what both runs truly share: every leading step that is the same in both, down to the byte, and the messages before
-  the first step that is not. Where the runs were opened differently, it is the messages that the openings have in common.
+- **prompt** is what both runs truly share: every leading step that is the same in both, and the messages before the first step that is
+  not. The same means down to the byte, but for the ids of calls, which servers draw by chance: the prompt has those of the chosen run.
+  Where the runs were opened differently, it is the messages that the openings have in common.
 - **chosen** and **rejected** hold the rest: assistant turns with the tool and user messages between them. Messages after the
   last assistant turn are left out: nothing follows them that could be better or worse.
 - **tools** is one JSON string. As a column of structs Arrow would merge the schemas of different tools into one with nulls.
@@ -28,6 +29,8 @@ LONG_NUMBER = re.compile(r"\d{19,}")
 SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN = ["role", "content"]
 """Keys of a message that is written as it stands."""
+CALL = b'"tool_call'
+"""How the key of every id of a call begins, and that of the calls themselves."""
 ASSISTANT = b'{"role":"assistant"'
 """How `encode_message` begins what an assistant said."""
 
@@ -67,13 +70,14 @@ class NoSharedStart(Unusable):
 
 def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
     """Cut two runs, each of one turn or more, into the shared prompt and what differs. Raises Unusable."""
-    if chosen == rejected:
+    shortest = min(len(chosen), len(rejected))
+    same = 0
+    while same < shortest and _same(chosen[same], rejected[same]):
+        same += 1
+    if same == len(chosen) == len(rejected):
         raise SameRuns
     # Each side keeps at least one turn of its own, even where one run is the beginning of the other.
-    most = min(len(chosen), len(rejected)) - 1
-    shared = 0
-    while shared < most and chosen[shared] == rejected[shared]:
-        shared += 1
+    shared = min(same, shortest - 1)
     opening = chosen[shared].context
     common = _common(opening, rejected[shared].context)
     if common == len(opening) == len(rejected[shared].context):
@@ -97,7 +101,7 @@ def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
 def first_turns(whole: Sides) -> Sides:
     """Only the two actions at which the runs part. Raises NoTurn."""
     chosen, rejected = whole.chosen[0], whole.rejected[0]
-    if chosen == rejected or not (chosen.startswith(ASSISTANT) and rejected.startswith(ASSISTANT)):
+    if alike(chosen, rejected) or not (chosen.startswith(ASSISTANT) and rejected.startswith(ASSISTANT)):
         raise NoTurn
     return Sides(whole.prompt, [chosen], [rejected], whole.shared_turns)
 
@@ -105,10 +109,33 @@ def first_turns(whole: Sides) -> Sides:
 def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:
     count = 0
     for one, other in zip(left, right, strict=False):
-        if one != other:
+        if not alike(one, other):
             break
         count += 1
     return count
+
+
+def _same(one: Turn, other: Turn) -> bool:
+    if one == other:
+        return True
+    return (
+        len(one.context) == len(other.context)
+        and alike(one.message, other.message)
+        and all(map(alike, one.context, other.context))
+    )
+
+
+def alike(one: bytes, other: bytes) -> bool:
+    """Whether two encoded messages are the same but for the ids of calls."""
+    return one == other or (CALL in one and CALL in other and _without_ids(one) == _without_ids(other))
+
+
+def _without_ids(message: bytes) -> bytes:
+    told = jsontext.loads(message)
+    told.pop("tool_call_id", None)
+    for call in told.get("tool_calls", []):
+        del call["id"]
+    return encode(told, keep_surrogates=True)
 
 
 def _after(turns: Sequence[Turn], skipped: int) -> list[bytes]:

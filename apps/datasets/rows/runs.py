@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apps.datasets.rows.preference import SameRuns, Turn, Unusable, encode_message
+from apps.datasets.rows.preference import SameRuns, Turn, Unusable, alike, encode_message
 from apps.trajectories import jsontext
 
 Messages = tuple[list[bytes], ...]
@@ -37,7 +37,7 @@ def corrected(turns: Sequence[Turn], step: int, better: bytes) -> Messages:
 
 def compared(turns: Sequence[Turn], step: int, better: bytes) -> Messages:
     """Prompt, chosen, rejected: the run up to a step, the better action, and what the policy did. Raises SameRuns and NothingBefore."""
-    if better == turns[step].message:
+    if alike(better, turns[step].message):
         raise SameRuns
     prompt = [*_all(turns[:step]), *turns[step].context]
     if not prompt:
