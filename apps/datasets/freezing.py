@@ -62,9 +62,10 @@ def create_dataset(*, name: str, description: str, licence: str, by: Membership)
 def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Version:
     """Make the next version of a dataset and have a worker build it. Raises BadRecipe and NothingToFreeze.
 
-    The recipe gets its moment here: what is judged later is left to the next version, however long building takes.
+    The recipe gets its moment here, the present at the latest: what is judged later is left to the next version, however long
+    building takes.
     """
-    recipe = replace(recipe, until=recipe.until or now())
+    recipe = replace(recipe, until=min(recipe.until or now(), now()))
     kinds = list(Queue.objects.visible_to(by).filter(pk__in=recipe.queues).values_list("kind", flat=True))
     if len(kinds) != len(recipe.queues):
         raise BadRecipe(

@@ -1,12 +1,14 @@
 """Freezing a version: the rows, the splits, and that nothing about it can change afterwards."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
+from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership
 from apps.annotation.models import Annotator, Queue
@@ -144,6 +146,13 @@ def test_an_earlier_moment_gives_the_earlier_version_again(dataset: Dataset, mem
     again = freeze(dataset, member, queue, until=first.recipe["until"])
 
     assert again.content_hash == first.content_hash
+
+
+def test_a_moment_to_come_is_the_present(dataset: Dataset, member: Membership, queue: Queue) -> None:
+    """Otherwise what is judged while a worker builds would be in some of its readings and not in others."""
+    factories.preference(2, on=factories.item(of=queue))
+    version = freeze(dataset, member, queue, until="2999-01-01T00:00:00Z")
+    assert datetime.fromisoformat(version.recipe["until"]) <= now()
 
 
 def test_the_hash_is_that_of_sha256sum(dataset: Dataset, member: Membership, queue: Queue) -> None:
