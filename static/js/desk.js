@@ -123,6 +123,7 @@ class Desk {
     this.clock.stop();
     this.replace(this.fromTemplate("nothing-more"));
     const say = this.element.querySelector("[data-desk-end-words]");
+    if (!say) return; // the queue had stopped when this page came, and it says so
     if (words) say.textContent = words;
     else if (this.status.progress?.left === 0) say.textContent = say.dataset.complete;
     if (this.status.progress) this.element.querySelector("[data-desk-mine]").textContent = this.status.progress.mine.toLocaleString();

@@ -7,6 +7,7 @@ from playwright.sync_api import APIResponse, Page, Route, expect
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Assignment, Preference, Queue
+from apps.annotation.queueing import pause_queue
 from tests import factories
 from tests.annotation import making
 from tests.live import LiveStack
@@ -204,6 +205,18 @@ def test_a_draft_survives_a_closed_tab(page: Page, queue: Queue):
     assert shown(again) == pair
     expect(again.locator("[name=rationale]")).to_have_value("half a thought")
     expect(again.locator("[name=answer][value='-2']")).to_be_checked()
+
+
+def test_what_one_works_on_when_the_queue_is_paused_may_be_finished(page: Page, queue: Queue, console):
+    console.expect("409")  # nothing more is given out
+    pair = shown(page)
+    pause_queue(queue=queue, by=None)
+    page.reload()
+    ready(page)
+    assert shown(page) == pair
+    press(page, "1", "Enter")
+    expect(page.get_by_role("heading", name="This queue is paused")).to_be_visible()
+    assert standing() == [(3, False)]
 
 
 def test_a_refused_answer_keeps_its_text(page: Page, console):
