@@ -37,6 +37,13 @@ class PairsFixedByPlan(FixedByPlan):
     )
 
 
+class NoSuchStep(Refusal):
+    code = "no_such_step"
+
+    def __init__(self, number: int, steps: int) -> None:
+        super().__init__(f"There is no step {number}: this run has {steps}. Nobody could ever be right about it.")
+
+
 class NoTrainingItems(Refusal):
     code = "no_training_items"
     message = (
@@ -48,8 +55,10 @@ class NoTrainingItems(Refusal):
 def make_known(*, item: Item, purpose: Item.Purpose, answer: int | str, because: str = "", by: User | None) -> None:
     """Make an unseen item gold or training, with its answer and, for those who learn from it, the reason.
 
-    Raises SeenAlready, StillFilling, PairsFixedByPlan.
+    Raises SeenAlready, StillFilling, PairsFixedByPlan, NoSuchStep.
     """
+    if item.kind == Queue.Kind.STEPS and isinstance(answer, int) and answer >= item.a.step_count:
+        raise NoSuchStep(answer + 1, item.a.step_count)
     _change(item, purpose, {"answer": answer, "because": because}, by)
 
 

@@ -193,6 +193,13 @@ def test_what_somebody_has_seen_cannot_become_a_check(workspace):
         knowing.make_known(item=queue.items.get(), purpose=Item.Purpose.GOLD, answer=1, by=None)
 
 
+def test_a_first_error_beyond_the_end_of_the_run_is_no_answer(workspace):
+    item = making.queue_of_runs(of=workspace, steps=4).items.get()
+    with pytest.raises(knowing.NoSuchStep, match="There is no step 5: this run has 4"):
+        knowing.make_known(item=item, purpose=Item.Purpose.GOLD, answer=4, by=None)
+    knowing.make_known(item=item, purpose=Item.Purpose.GOLD, answer=3, by=None)
+
+
 def test_pairs_of_an_experiment_cannot_become_checks(workspace):
     queue = making.queue(of=workspace, items=2, steps=0, selection={"experiment": "1"})
     item = queue.items.first()
