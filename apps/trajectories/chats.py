@@ -13,6 +13,7 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.fields import first_of
+from apps.trajectories.parts import call_of, kind_of, result_of, turns_in
 from apps.trajectories.records import BadRow, Json, Message, StepRecord
 from apps.trajectories.rendering.decoding import Unreadable, decode_result
 from apps.trajectories.speakers import CALL, REASONING, ROLES, spelled
@@ -21,13 +22,15 @@ EXPECTED_ROLES = "`role` is one of system, developer, user, assistant, tool (or 
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 REASONING_PARTS = frozenset({"reasoning", "thinking"})
-CALL_PARTS = frozenset({"tool_call", "tool_use", "function_call"})
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 
 MESSAGE_KEYS = frozenset(
     {"role", "content", "tool_calls", "name", "refusal", "audio", "function_call", *REASONING_KEYS}
 )
 """Keys of an assistant message that are the message; whatever else stands beside them goes to the step's `info`."""
+
+ASIDE = frozenset({"role", "name", "id", "tool_call_id", "call_id", "model", "timestamp", "created_at", "status"})
+"""Keys that say something of a message and never what was said."""
 
 
 class Conversation:
@@ -55,15 +58,27 @@ class Conversation:
         role = given.get("role")
         if type(role) is str and role in (CALL, REASONING):
             return self._part_of_a_turn(role, given)
+        if type(role) is str and role in ROLES:
+            _refuse_silence(given)
         if role == "assistant":
-            return self._turn(given)
+            return self._interrupted(given) if _results_in(given) else self._turn(given)
         if role == "tool":
-            self.waiting.append(self._tool_result(given))
+            self.waiting += map(self._tool_result, _results_in(given) or [given])
         elif type(role) is str and role in ROLES:
             self._heard(given)
         else:
             raise BadRow(f"A message has the role {_quoted(role)}.", EXPECTED_ROLES)
         return None
+
+    def _interrupted(self, given: Message) -> StepRecord | None:
+        """An assistant's message that holds what tools answered. Answers the last of its steps."""
+        step = None
+        for message in turns_in(given):
+            if message["role"] == "tool":
+                self.waiting.append(self._tool_result(message))
+            else:
+                step = self._turn(message)
+        return step
 
     def _turn(self, given: Message) -> StepRecord | None:
         step = self._assistant(given)
@@ -90,10 +105,14 @@ class Conversation:
             return step
         calls = _calls_in(given)
         if not self.steps or self.waiting or self._is_thinking:
-            return self._turn({"role": "assistant", "content": None, "tool_calls": calls})
-        message = self.steps[-1].message
-        message["tool_calls"] = [*message.get("tool_calls", []), *(self._call(call) for call in calls)]
-        return None
+            step = self._turn({"role": "assistant", "content": None, "tool_calls": calls})
+        else:
+            step, message = None, self.steps[-1].message
+            message["tool_calls"] = [*message.get("tool_calls", []), *(self._call(call) for call in calls)]
+        if given.get("answered") is not None:
+            answer = {"role": "tool", "tool_call_id": self._unanswered[-1][0], "content": given["answered"]}
+            self.waiting.append(self._tool_result(answer))
+        return step
 
     def _assistant(self, given: Message) -> StepRecord:
         message: Message = {"role": "assistant", "content": given.get("content")}
@@ -157,23 +176,38 @@ class Conversation:
         return ""
 
     def _heard(self, given: Message) -> None:
-        """A message to the agent. Anthropic's logs carry tool results inside user messages: each becomes a message of its own."""
+        """A message to the agent. Logs of Anthropic and others carry tool results inside user messages: each becomes a message of its own."""
         content = given.get("content")
         if type(content) is str:
             self.waiting.append({key: value for key, value in given.items() if value is not None})
             return
         message = {key: value for key, value in given.items() if value is not None and key != "content"}
         if type(content) is list:
-            results = [part for part in content if type(part) is dict and part.get("type") == "tool_result"]
-            for part in results:
-                self.waiting.append(self._tool_result({**part, "tool_call_id": part.get("tool_use_id")}))
-            content = [part for part in content if part not in results] if results else content
+            results = _results_in(given)
+            self.waiting += map(self._tool_result, results)
+            content = [part for part in content if not result_of(part)] if results else content
             if results and not content:
                 return
         self.waiting.append({**message, "content": _content(content)})
 
 
 EXPECTED_CONTENT = '`content` is text, null, or a list of typed parts such as {"type": "text", "text": …}.'
+
+
+def _results_in(given: Message) -> list[Message]:
+    """What tools answered, as messages, in the parts of one."""
+    content = given.get("content")
+    return [result for part in content if (result := result_of(part))] if type(content) is list else []
+
+
+def _refuse_silence(given: Message) -> None:
+    """Words under a key that is not known would be lost without a word. Raises BadRow."""
+    if "content" in given or not MESSAGE_KEYS.isdisjoint(given.keys() - {"role", "name"}):
+        return
+    unread = [key for key, value in given.items() if key not in ASIDE and type(value) in (str, list, dict) and value]
+    if unread:
+        keys = ", ".join(f"`{key[:40]}`" for key in unread[:6])
+        raise BadRow(f"A message of the {given['role']} has no `content`; it has {keys}.", EXPECTED_CONTENT)
 
 
 def to_steps(messages: Iterable[Json]) -> Conversation:
@@ -270,13 +304,13 @@ def _split_parts(message: Message) -> list[Json]:
     reasoning: list[str] = []
     rest: list[Json] = []
     for part in message["content"]:
-        kind = _kind(part)
-        if kind in REASONING_PARTS:
+        kind = kind_of(part)
+        if kind in REASONING_PARTS or (type(part) is dict and part.get("thought") is True):  # Gemini
             reasoning.append(
                 _as_text(part.get("thinking", part.get("reasoning", part.get("text", part.get("value", "")))))
             )
-        elif kind in CALL_PARTS:
-            calls.append(part.get("value", part))
+        elif (call := call_of(part)) is not None:
+            calls.append(call)
         else:
             rest.append(part)
     if reasoning and "reasoning_content" not in message:
@@ -303,16 +337,10 @@ def _content(given: Json) -> Json:
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
     """A text part in OpenAI's spelling; any other part as it is."""
-    kind = _kind(part)
+    kind = kind_of(part)
     if kind in TEXT_PARTS or (not kind and "text" in part):
         return {"type": "text", "text": _as_text(part.get("text", part.get("value")))}
     return part
-
-
-def _kind(part: Json) -> str:
-    """The type that a part says it is, or ""."""
-    kind = part.get("type") if type(part) is dict else None
-    return kind if type(kind) is str else ""
 
 
 def _as_text(value: Json) -> str:

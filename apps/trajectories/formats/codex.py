@@ -14,6 +14,7 @@ from apps.trajectories.fields import count, first_of, lasted, mapping, prompt_ke
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.speakers import role_of
 
 EXPECTED = "Lines with `type` and `payload`, among them `response_item`, as the Codex CLI keeps them."
 TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
@@ -76,13 +77,7 @@ def _message(item: dict[str, Any]) -> Message | None:
     if kind == "reasoning":
         said = first_of(item, "content") or item.get("summary")
         return {"type": kind, "summary": said} if said else None
-    if kind in ("custom_tool_call", "local_shell_call", "web_search_call"):
-        name = text(item.get("name")) or kind.removesuffix("_call")
-        arguments = first_of(item, "action") or {"input": item.get("input")}
-        return {"type": "function_call", "name": name, "arguments": arguments, "call_id": item.get("call_id")}
-    if kind == "custom_tool_call_output":
-        return {**item, "type": "function_call_output"}
-    return item if kind in ("message", "function_call", "function_call_output") else None
+    return item if role_of(item) else None
 
 
 FORMAT = Format(

@@ -13,6 +13,9 @@ from apps.trajectories.traces.payloads import read_payload, tools_offered
 
 SHAPE = "`contents`, a list of objects with `role` and `parts`, alone or in a `request` beside its `response`"
 
+OTHERS = frozenset({"type", "part_kind"})
+"""Keys that say of a part what it is, in messages of the Vercel AI SDK and of Pydantic AI; Gemini has no need of them."""
+
 
 def _request(row: Json) -> dict[str, Json] | None:
     """The object that holds the contents."""
@@ -20,7 +23,8 @@ def _request(row: Json) -> dict[str, Json] | None:
         row = {"contents": row}
     for holder in (row, mapping(row).get("request")):
         contents = mapping(holder).get("contents")
-        if type(contents) is list and contents and type(mapping(contents[0]).get("parts")) is list:
+        parts = mapping(contents[0]).get("parts") if type(contents) is list and contents else None
+        if type(parts) is list and OTHERS.isdisjoint(key for part in parts for key in mapping(part)):
             return mapping(holder)
     return None
 

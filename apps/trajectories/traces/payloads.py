@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from apps.trajectories import jsontext
 from apps.trajectories.chats import tool_schemas
 from apps.trajectories.fields import first_of, mapping, text
+from apps.trajectories.parts import call_of, result_of
 from apps.trajectories.records import Json, Message
 from apps.trajectories.rendering.decoding import Unreadable, decode_result
 from apps.trajectories.speakers import role_of, spelled
@@ -139,10 +140,10 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
     calls: list[Json] = []
     for given in parts:
         part = mapping(given)
-        call = _call(part)
+        call = call_of(part)
         if call is not None:
             calls.append(call)
-        elif (result := _result(part)) is not None:
+        elif (result := result_of(part)) is not None:
             results.append(result)
         elif part.get("thought") is True and type(said := part.get("text")) is str:  # Gemini's
             content.append({"type": "reasoning", "text": said})
@@ -160,37 +161,6 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
     if results and not (content or calls):
         return results
     return [*results, {**message, "content": content if content or not calls else None}]
-
-
-def _call(part: dict[str, Any]) -> Json:
-    """A call in a part of Gemini, the AI SDK or OpenTelemetry; Anthropic's are read where all chats are."""
-    gemini = first_of(part, "function_call", "functionCall")
-    if type(gemini) is dict:
-        return {"id": gemini.get("id"), "name": gemini.get("name"), "arguments": first_of(gemini, "args", "arguments")}
-    if "toolName" in part and part.get("type") in (None, "tool-call") and "output" not in part:
-        return {"id": part.get("toolCallId"), "name": part["toolName"], "arguments": first_of(part, "input", "args")}
-    if part.get("type") == "tool_call" and part.get("name"):
-        return {"id": part.get("id"), "name": part["name"], "arguments": first_of(part, "arguments", "args")}
-    return None
-
-
-def _result(part: dict[str, Any]) -> Message | None:
-    gemini = first_of(part, "function_response", "functionResponse")
-    if type(gemini) is dict:
-        return _tool_message(gemini.get("id"), gemini.get("name"), gemini.get("response"))
-    if part.get("type") == "tool-result":
-        return _tool_message(part.get("toolCallId"), part.get("toolName"), first_of(part, "output", "result"))
-    if part.get("type") == "tool_call_response":
-        return _tool_message(part.get("id"), part.get("name"), first_of(part, "response", "result", "content"))
-    return None
-
-
-def _tool_message(identifier: Json, name: Json, said: Json) -> Message:
-    value = mapping(said)
-    if value.get("type") in ("text", "json") and "value" in value:  # the AI SDK says what kind of output it is
-        said = value["value"]
-    message: Message = {"role": "tool", "content": said}
-    return message | ({"tool_call_id": identifier} if identifier else {}) | ({"name": name} if name else {})
 
 
 def _unwrapped(value: dict[str, Any]) -> Json:

@@ -59,3 +59,8 @@ def test_bare_contents_are_a_run_and_pictures_stay_pictures():
 def test_contents_that_are_none_are_refused():
     with pytest.raises(BadRow, match="without contents"):
         list(formats.named("gemini").read({"contents": []}, "file"))
+
+
+def test_parts_that_say_what_they_are_are_not_geminis():
+    shown = [{"role": "user", "parts": [{"type": "text", "text": "Hi"}]}, {"role": "assistant", "parts": []}]
+    assert formats.recognise([shown]).name == "openai-chat"
