@@ -1,4 +1,4 @@
-"""Sessions of Claude Code: a line for each message, all of a file one run; agents that it started are runs of their own.
+"""Sessions of Claude Code, as it keeps or prints them: a line for each message; agents that a session started are runs of their own.
 
 What the agent went back from is left out: the chat is what leads to the last line. An answer lies in several lines, one for each of its
 parts, and its tools' results may hang on any of them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
@@ -26,29 +26,59 @@ OF_SESSION = ("cwd", "gitBranch", "version")
 Line = dict[str, Any]
 
 
+class Thread(NamedTuple):
+    """Whose chat a line is of: the session's own, or that of an agent which it started."""
+
+    session: str
+    agent: str
+
+
 def _recognises(row: Json) -> bool:
     first = mapping(row[0]) if type(row) is list and row else {}
     if first.get("type") in ("user", "assistant"):
-        return "sessionId" in first and type(first.get("message")) is dict
+        return bool({"sessionId", "session_id"} & first.keys()) and type(first.get("message")) is dict
+    if first.get("type") == "system" and first.get("subtype") == "init":
+        return "session_id" in first
     return first.get("type") in ASIDE and bool({"leafUuid", "snapshot", "sessionId"} & first.keys())
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not list:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
-    lines = [line for line in map(mapping, row) if line.get("uuid") and type(line["uuid"]) is str]
-    threads: dict[str, list[Line]] = {}
-    of_line: dict[str, str] = {}
+    lines = [
+        line for line in _streamed([mapping(line) for line in row]) if line.get("uuid") and type(line["uuid"]) is str
+    ]
+    threads: dict[Thread, list[Line]] = {}
+    of_line: dict[str, Thread] = {}
     for line in lines:
-        own = text(line.get("agentId")) or of_line.get(text(line.get("parentUuid"))) or line["uuid"]
-        thread = own if line.get("isSidechain") else ""
+        before = of_line.get(text(line.get("parentUuid") or line.get("logicalParentUuid")))
+        # Several sessions may lie in one file; a session that goes on from another one leads back to it.
+        session = before.session if before else text(line.get("sessionId"))
+        own = text(line.get("agentId")) or (before.agent if before else "") or line["uuid"]
+        thread = Thread(session, own if line.get("isSidechain") else "")
         of_line[line["uuid"]] = thread
         threads.setdefault(thread, []).append(line)
-    title = next((text(line.get("summary")) for line in map(mapping, row) if line.get("type") == "summary"), "")
-    runs = [_run(thread, found, title) for thread, found in threads.items() if any(map(_is_said, found))]
+    titles = [text(line.get("summary")) for line in map(mapping, row) if line.get("type") == "summary"]
+    title = titles[0] if titles and len({thread.session for thread in threads}) == 1 else ""
+    runs = [_run(thread.agent, found, title) for thread, found in threads.items() if any(map(_is_said, found))]
     if not runs:
         raise BadRow("Nobody says anything in this session.", EXPECTED)
     yield from runs
+
+
+def _streamed(lines: list[Line]) -> list[Line]:
+    """The lines as sessions have them, also where they were printed (`--output-format stream-json`) and follow one another."""
+    last: dict[Thread, str] = {}
+    found: list[Line] = []
+    for place, line in enumerate(lines):
+        if "session_id" in line and "sessionId" not in line:
+            thread = Thread(text(line["session_id"]), text(line.get("parent_tool_use_id")))
+            name = f"{thread.session}-{place}"
+            line = {**line, "sessionId": thread.session, "agentId": thread.agent, "isSidechain": bool(thread.agent)}
+            line |= {"uuid": name, "parentUuid": last.get(thread)}
+            last[thread] = name
+        found.append(line)
+    return found
 
 
 def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
@@ -68,19 +98,24 @@ def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
             models[text(about.get("model"))] += 1
         before = before if at is None else at
     session = text(next((line["sessionId"] for line in lines if line.get("sessionId")), ""))
-    asked = [mapping(line["message"]) for line in lines if _is_said(line) and not line.get("isMeta")]
+    said = [line for line in lines if _is_said(line) and not line.get("isMeta") and not _parts(line, "tool_result")]
+    asked = [mapping(line["message"]) for line in said if line["type"] == "user"]
+    ending = next((line for line in reversed(lines) if line.get("type") == "result"), {})
     return TrajectoryRecord(
         task=TaskRecord(
-            key=prompt_key(conversation.opening),
-            instruction=prompt_of([each for each in asked if each.get("role") == "user"]),
+            # What is printed lacks the prompt, so each such session is a task of its own.
+            key=prompt_key(conversation.opening) if conversation.opening else session,
+            instruction=prompt_of(asked),
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
         policy=models.most_common(1)[0][0] or None if models else None,
         external_id=f"{session}/{thread}" if thread else session,
+        termination=text(ending.get("subtype")),
         info={
             **({"title": title} if title and not thread else {}),
             **{key: lines[-1][key] for key in OF_SESSION if lines[-1].get(key)},
+            **{key: ending[key] for key in ("total_cost_usd", "num_turns") if ending.get(key) is not None},
         },
     )
 

@@ -28,7 +28,7 @@ from apps.trajectories.columns import (
 from apps.trajectories.fields import count, first_of, mapping, number, prompt_key, prompt_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.swe_agent import instance_environment, issue_of
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, read_each
 from apps.trajectories.speakers import role_of
 
 MESSAGES = (
@@ -37,6 +37,11 @@ MESSAGES = (
 )
 ANSWERS = ("response", "output", "completion")
 USED = ("category", "difficulty", "usage", "info", "choices", "tags")
+NAMES_OF_CHAT = (
+    *("conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id"),
+    *("trajectory_id", "traj_id", "dialogue_id", "episode_id", "conversation_hash"),
+)
+"""What messages that lie one by one call the chat that they are of."""
 
 
 class Chat(Columns):
@@ -67,10 +72,25 @@ def _recognises(row: Json) -> bool:
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     name, messages = _found(row) or _given(row)
+    if chats := _apart(messages) if type(row) is list else []:
+        yield from read_each(chats, lambda chat: [chat_trajectory(Chat(chat, chat["messages"], ("messages",)))])
+        return
     fields = row if type(row) is dict else {}
     answer = _answer(fields, messages)
     taken = (name.partition(".")[0], *(ANSWERS if answer else ()))
     yield chat_trajectory(Chat(fields, messages + answer, taken))
+
+
+def _apart(messages: list[Json]) -> list[tuple[str, dict[str, Json]]]:
+    """The chats that single messages are of, by name; none where they name no chat, or the same one."""
+    for key in NAMES_OF_CHAT:
+        names = [named(mapping(message).get(key)) or "" for message in messages]
+        if all(names) and len({*names}) > 1:
+            chats: dict[str, dict[str, Json]] = {name: {"id": name, "messages": []} for name in names}
+            for name, message in zip(names, messages, strict=True):
+                chats[name]["messages"].append(message)
+            return [(f"Chat {name}", chat) for name, chat in chats.items()]
+    return []
 
 
 def _given(row: Json) -> tuple[str, list[Json]]:

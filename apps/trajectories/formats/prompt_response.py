@@ -1,7 +1,8 @@
 """A question and its answer in two columns, as instruction data sets and dumps of rollouts keep them: a run of one step.
 
 An answer may be calls alone: a list of `{"name", "arguments"}`, as data sets of function calling have it. Several answers are several
-runs of one task; lists beside them that are as long (`rewards`, `models`) say something of each.
+runs of one task; lists beside them that are as long (`rewards`, `models`) say something of each. `completions` beside `labels` are the
+steps of one answer.
 """
 
 from __future__ import annotations
@@ -19,11 +20,18 @@ from apps.trajectories.speakers import role_of
 PROMPTS = ("prompt", "instruction", "input", "question", "query", "problem")
 ANSWERS = ("completion", "response", "output", "answers", "generation", "generated_text", "prediction")
 SEVERAL = ("completions", "responses", "generations", "outputs", "samples", "candidates")
+RUNS = (
+    *("messages", "conversation", "conversations", "trajectory", "traj", "steps", "turns", "events"),
+    *("intermediate_steps", "transitions", "chat_history", "inference_log"),
+)
+"""Columns that hold a run; where one of them is not understood, question and answer are not all that was said."""
 EXPECTED = f"One of {', '.join(PROMPTS)} and one of {', '.join(ANSWERS)}, as text or as chat messages."
 
 
 def _recognises(row: Json) -> bool:
     if type(row) is not dict or "chosen" in row or "rejected" in row:
+        return False
+    if any(type(first) in (dict, list) for name in RUNS for first in (listed(row.get(name)) or ())[:1]):
         return False
     return bool(_said(row, PROMPTS, "user")[1] and (_said(row, ANSWERS, "assistant")[1] or _each(row)))
 
@@ -31,21 +39,48 @@ def _recognises(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
-    several = [] if _said(row, ANSWERS, "assistant")[1] else _each(row)
+    several = [] if _said(row, ANSWERS, "assistant")[1] or _labelled(row) else _each(row)
     yield from read_each(numbered("Answer", several), _run) if several else _run(row)
 
 
 def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     asked, prompt = _said(row, PROMPTS, "user")
     answered, answer = _said(row, ANSWERS, "assistant")
+    labels = _labelled(row)
+    if labels:
+        answer = [{"role": "assistant", "content": step, "label": label} for step, label in labels]
+        answered = "completions"
     if not prompt or not answer:
         raise BadRow(f"There is no {'answer' if prompt else 'prompt'}.", EXPECTED)
-    taken = [asked, answered]
+    taken = [asked, answered, *(["labels"] if labels else [])]
     if asked == "instruction" and type(row.get("input")) is str and prompt[0].get("content"):
         # Alpaca: what the instruction is about stands beside it.
         prompt = [{"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], row["input"])))}]
         taken.append("input")
+    if earlier := _earlier(row):
+        prompt = earlier + prompt
+        taken.append("history")
     yield chat_trajectory(Chat(row, prompt + answer, tuple(taken)))
+
+
+def _earlier(row: dict[str, Json]) -> list[Json]:
+    """What was said before, as instruction data sets keep it: pairs of a question and its answer."""
+    pairs = listed(row.get("history")) or []
+    if not all(type(pair) is list and len(pair) == 2 and all(type(said) is str for said in pair) for pair in pairs):
+        return []
+    return [
+        {"role": role, "content": said}
+        for pair in pairs
+        for role, said in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+
+def _labelled(row: dict[str, Json]) -> list[tuple[str, Json]]:
+    """The steps of one answer with their labels, as TRL has them for process reward models; none where `completions` are several answers."""
+    steps, labels = listed(row.get("completions")) or [], listed(row.get("labels")) or []
+    if len(steps) != len(labels) or not all(type(step) is str for step in steps):
+        return []
+    return list(zip(steps, labels, strict=True))
 
 
 def _each(row: dict[str, Json]) -> list[dict[str, Json]]:

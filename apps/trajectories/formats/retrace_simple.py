@@ -48,6 +48,7 @@ DONE = ("done", "terminated", "terminal")
 CALLED = ("name", "tool", "tool_name", "function", "action_type")
 ARGUMENTS = ("arguments", "args", "kwargs", "parameters", "action_input", "input", "params")
 ROW_KEYS = ("format", "info", "tags", "category", "difficulty", "held_out", "final_obs", "final_observation")
+DESCRIBED = {"code": "action", "action": "described", "observation": "obs"}
 STEP_KEYS = frozenset(
     {
         *BEFORE,
@@ -76,7 +77,7 @@ class Moves(NamedTuple):
 
 def _found(row: dict[str, Json]) -> Moves | None:
     for name in STEPS:
-        steps = listed(row.get(name))
+        steps = _unnested(listed(row.get(name)) or [])
         if (
             steps
             and type(steps[0]) is dict
@@ -95,6 +96,16 @@ def _found(row: dict[str, Json]) -> Moves | None:
     ]
     finals = (each[-1] for name, each in beside.items() if PARALLEL[name] == "obs" and len(each) > len(actions))
     return Moves(("actions", *beside), steps, next(finals, None))
+
+
+def _unnested(steps: list[Json]) -> list[Json]:
+    """The steps of AgentNet, which keeps what each says under `value`: its `code` is what was done, its `action` that in words."""
+    if not all(type(mapping(mapping(step).get("value")).get("code")) is str for step in steps):
+        return steps
+    return [
+        {**step, **{DESCRIBED.get(key, key): said for key, said in step["value"].items()}, "value": None}
+        for step in steps
+    ]
 
 
 def _is_anothers(row: dict[str, Json], step: dict[str, Json]) -> bool:

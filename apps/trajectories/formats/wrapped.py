@@ -1,4 +1,4 @@
-"""Records of another format inside an object: `{"results": […]}`, `{"run-1": {…}, "run-2": {…}}`, `{"task_id": …, "trials": […]}`.
+"""Records of another format inside an object: `{"results": […]}`, `{"run-1": {…}, "run-2": {…}}`, `{"task_id": …, "trials": […]}`, tables as JSON.
 
 What such an object says of task, policy and tools holds for the records inside that do not say it themselves. It is one record, so all of it
 must fit into one.
@@ -34,6 +34,25 @@ class Inside(NamedTuple):
     format: Format
 
 
+def _tabled(row: dict[str, Json]) -> list[Json]:
+    """The records of a table as pandas writes it (a column or a row an object, or cells apart from names), or as a hub's viewer does."""
+    columns, cells = row.get("columns"), row.get("data")
+    if type(columns) is list and type(cells) is list and all(type(name) is str for name in columns):
+        return [dict(zip(columns, each, strict=False)) for each in cells if type(each) is list]
+    if type(row.get("rows")) is list and "features" in row:
+        return [each["row"] for each in row["rows"] if type(each) is dict and "row" in each]
+    first = next(iter(row.values()), None)
+    if (
+        type(first) is not dict
+        or not first
+        or not all(type(v) is dict and v.keys() == first.keys() for v in row.values())
+    ):
+        return []
+    if all(name.isdecimal() for name in row):
+        return list(row.values())
+    return [{name: column[place] for name, column in row.items()} for place in first]
+
+
 def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
     if type(row) is not dict or not depth:
         return None
@@ -52,7 +71,9 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
         if len(objects) == len(row) > 1:
             return Inside([{"id": label, **each} for label, each in objects.items()], format)
         return Inside([{**{key: each for key, each in row.items() if key != name}, **value}], format)
-    return None
+    records = _tabled(row)
+    format = _known(records[0], depth) if records else None
+    return Inside(records, format) if format else None
 
 
 def _known(value: Json, depth: int) -> Format | None:

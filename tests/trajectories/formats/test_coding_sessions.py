@@ -104,6 +104,38 @@ def test_a_session_in_which_nobody_speaks_is_refused():
     assert refusal("claude-code", SESSION[:1])[0] == "Nobody says anything in this session."
 
 
+def test_sessions_in_one_file_are_a_run_each():
+    other = [
+        {**line(31, "user", "Count."), "sessionId": "t"},
+        {**answer(32, {"type": "text", "text": "Three."}, 31, "e"), "sessionId": "t"},
+    ]
+    first, second = formats.named("claude-code").read([*SESSION, *other], "f")
+    assert [(record.external_id, len(record.steps)) for record in (first, second)] == [("s", 2), ("t", 1)]
+    resumed = [{**other[0], "parentUuid": "u8"}, other[1]]
+    assert len(read("claude-code", [*SESSION, *resumed]).steps) == 3
+
+
+def test_a_session_that_was_printed_is_read():
+    def printed(kind: str, agent: str | None, *parts: Any) -> dict[str, Any]:
+        role = {"role": kind, "content": [*parts], "model": "m"}
+        return {"type": kind, "message": role, "session_id": "s", "parent_tool_use_id": agent}
+
+    row = [
+        {"type": "system", "subtype": "init", "session_id": "s", "tools": ["Bash"]},
+        printed("assistant", None, used(LOOK)),
+        printed("user", "c1", {"type": "text", "text": "Count."}),
+        printed("assistant", "c1", {"type": "text", "text": "Three."}),
+        printed("user", None, result(LOOK, "README")),
+        printed("assistant", None, {"type": "text", "text": "Done."}),
+        {"type": "result", "subtype": "success", "session_id": "s", "num_turns": 2, "total_cost_usd": 0.1},
+    ]
+    session, started = formats.named("claude-code").read(row, "f")
+    assert [message["content"] for message in session.messages()] == [None, "README", "Done."]
+    assert [message["content"] for message in started.messages()] == ["Count.", "Three."]
+    assert (session.external_id, session.task.key, session.termination) == ("s", "s", "success")
+    assert (session.policy, session.info) == ("m", {"num_turns": 2, "total_cost_usd": 0.1})
+
+
 CODEX = [
     {"type": "session_meta", "payload": {"id": "s", "cwd": "/repo", "instructions": "Be brief."}},
     {"type": "turn_context", "payload": {"model": "m"}},
@@ -150,7 +182,12 @@ def test_a_codex_session_is_one_run():
 
 
 def test_files_of_lines_are_recognised(tmp_path: Path):
-    for name, row in (("claude-code", SESSION), ("claude-code", SESSION[1:]), ("codex", EXAMPLES["codex"])):
+    for name, row in (
+        ("claude-code", SESSION),
+        ("claude-code", SESSION[1:]),
+        ("codex", EXAMPLES["codex"]),
+        ("goose", EXAMPLES["goose"]),
+    ):
         path = tmp_path / "session.jsonl"
         path.write_text("".join(json.dumps(each) + "\n" for each in row))
         with path.open("rb") as file:

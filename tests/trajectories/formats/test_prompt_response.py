@@ -66,3 +66,23 @@ def test_several_answers_are_runs_of_one_task_and_lists_beside_them_are_theirs()
         ("n", 1.0, "b", {"seed": 3}),
     ]
     assert len({record.task.key for record in found}) == 1
+
+
+def test_labelled_completions_are_the_steps_of_one_answer():
+    record = read("prompt-response", {"prompt": "q", "completions": ["a", "b"], "labels": [True, False]})
+    assert [(step.message["content"], step.info) for step in record.steps] == [
+        ("a", {"label": True}),
+        ("b", {"label": False}),
+    ]
+
+
+def test_what_was_said_before_an_instruction_comes_before_it():
+    record = read("prompt-response", {"instruction": "q", "output": "a", "history": [["p", "o"]]})
+    assert [message["content"] for message in record.messages()] == ["p", "o", "q", "a"]
+
+
+@pytest.mark.parametrize("name", ["trajectory", "intermediate_steps", "events"])
+def test_an_answer_beside_a_run_that_is_not_understood_is_not_all_that_was_said(name):
+    row = {"question": "q", "prediction": "a", name: [{"odd": 1}]}
+    assert not any(format.recognises(row) for format in formats.known())
+    assert read("prompt-response", {**row, name: []}).steps

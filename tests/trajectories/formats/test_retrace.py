@@ -199,3 +199,18 @@ def test_runs_that_name_no_task_are_told_apart_by_what_they_saw_first():
 )
 def test_a_simple_record_with_a_fault_is_refused(row, reason):
     assert refusal("retrace-simple", row)[0] == reason
+
+
+def test_steps_of_agentnet_say_what_was_done_under_value():
+    value = {"observation": "A table.", "thought": "I sort.", "action": "Click on C2.", "code": "click(1, 2)"}
+    row = {
+        "task_id": "t",
+        "instruction": "Sort.",
+        "task_completed": False,
+        "traj": [{"index": 0, "image": "a.png", "value": value}],
+    }
+    record = read("retrace-simple", row)
+    (step,) = record.steps
+    assert [message["content"] for message in step.context] == ["Sort.", "A table."]
+    assert step.message == {"role": "assistant", "content": "click(1, 2)", "reasoning_content": "I sort."}
+    assert (step.info["described"], step.info["image"], record.success) == ("Click on C2.", "a.png", False)

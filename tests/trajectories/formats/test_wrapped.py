@@ -59,3 +59,23 @@ def test_records_are_found_inside_and_learn_what_stands_around_them(row, keys, n
 
 def test_two_words_that_mean_something_else_as_often_are_no_run():
     assert not any(format.recognises({"trace": {"input": "a", "output": "b"}}) for format in formats.known())
+
+
+TABLE = [{"task_id": "a", "messages": CHAT["messages"]}, {"task_id": "b", "messages": CHAT["messages"]}]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {name: {str(place): row[name] for place, row in enumerate(TABLE)} for name in TABLE[0]},
+        {str(place): row for place, row in enumerate(TABLE)},
+        {"columns": list(TABLE[0]), "index": [0, 1], "data": [list(row.values()) for row in TABLE]},
+        {"schema": {"fields": []}, "data": TABLE},
+        {"features": [], "rows": [{"row_idx": place, "row": row} for place, row in enumerate(TABLE)]},
+    ],
+    ids=["columns", "index", "split", "table", "viewer"],
+)
+def test_tables_written_as_json_are_read_row_by_row(table):
+    assert [format.name for format in formats.known() if format.recognises(table)] == ["wrapped"]
+    records = list(formats.named("wrapped").read(table, "file.json"))
+    assert [(record.task.key, len(record.steps)) for record in records] == [("a", 2), ("b", 2)]
