@@ -12,7 +12,7 @@ from apps.trajectories import formats, jsontext
 from apps.trajectories.formats import Format
 from apps.trajectories.reading import Source, open_source
 from apps.trajectories.records import Json
-from apps.trajectories.splitting import EXCERPT, RawRow, too_long
+from apps.trajectories.splitting import RawRow, as_one
 
 SAMPLES = 20
 """Records that may be unreadable before the first one that shows the format."""
@@ -37,7 +37,7 @@ def recognise_file(file: IO[bytes]) -> Recognised:
         # Messages or events, not records: all of them together are one run.
         file.seek(0)
         source = open_source(file, most_bytes=settings.IMPORT_MAX_UNPACKED_BYTES)
-        rows = _as_one(source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES), settings.IMPORT_MAX_RECORD_BYTES)
+        rows = as_one(source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES), settings.IMPORT_MAX_RECORD_BYTES)
         head, samples = _sample(rows)
     format, rows = formats.recognise(samples), itertools.chain(head, rows)
     if format.gather:
@@ -67,16 +67,3 @@ def _sample(rows: Iterator[RawRow]) -> tuple[list[RawRow], list[Json]]:
 
 def _is_known(value: Json) -> bool:
     return any(format.recognises(value) for format in formats.known())
-
-
-def _as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
-    """All rows as a list that is the only record."""
-    bodies: list[bytes] = []
-    size = 0
-    for row in rows:
-        size += len(row.body) + 1
-        if row.problem or size > limit:
-            yield RawRow(0, row.line, row.body[:EXCERPT], row.problem or too_long(limit))
-            return
-        bodies.append(row.body.strip())
-    yield RawRow(0, 1, b"[" + b",".join(bodies) + b"]")

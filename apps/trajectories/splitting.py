@@ -61,6 +61,19 @@ def too_long(limit: int) -> str:
     return f"Longer than {limit >> 20:,} MiB, the most that one record may have."
 
 
+def as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    """All rows as a list that is the only record."""
+    bodies: list[bytes] = []
+    size = 0
+    for row in rows:
+        size += len(row.body) + 1
+        if row.problem or size > limit:
+            yield RawRow(0, row.line, row.body[:EXCERPT], row.problem or too_long(limit))
+            return
+        bodies.append(row.body.strip())
+    yield RawRow(0, 1, b"[" + b",".join(bodies) + b"]")
+
+
 def _lines(stream: Readable, limit: int) -> Iterator[RawRow]:
     position = line = 0
     while body := stream.readline(limit + 1):

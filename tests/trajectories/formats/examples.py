@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.trajectories.formats.frameworks import FRAMEWORKS
 from tests.trajectories.formats.parts import CHAT, TOOLS
 from tests.trajectories.formats.recordings import RECORDINGS
 
@@ -267,5 +268,34 @@ EXAMPLES: dict[str, Any] = {
     },
     "prompt-response": {"instruction": "Add.", "input": "2 and 2", "output": "4", "score": 1, "seed": 3},
     "wrapped": {"config": {"n": 1}, "results": [{"messages": CHAT, "reward": 1}]},
+    "bfcl": {
+        "id": "multi_turn_base_0",
+        "result": [[["cd"]]],
+        "inference_log": [
+            [{"role": "state_info", "class_name": "Files", "content": {}}],
+            {
+                "begin_of_turn_query": [{"role": "user", "content": "Go there."}],
+                "step_1": [{"role": "assistant", "content": "Done."}],
+                "step_0": [
+                    {"role": "inference_input", "content": {}},
+                    {"role": "assistant", "content": [{"cd": '{"folder": "a"}'}]},
+                    {"role": "handler_log", "content": "decoded"},
+                    {"role": "tool", "content": "in a"},
+                ],
+            },
+        ],
+    },
+    "mind2web": {
+        "annotation_id": "a1",
+        "website": "united",
+        "domain": "Travel",
+        "confirmed_task": "Book a flight.",
+        "action_reprs": ["[button] Go -> CLICK", "[text] From -> TYPE: Rome"],
+        "actions": [
+            {"action_uid": "u1", "cleaned_html": "<a>", "operation": {"op": "CLICK"}},
+            {"action_uid": "u2", "cleaned_html": "<b>", "operation": {"op": "TYPE", "value": "Rome"}},
+        ],
+    },
+    **FRAMEWORKS,
     **RECORDINGS,
 }

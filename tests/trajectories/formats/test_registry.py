@@ -122,23 +122,10 @@ def test_the_example_of_a_format_is_recognised_as_that_alone(name):
 def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
     names = [format.name for format in formats.known()]
     assert names == [
-        *(
-            "atif",
-            "claude-code",
-            "codex",
-            "gemini",
-            "inspect",
-            "intercode",
-            "langfuse",
-            "mini-swe-agent",
-            "openhands",
-            "otlp",
-            "retrace",
-            "retrace-simple",
-            "sharegpt",
-            "swe-agent",
-        ),
-        *("tau-bench", "tau2-bench", "verifiers", "who-and-when", "openai-chat", "prompt-response", "wrapped"),
+        *("adk", "agents-sdk", "atif", "autogen", "bfcl", "claude-code", "codex", "gemini", "gemini-cli", "goose"),
+        *("inspect", "intercode", "langfuse", "langsmith", "mind2web", "mini-swe-agent", "opencode", "openhands"),
+        *("otlp", "pydantic-ai", "retrace", "retrace-simple", "sharegpt", "smolagents", "swe-agent", "tau-bench"),
+        *("tau2-bench", "verifiers", "weave", "who-and-when", "openai-chat", "prompt-response", "wrapped"),
     ]
     assert all(format.title and format.shape for format in formats.known())
     assert all(len(name) <= 50 for name in names)

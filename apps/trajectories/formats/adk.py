@@ -1,0 +1,73 @@
+"""Sessions of Google's Agent Development Kit: `events` of authors, with Gemini's contents. All agents of a session are one policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.trajectories import jsontext
+from apps.trajectories.chats import Conversation
+from apps.trajectories.fields import (
+    count,
+    first_of,
+    lasted,
+    mapping,
+    number,
+    prompt_key,
+    prompt_of,
+    required_list,
+    text,
+)
+from apps.trajectories.formats import Format
+from apps.trajectories.records import BadRow, Json, TaskRecord, TrajectoryRecord
+from apps.trajectories.traces.payloads import read_payload
+
+SHAPE = "`events` with `author` and `content`, whose `parts` are Gemini's"
+
+
+def _recognises(row: Json) -> bool:
+    events = mapping(row).get("events")
+    first = mapping(events[0]) if type(events) is list and events else {}
+    return "author" in first and bool({"invocationId", "invocation_id"} & first.keys())
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    conversation = Conversation()
+    model, before = "", None
+    for event in map(mapping, required_list(row, "events")):
+        at = number(event.get("timestamp"))
+        if event.get("partial") is not True:  # streamed pieces come again, whole
+            _add(conversation, event, lasted(before, at))
+        model = text(first_of(event, "modelVersion", "model_version")) or model
+        before = before if at is None else at
+    yield TrajectoryRecord(
+        task=TaskRecord(
+            key=prompt_key(conversation.opening),
+            instruction=prompt_of(conversation.opening),
+            environment=text(first_of(row, "appName", "app_name")),
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        policy=model or None,
+        external_id=text(row.get("id")),
+        info={"state": row["state"]} if row.get("state") else {},
+    )
+
+
+def _add(conversation: Conversation, event: dict[str, Any], seconds: float | None) -> None:
+    author = text(event.get("author"))
+    role = "user" if author == "user" else "assistant"
+    content = mapping(event.get("content"))
+    for message in read_payload({**content, "role": role}, role).messages if content.get("parts") else ():
+        step = conversation.add({**message, "name": author} if message["role"] == "assistant" else message)
+        if step:
+            usage = mapping(first_of(event, "usageMetadata", "usage_metadata"))
+            step.prompt_tokens = count(first_of(usage, "promptTokenCount", "prompt_token_count"))
+            step.completion_tokens = count(first_of(usage, "candidatesTokenCount", "candidates_token_count"))
+            step.seconds = seconds
+            step.error = text(first_of(event, "errorMessage", "error_message")) or None
+
+
+FORMAT = Format(name="adk", title="Google ADK session", shape=SHAPE, recognises=_recognises, read=_read)

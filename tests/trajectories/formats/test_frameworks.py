@@ -1,0 +1,223 @@
+"""Recordings of frameworks and sessions of agents: what the policy wrote is told apart from what tools and programs said."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.trajectories import formats
+from apps.trajectories.recognising import recognise_file
+from apps.trajectories.records import TrajectoryRecord
+from tests.trajectories.formats.examples import EXAMPLES
+from tests.trajectories.formats.frameworks import ASKED, CALLED, DONE, HEARD, WRITTEN, logged
+from tests.trajectories.formats.rows import read, refusal
+
+CHAT = ("adk", "agents-sdk", "autogen", "langsmith", "pydantic-ai", "gemini-cli", "goose", "opencode")
+
+
+def plain(record: TrajectoryRecord) -> list[tuple[bool, str, Any, list[Any]]]:
+    """Of each message whether it is trained on, who says it and what, and what is called."""
+
+    def told(message: dict[str, Any], is_trained_on: bool) -> tuple[bool, str, Any, list[Any]]:
+        calls = [call["function"] for call in message.get("tool_calls", [])]
+        for call in calls:
+            given = call["arguments"]
+            call["arguments"] = json.loads(given) if isinstance(given, str) else given
+        return is_trained_on, message["role"], message["content"] or None, calls
+
+    found = [told(m, own) for s in record.steps for own, ms in ((False, s.context), (True, [s.message])) for m in ms]
+    return found + [told(message, False) for message in record.closing]
+
+
+LISTED = [
+    (False, "user", "List the files.", []),
+    (True, "assistant", None, [{"name": "bash", "arguments": {"command": "ls"}}]),
+    (False, "tool", "README.md", []),
+    (True, "assistant", "One.", []),
+]
+
+
+@pytest.mark.parametrize("name", CHAT)
+def test_a_call_its_result_and_the_answer_are_told_apart(name):
+    record = read(name, copy.deepcopy(EXAMPLES[name]))
+    found = [each for each in plain(record) if each[1] != "system"]
+    if name == "adk":
+        found[2] = (*found[2][:2], json.loads(found[2][2])["output"], [])
+    if name == "autogen":  # a program's summary of the result
+        assert found.pop(3)[:3] == (False, "assistant", "README.md")
+    assert found == LISTED
+    assert record.steps[1].context[0]["tool_call_id"] == "c1"
+    assert record.task.instruction == "List the files."
+
+
+@pytest.mark.parametrize("name", ["adk", "autogen", "pydantic-ai", "gemini-cli", "opencode"])
+def test_tokens_are_those_of_the_answer(name):
+    step = read(name, EXAMPLES[name]).steps[0]
+    assert (step.prompt_tokens, step.completion_tokens) == (9, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "external_id", "seconds"),
+    [
+        ("adk", "m", "s1", 1.5),
+        ("agents-sdk", "m", "t1", 1.0),
+        ("langsmith", None, "r1", 1.0),
+        ("pydantic-ai", "m", "", None),
+        ("gemini-cli", "m", "s1", 2.0),
+        ("opencode", "m", "s1", 1.5),
+    ],
+)
+def test_whose_a_run_is_and_how_long_its_turns_took(name, policy, external_id, seconds):
+    record = read(name, EXAMPLES[name])
+    assert (record.policy, record.external_id, record.steps[0].seconds) == (policy, external_id, seconds)
+
+
+def test_thoughts_are_reasoning():
+    assert read("pydantic-ai", EXAMPLES["pydantic-ai"]).steps[0].message["reasoning_content"] == "I look."
+    assert read("gemini-cli", EXAMPLES["gemini-cli"]).steps[0].message["reasoning_content"] == "Files: I look."
+
+
+def test_pydantic_ai_instructions_that_stand_in_every_request_are_told_once():
+    turns = [{**turn, "instructions": "Be kind."} for turn in EXAMPLES["pydantic-ai"]]
+    said = [message["content"] for message in read("pydantic-ai", turns).messages() if message["role"] == "system"]
+    assert said == ["Be kind.", "Be brief."]
+
+
+def test_a_history_of_autogen_is_read_by_its_names():
+    chat = [
+        {"role": "assistant", "name": "user_proxy", "content": "Count."},
+        {"role": "user", "name": "coder", "content": "```sh\nls\n```"},
+        {"role": "assistant", "name": "user_proxy", "content": "exitcode: 0"},
+        {"role": "user", "name": "coder", "content": "One."},
+    ]
+    record = read("autogen", {"chat_history": chat, "cost": {}})
+    assert [each[:3] for each in plain(record)] == [
+        (False, "user", "Count."),
+        (True, "assistant", "```sh\nls\n```"),
+        (False, "user", "exitcode: 0"),
+        (True, "assistant", "One."),
+    ]
+
+
+def test_what_a_program_said_in_an_agents_name_is_context():
+    row = copy.deepcopy(EXAMPLES["autogen"])
+    row["messages"].insert(1, {"source": "runner", "type": "TextMessage", "content": "ok", "models_usage": None})
+    assert plain(read("autogen", row))[1] == (False, "assistant", "ok", [])
+    for message in row["messages"]:
+        message["models_usage"] = None  # nobody says
+    assert plain(read("autogen", row))[1] == (True, "assistant", "ok", [])
+
+
+def test_langsmith_feedback_is_the_outcome():
+    assert read("langsmith", EXAMPLES["langsmith"]).success is None  # `correctness` may be any score
+    row = [{**run, "feedback_stats": {"correct": {"avg": 1.0}}} for run in EXAMPLES["langsmith"]]
+    assert read("langsmith", row).success is True
+
+
+def test_the_first_run_of_a_langsmith_trace_alone_holds_the_chat():
+    root = {"id": "r1", "run_type": "chain", "inputs": {"messages": [ASKED]}, "outputs": {}}
+    whole = {**root, "outputs": {"messages": [ASKED, CALLED, HEARD, DONE]}}
+    new = {**root, "outputs": {"messages": [CALLED, HEARD, DONE]}}
+    assert plain(read("langsmith", copy.deepcopy(whole))) == plain(read("langsmith", copy.deepcopy(new))) == LISTED
+    assert refusal("langsmith", root)[0] == "Run r1: Nothing that a model said is in its output."
+
+
+def test_lines_of_a_trace_are_gathered(tmp_path: Path):
+    for name in ("langsmith", "agents-sdk"):
+        path = tmp_path / "lines.jsonl"
+        path.write_text("".join(json.dumps(each) + "\n" for each in EXAMPLES[name]))
+        with path.open("rb") as file:
+            _, rows, format = recognise_file(file)
+            (row,) = rows
+        (record,) = format.read(json.loads(row.body), path.name)
+        assert (format.name, len(record.steps)) == (name, 2)
+
+
+def test_hals_outcome_is_that_of_the_longest_chat_of_a_task():
+    aside = logged(3, [{"role": "user", "content": "Sum up."}], {"role": "assistant", "content": "Files."})
+    row = {**EXAMPLES["weave"], "raw_logging_results": [*EXAMPLES["weave"]["raw_logging_results"], aside]}
+    main, side = formats.named("weave").read(row, "f")
+    assert (main.task.key, main.task.environment, main.success) == ("task-1", "gaia", True)
+    assert (main.external_id, side.external_id) == ("run-1/task-1/1", "run-1/task-1/2")
+    assert [len(main.steps), len(side.steps), side.success] == [2, 1, None]
+    assert side.task.key != "task-1"
+    failed = {**EXAMPLES["weave"], "results": {"failed_tasks": ["task-1"]}}
+    assert next(formats.named("weave").read(failed, "f")).success is False
+
+
+def test_calls_of_weave_are_put_together_by_their_trace():
+    calls = [logged(n, [ASKED], DONE, weave_task_id=None, trace_id=trace) for n, trace in ((1, "a"), (2, "b"))]
+    records = list(formats.named("weave").read(calls, "f"))
+    assert [(record.external_id, record.part) for record in records] == [("a", calls[:1]), ("b", calls[1:])]
+
+
+def test_traces_that_tell_nothing_of_what_models_said_are_refused():
+    spans = [{"object": "trace.span", "trace_id": "t", "span_data": {"type": "response", "response_id": "r"}}]
+    assert refusal("agents-sdk", spans)[0] == "None of the 1 records is a call of a model with what was said."
+
+
+def test_code_that_an_agent_of_smolagents_writes_is_no_call():
+    first, last = read("smolagents", EXAMPLES["smolagents"]).steps
+    assert first.message == {"role": "assistant", "content": WRITTEN}
+    assert (first.seconds, first.prompt_tokens, first.completion_tokens, first.info) == (1.5, 9, 3, {"action": "1 + 1"})
+    assert last.context == [{"role": "user", "content": "2"}]
+    assert last.message["tool_calls"][0]["function"] == {"name": "final_answer", "arguments": {"answer": 2}}
+    assert (last.done, last.error) == (True, "Too late.")
+
+
+def test_a_question_of_gaia_is_read_with_the_steps_that_led_to_its_answer():
+    row = {
+        "task_id": "g1",
+        "question": "How many?",
+        "prediction": "4",
+        "agent_name": "m",
+        "intermediate_steps": [
+            {"role": "user", "content": [{"type": "text", "text": "New task: how many?"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": WRITTEN}]},
+            {
+                "role": "tool-call",
+                "content": [
+                    {
+                        "type": "text",
+                        "text": "Calling tools:\n[{'id': 'c1', 'type': 'function', 'function': {'name': 'python_interpreter', 'arguments': '1'}}]",
+                    }
+                ],
+            },
+            {"role": "tool-response", "content": [{"type": "text", "text": "Observation: 4"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "4"}]},
+        ],
+    }
+    record = read("smolagents", row)
+    assert [each[:3] for each in plain(record)] == [
+        (False, "user", "New task: how many?"),
+        (True, "assistant", WRITTEN),
+        (False, "user", "Observation: 4"),
+        (True, "assistant", "4"),
+    ]
+    assert (record.task.key, record.task.instruction, record.policy) == ("g1", "How many?", "m")
+
+
+def test_turns_of_bfcl_come_in_their_order():
+    record = read("bfcl", EXAMPLES["bfcl"])
+    assert plain(record) == [
+        (False, "user", "Go there.", []),
+        (True, "assistant", None, [{"name": "cd", "arguments": {"folder": "a"}}]),
+        (False, "tool", "in a", []),
+        (True, "assistant", "Done.", []),
+    ]
+    assert (record.task.key, record.task.environment) == ("multi_turn_base_0", "bfcl")
+
+
+def test_mind2web_is_an_action_a_page():
+    record = read("mind2web", EXAMPLES["mind2web"])
+    assert [each[:3] for each in plain(record)] == [
+        (False, "user", "Book a flight."),
+        (False, "user", "<a>"),
+        (True, "assistant", "[button] Go -> CLICK"),
+        (False, "user", "<b>"),
+        (True, "assistant", "[text] From -> TYPE: Rome"),
+    ]
+    assert (record.task.key, record.task.category) == ("a1", "Travel")
+    assert refusal("mind2web", {**EXAMPLES["mind2web"], "actions": []})[0].startswith("`action_reprs` tells 2")
