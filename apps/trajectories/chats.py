@@ -20,6 +20,12 @@ from apps.trajectories.speakers import CALL, REASONING, ROLES, spelled
 
 EXPECTED_ROLES = "`role` is one of system, developer, user, assistant, tool (or the older function)."
 
+NOT_LEARNT = {
+    **dict.fromkeys(("loss", "train", "training", "trainable"), (False,)),
+    **dict.fromkeys(("weight", "loss_mask", "loss_weight"), (0,)),
+}
+"""What data sets write beside an assistant's turn that is not to be learnt: keys, and their values that say so."""
+
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 REASONING_PARTS = frozenset({"reasoning", "thinking"})
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
@@ -88,9 +94,9 @@ class Conversation:
             reasoning = [thought.message["reasoning_content"], step.message.get("reasoning_content")]
             step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
         self._is_thinking = False
-        if given.get("loss") is False or given.get("weight") == 0:
+        if any(given.get(key) in values for key, values in NOT_LEARNT.items()):
             # Who made the data says that it is not to be learnt: a demonstration, or a prompt that is played as a chat.
-            mark: Message = {key: given[key] for key in ("loss", "weight") if key in given}
+            mark: Message = {key: given[key] for key in NOT_LEARNT if key in given}
             self.waiting = [*step.context, {**step.message, **mark}]
             return None
         self.steps.append(step)

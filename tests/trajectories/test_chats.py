@@ -287,3 +287,15 @@ def test_tools_of_anthropic_are_functions_too():
 @pytest.mark.parametrize("given", [None, "not json", 7, [7]])
 def test_what_is_no_list_of_tools_is_none(given):
     assert tool_schemas(given) == []
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [{"loss": False}, {"train": False}, {"trainable": False}, {"training": False}, {"weight": 0}, {"loss_mask": 0}],
+)
+def test_a_turn_that_is_marked_as_not_to_be_learnt_is_context(mark):
+    shown, own = {"role": "assistant", "content": "a", **mark}, {"role": "assistant", "content": "b"}
+    (step,) = steps_of(USER, shown, USER, own)
+    assert (step.message, step.context) == (own, [USER, shown, USER])
+    learnt = {key: 1 if value == 0 and value is not False else True for key, value in mark.items()}
+    assert len(steps_of(USER, {**shown, **learnt})) == 1

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from apps.trajectories.records import Json, TrajectoryRecord
+from apps.trajectories.speakers import role_of
 from apps.trajectories.splitting import RawRow
+
+PAIRED = ("response", "response_", "output_", "completion_", "answer_", "conversation_", "human_ref_", "trajectory_")
+SIDES = (("a", "b"), ("A", "B"), ("0", "1"), ("1", "2"), ("j", "k"))
+"""How data sets of preferences name the two sides of a pair."""
 
 Row = Json
 """A parsed record of a file: an object, or a list of messages."""
@@ -79,7 +84,7 @@ def _advice(row: Row) -> str:
     """What to do with a record that is nearly something."""
     if not isinstance(row, dict):
         return ""
-    if "chosen" in row and "rejected" in row:
+    if _is_judged_pair(row):
         return (
             "Pairs that were judged already are not imported: write both sides as runs of one task "
             '(`{"task_id": …, "messages": […]}`).'
@@ -90,11 +95,18 @@ def _advice(row: Row) -> str:
         )
     for key, value in row.items():
         speaker = value[0].get("role", value[0].get("from")) if _is_list_of_objects(value) else None
-        if isinstance(speaker, str):
+        if isinstance(speaker, str) and not role_of(value[0]):
             return f"`{key[:40]}` begins with a message of “{speaker[:40]}”, whom no format knows."
     if "message" in row or "role" in row:
         return 'This looks like a single message: write all messages of a run into one record (`{"messages": […]}`).'
     return ""
+
+
+def _is_judged_pair(row: dict[str, Json]) -> bool:
+    """Whether two answers stand side by side, such as `chosen` and `rejected`, `response_a` and `response_b`."""
+    return any(f"{name}{first}" in row and f"{name}{second}" in row for name in PAIRED for first, second in SIDES) or (
+        "chosen" in row and "rejected" in row
+    )
 
 
 def _is_list_of_objects(value: Json) -> bool:

@@ -33,7 +33,7 @@ from apps.trajectories.speakers import role_of
 
 MESSAGES = (
     *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "items", "trajectory"),
-    *("input", "request.messages", "body.messages"),
+    *("input", "request.messages", "body.messages", "chat_history"),
 )
 ANSWERS = ("response", "output", "completion")
 USED = ("category", "difficulty", "usage", "info", "choices", "tags")

@@ -6,6 +6,7 @@ request or answer that carried them, as values or as JSON text. Each message com
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from apps.trajectories import jsontext
@@ -30,6 +31,9 @@ MOST_WRAPPINGS = 6
 MOST_ENCODINGS = 3
 NOTHING = {"content": "role"}
 """What is written for an empty prompt by one widely used exporter."""
+
+_WITH_OUTPUT = re.compile(r"(.*^Function Name:.*^Function Input:.*?)\n(Function Output:.*)", re.DOTALL | re.MULTILINE)
+"""BeeAI writes what a function answered into the agent's own message, which the model did not say."""
 
 
 class Payload(NamedTuple):
@@ -127,7 +131,11 @@ class _Found:
         if calls:
             kept["tool_calls"] = calls
         parts = first_of(message, "parts") or message.get("content")
-        if type(parts) is list:
+        words = parts[0].get("text") if type(parts) is list and len(parts) == 1 and _is_part(parts[0]) else parts
+        told = _WITH_OUTPUT.fullmatch(words) if kept["role"] == "assistant" and type(words) is str else None
+        if told:
+            self.messages += [{**kept, "content": told[1]}, {"role": "user", "content": told[2]}]
+        elif type(parts) is list:
             self.messages += _of_parts(kept, parts)
         else:
             self.messages.append(kept)

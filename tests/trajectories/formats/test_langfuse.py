@@ -226,6 +226,16 @@ def test_an_answer_that_only_the_trace_has_is_the_last_turn():
     assert list(read("langfuse", row).messages()) == [ASKED, ANSWER]
 
 
+@pytest.mark.parametrize("is_text", [True, False])
+def test_what_a_function_answered_in_the_agents_own_message_is_not_the_agents(is_text):
+    called = "Thought: I look.\nFunction Name: rain\nFunction Input: {}"
+    told = f"{called}\nFunction Output: wet\nThought: so"
+    before = [ASKED, {"role": "assistant", "content": told if is_text else [{"type": "text", "text": told}]}]
+    record = read("langfuse", trace(generation(1, before, ANSWER)))
+    assert [step.message["content"] for step in record.steps] == [called, "Rain."]
+    assert record.steps[1].context == [{"role": "user", "content": "Function Output: wet\nThought: so"}]
+
+
 def test_what_is_no_trace_is_refused_kindly():
     reason, expected = refusal("langfuse", trace(tool(1, "rain")))
     assert (reason, expected[:41]) == ("The trace has no call of a model.", "A trace holds at least one call of a mode")

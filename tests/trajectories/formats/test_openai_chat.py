@@ -24,7 +24,9 @@ def test_a_chat_with_tools_and_reward():
     assert record.task.instruction == "List the files."
 
 
-@pytest.mark.parametrize("key", ["messages", "conversation", "conversations", "chat", "trajectory", "turns", "input"])
+@pytest.mark.parametrize(
+    "key", ["messages", "conversation", "conversations", "chat", "trajectory", "turns", "input", "chat_history"]
+)
 @pytest.mark.parametrize(
     "spell", [lambda chat: chat, json.dumps, lambda chat: {k: [m[k] for m in chat] for k in chat[0]}]
 )

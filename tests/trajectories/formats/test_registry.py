@@ -147,6 +147,11 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
             "Pairs that were judged already are not imported: write both sides as runs",
         ),
         (
+            [{"conversation_a": [{"role": "user", "content": "x"}], "conversation_b": [], "winner": "model_a"}],
+            "`conversation_b`, `winner`. Pairs that were judged already are not imported",
+        ),
+        ([{"prompt": "x", "response_0": "a", "response_1": "b"}], "Pairs that were judged already are not imported"),
+        (
             [{"conversations": [], "chosen": {}, "rejected": {}}],
             "The first record has the keys `conversations`, `chosen`, `rejected`.",
         ),
