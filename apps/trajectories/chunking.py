@@ -108,7 +108,7 @@ def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, N
 
 def _take(found: Found, chunk: Chunk) -> None:
     """Add one record to the chunk, as trajectories or as a rejected row."""
-    row, format, filename = found
+    row, format, filename, outcomes = found
     chunk.end = row.position + 1
     if format is None:
         chunk.reject(row, row.problem, "Files of runs, such as .json, .jsonl or .traj, in a format that is known.")
@@ -119,7 +119,9 @@ def _take(found: Found, chunk: Chunk) -> None:
     try:
         if row.problem:
             raise BadRow(row.problem, f"One record: {format.shape}.")
-        for record in format.read(jsontext.loads(body), filename):
+        for place, record in enumerate(format.read(jsontext.loads(body), filename)):
+            if outcomes and (place == 0 or record.part is not None):  # others are of agents that it started
+                outcomes.tell(record, row.file)
             prepared.append(prepare(record, body if record.part is None else jsontext.dumps(record.part)))
     except BadRow as refusal:
         chunk.reject(row, refusal.reason, refusal.expected)

@@ -6,6 +6,7 @@ Names inside are shown and tell a format's reader what its file is called; they 
 from __future__ import annotations
 
 import gzip
+import itertools
 import tarfile
 import zipfile
 import zlib
@@ -17,6 +18,7 @@ from typing import IO, Any, NamedTuple
 import zstandard
 
 from apps.trajectories.archives import HEADERS, ZIP, opened
+from apps.trajectories.outcomes import HEAD, MOST_BYTES, Outcomes, begins_like_report
 from apps.trajectories.reading import GZIP, RATIO, RATIO_FROM, ZSTD, UnreadableFile
 from apps.trajectories.turning import Unusable
 
@@ -57,6 +59,25 @@ class Folder:
         """Bytes of the archive that have been read so far."""
         return self._packed.tell()
 
+    def outcomes(self) -> Outcomes:
+        """What the archive's reports say of its runs, as far as it can be read; whatever is wrong with it is said where its files are read."""
+        found = Outcomes()
+        paths: list[str] = []
+        passed = 0
+        try:
+            for member in itertools.islice(self._members(), MOST_FILES):
+                passed += member.passing
+                if passed > self._most:
+                    break
+                if _is_data(member.path) and not _is_hidden(member.path):
+                    paths.append(member.path)
+                    if member.path.endswith(".json"):
+                        _take_report(found, member)
+        except (Unusable, UnreadableFile, *BROKEN):
+            pass
+        found.see([path for path in paths if path not in found.read])
+        return found
+
     def files(self) -> Iterator[tuple[str, IO[bytes] | UnreadableFile]]:
         """Each file of data by its path: unpacked, or why it cannot be. Raises UnreadableFile where the archive itself breaks."""
         try:
@@ -92,6 +113,15 @@ class Folder:
             raise UnreadableFile(f"Unpacks to more than {self._most >> 30:,} GiB. Split it.")
         if self._unpacked > RATIO_FROM and self._unpacked > RATIO * max(self.bytes_read, 1):
             raise UnreadableFile(f"Unpacks to more than {RATIO} times its size, as only a decompression bomb does.")
+
+
+def _take_report(found: Outcomes, member: Member) -> None:
+    with member.open() as packed:
+        head = packed.read(HEAD)
+        if begins_like_report(member.path, head):
+            rest = packed.read(MOST_BYTES)
+            if len(rest) < MOST_BYTES:
+                found.take(member.path, head + rest)
 
 
 def open_folder(file: IO[bytes], *, most_bytes: int) -> Folder | None:

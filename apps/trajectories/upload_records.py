@@ -10,12 +10,15 @@ from django.conf import settings
 
 from apps.trajectories.folders import DATA, Folder, open_folder
 from apps.trajectories.formats import Format, UnknownFormat
+from apps.trajectories.outcomes import Outcomes
 from apps.trajectories.reading import Source, UnreadableFile
 from apps.trajectories.recognising import recognise_file
 from apps.trajectories.splitting import EXCERPT, RawRow
 
 MOST_NAMED = 20
 """Files that are named where there is something to say of many."""
+
+REPORTS_ALONE = "The archive holds reports of evaluations alone. Pack them with the runs that they judge."
 
 
 class Found(NamedTuple):
@@ -25,6 +28,8 @@ class Found(NamedTuple):
     format: Format | None
     """None only where the row has a problem."""
     filename: str
+    outcomes: Outcomes | None = None
+    """In an archive, what its reports say of its runs."""
 
 
 class Upload:
@@ -51,17 +56,21 @@ class Upload:
 
     def _of_folder(self, folder: Folder) -> Iterator[Found]:
         self._reading = folder
+        outcomes = folder.outcomes()
         position = 0
         refused: list[str] = []
         is_known = False
         for path, file in folder.files():
+            if path in outcomes.read:
+                continue
             for found in _of_member(path, file):
                 is_known = is_known or found.format is not None
                 refused += [found.row.problem] if not is_known else []
-                yield found._replace(row=found.row._replace(position=position, file=path))
+                yield found._replace(row=found.row._replace(position=position, file=path), outcomes=outcomes)
                 position += 1
         if not is_known:
-            raise UnknownFormat(_nothing_in(folder, refused))
+            alone = REPORTS_ALONE if outcomes.read and not refused else ""
+            raise UnknownFormat(alone or _nothing_in(folder, refused))
         if folder.passed_over:
             yield Found(RawRow(position, 0, b"", _passed_over(folder)), None, self._filename)
 
