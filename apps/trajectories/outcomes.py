@@ -36,6 +36,8 @@ class Outcomes:
     """The files that were reports, which hold no runs."""
     paths: dict[str, set[PurePosixPath]] = field(default_factory=dict)
     """Where an instance lies that was judged: the outermost folder or file of its name."""
+    told: set[PurePosixPath] = field(default_factory=set)
+    """Folders of agents whose trial has a trajectory: what else lies there is the agent's own record of the same run."""
 
     def take(self, path: str, body: bytes) -> None:
         """Take what a file says, if it is a report."""
@@ -54,19 +56,26 @@ class Outcomes:
         self.read.add(path)
 
     def see(self, paths: list[str]) -> None:
-        """Note where the instances lie of which there are reports."""
+        """Note where runs lie that were judged."""
         judged = {instance for reports in self.reports.values() for report in reports for instance in report}
         for place in map(PurePosixPath, paths if judged else ()):
             for each in (*reversed(place.parents), place):
                 if (name := each.name.partition(".traj")[0].removesuffix(".json")) in judged:
                     self.paths.setdefault(name, set()).add(each)
                     break
+        places = map(PurePosixPath, paths if self.trials else ())
+        self.told = {p.parent for p in places if p.name == f"{OF_TRIAL}.json" and p.parent.parent in self.trials}
+
+    def holds_no_run(self, path: str) -> bool:
+        """Whether a file is a report, or tells once more what a trial's trajectory tells."""
+        place = PurePosixPath(path)
+        return path in self.read or (not _is_of_trial(place) and not self.told.isdisjoint(place.parents))
 
     def tell(self, record: TrajectoryRecord, path: str) -> None:
         """Say of a run in the file at `path` what was found, as far as it does not say it itself."""
         place = PurePosixPath(path)
         trial = next((self.trials[folder] for folder in place.parents if folder in self.trials), None)
-        if trial is not None and _is_of_trial(place):
+        if trial is not None and _is_of_trial(place) and ".summarization" not in place.name:
             _tell_trial(record, trial)
         elif record.success is None:
             record.success = self._success({record.task.key, record.external_id}, place)
@@ -100,7 +109,7 @@ def _names(given: Json) -> Iterator[str]:
 
 
 def _is_of_trial(place: PurePosixPath) -> bool:
-    return place.name.split(".")[0] == OF_TRIAL and ".summarization" not in place.name
+    return place.name.split(".")[0] == OF_TRIAL
 
 
 def _tell_trial(record: TrajectoryRecord, trial: dict[str, Any]) -> None:

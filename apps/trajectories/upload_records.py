@@ -61,7 +61,7 @@ class Upload:
         refused: list[str] = []
         is_known = False
         for path, file in folder.files():
-            if path in outcomes.read:
+            if outcomes.holds_no_run(path):
                 continue
             for found in _of_member(path, file):
                 is_known = is_known or found.format is not None

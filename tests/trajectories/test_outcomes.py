@@ -59,6 +59,18 @@ def test_what_summed_up_for_an_agent_is_not_its_trial() -> None:
     assert (key.startswith("prompt-"), reward) == (True, None)
 
 
+def test_an_agents_own_record_of_a_trial_is_not_a_second_run() -> None:
+    own = {"t/agent/sessions/s.json": EXAMPLES["claude-code"], "t/agent/mini-swe-agent.trajectory.json": RUN}
+    trial = {
+        "t/result.json": TRIAL,
+        "t/agent/trajectory.json": ATIF,
+        "t/agent/trajectory.cont-1.json": {**ATIF, "notes": "c"},
+    }
+    assert told(zipped({**own, **trial})) == [("bench/hello", 0.5, None)] * 2
+    del trial["t/agent/trajectory.json"], trial["t/agent/trajectory.cont-1.json"]
+    assert len(told(zipped({**own, **trial}))) == 2
+
+
 def test_a_sub_agent_is_not_judged_by_the_trial_of_the_agent_that_started_it() -> None:
     inner = {**ATIF, "session_id": "s2"}
     runs = told(zipped({"t/result.json": TRIAL, "t/agent/trajectory.json": {**ATIF, "subagent_trajectories": [inner]}}))

@@ -85,6 +85,8 @@ def _found(row: dict[str, Json]) -> Moves | None:
             and (name == "steps" or not _is_anothers(row, steps[0]))
         ):
             return Moves((name,), steps)
+    if steps := _invoked(row):
+        return Moves(("intermediate_steps", "output", "input"), steps)
     actions = listed(row.get("actions"))
     beside = {name: listed(row.get(name)) or [] for name in PARALLEL} if actions else {}
     beside = {name: each for name, each in beside.items() if actions and len(each) in (len(actions), len(actions) + 1)}
@@ -108,6 +110,23 @@ def _unnested(steps: list[Json]) -> list[Json]:
     ]
 
 
+def _invoked(row: dict[str, Json]) -> list[Json]:
+    """The steps of LangChain's AgentExecutor, which pairs each call with what it brought, and the answer after them."""
+    pairs = listed(row.get("intermediate_steps")) or []
+    if not all(type(pair) is list and len(pair) == 2 and "tool" in mapping(pair[0]) for pair in pairs):
+        return []
+    steps: list[Json] = [
+        {
+            "action": {"tool": call["tool"], "arguments": call.get("tool_input")},
+            "log": call.get("log"),
+            "result": brought,
+        }
+        for call, brought in pairs
+    ]
+    answer = row.get("output")
+    return [*steps, {"action": answer}] if steps and type(answer) is str else steps
+
+
 def _is_anothers(row: dict[str, Json], step: dict[str, Json]) -> bool:
     """Whether a chat beside the moves, or SWE-agent's way to write them, says more."""
     return "response" in step or "messages" in row or "history" in row
@@ -124,7 +143,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `task_id`, `instruction` and `steps`.")
     moves = _found(row) or Moves(("steps",), _required_steps(row))
     columns = Columns(row, (*moves.columns, *ROW_KEYS))
-    key, instruction = columns.take(named, TASK), columns.take(said, (*INSTRUCTION, "task")) or ""
+    key, instruction = columns.take(named, TASK), columns.take(said, (*INSTRUCTION, "task", "input")) or ""
     steps, closing = _steps(row, moves, instruction)
     opening = steps[0].context if steps else []
     if not (key or instruction or opening):

@@ -214,3 +214,13 @@ def test_steps_of_agentnet_say_what_was_done_under_value():
     assert [message["content"] for message in step.context] == ["Sort.", "A table."]
     assert step.message == {"role": "assistant", "content": "click(1, 2)", "reasoning_content": "I sort."}
     assert (step.info["described"], step.info["image"], record.success) == ("Click on C2.", "a.png", False)
+
+
+def test_steps_of_langchains_executor_are_calls_and_what_they_brought():
+    call = {"tool": "look", "tool_input": {"at": "a"}, "log": "I look.", "type": "AgentAction"}
+    record = read("retrace-simple", {"input": "Where?", "output": "There.", "intermediate_steps": [[call, "found"]]})
+    first, last = record.steps
+    assert (first.context, first.info) == ([{"role": "user", "content": "Where?"}], {"log": "I look."})
+    assert first.message["tool_calls"][0]["function"] == {"name": "look", "arguments": {"at": "a"}}
+    assert last.context == [{"role": "tool", "tool_call_id": "call_0", "content": "found"}]
+    assert (last.message["content"], record.task.instruction, record.info) == ("There.", "Where?", {})
