@@ -64,7 +64,7 @@ class Conversation:
         role = given.get("role")
         if type(role) is str and role in (CALL, REASONING):
             return self._part_of_a_turn(role, given)
-        if type(role) is str and role in ROLES:
+        if "content" not in given and type(role) is str and role in ROLES:
             _refuse_silence(given)
         if role == "assistant":
             return self._interrupted(given) if _results_in(given) else self._turn(given)
@@ -208,7 +208,7 @@ def _results_in(given: Message) -> list[Message]:
 
 def _refuse_silence(given: Message) -> None:
     """Words under a key that is not known would be lost without a word. Raises BadRow."""
-    if "content" in given or not MESSAGE_KEYS.isdisjoint(given.keys() - {"role", "name"}):
+    if not MESSAGE_KEYS.isdisjoint(given.keys() - {"role", "name"}):
         return
     unread = [key for key, value in given.items() if key not in ASIDE and type(value) in (str, list, dict) and value]
     if unread:

@@ -11,6 +11,8 @@ from apps.trajectories.parts import in_parts
 from apps.trajectories.records import Json, Message
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+WRAPPED = frozenset({"type", "parts", "toolInvocations"})
+"""Keys of messages whose words may lie elsewhere, too."""
 CALL = "function_call"
 REASONING = "reasoning"
 
@@ -56,6 +58,9 @@ def role_of(message: Json) -> str:
 
 def spelled(message: Message) -> Message:
     """The message with `role` and `content`; as it is where nobody known speaks."""
+    given = message.get("role")
+    if type(given) is str and given in ROLES and type(message.get("content")) is str and not WRAPPED & message.keys():
+        return message  # as most are
     message = in_parts(_unwrapped(message))
     key, role = _key(message), role_of(message)
     if not role:

@@ -9,6 +9,7 @@ from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
 from apps.trajectories.fields import count, lasted, mapping, number, prompt_key, prompt_of, required_list, text
 from apps.trajectories.formats import Format
+from apps.trajectories.parts import kind_of
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
 
 SHAPE = "`messages`, each with an `info` that has a `role`, and `parts`"
@@ -46,7 +47,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _message(about: dict[str, Any], parts: list[Json]) -> Message:
-    said = [part for part in parts if mapping(part).get("type") not in ASIDE]
+    said = [part for part in parts if kind_of(part) not in ASIDE]
     return {"role": about.get("role"), "content": [_plain(mapping(part)) for part in said]}
 
 
