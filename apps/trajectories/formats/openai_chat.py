@@ -28,7 +28,7 @@ from apps.trajectories.columns import (
 from apps.trajectories.fields import count, first_of, mapping, number, prompt_key, prompt_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.swe_agent import instance_environment, issue_of
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, read_each
+from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
 from apps.trajectories.speakers import role_of
 
 MESSAGES = (
@@ -76,6 +76,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         yield from read_each(chats, lambda chat: [chat_trajectory(Chat(chat, chat["messages"], ("messages",)))])
         return
     fields = row if type(row) is dict else {}
+    if several := _several(fields):
+        yield from read_each(numbered("Answer", several), lambda one: _read(one, filename))
+        return
     answer = _answer(fields, messages)
     taken = (name.partition(".")[0], *(ANSWERS if answer else ()))
     yield chat_trajectory(Chat(fields, messages + answer, taken))
@@ -103,6 +106,18 @@ def _given(row: Json) -> tuple[str, list[Json]]:
             "There are no messages.", "An object whose `messages` is a list of chat messages, or the list alone."
         )
     return "messages", messages
+
+
+def _several(row: dict[str, Json]) -> list[dict[str, Json]]:
+    """A row for each of several answers that a logged request got; none where it got one."""
+    holders = [(name, row[name]) for name in ANSWERS if type(mapping(row.get(name)).get("choices")) is list]
+    if type(row.get("choices")) is list:
+        rows = [{**row, "choices": [choice]} for choice in row["choices"]]
+    else:
+        rows = [
+            {**row, name: {**given, "choices": [choice]}} for name, given in holders[:1] for choice in given["choices"]
+        ]
+    return rows if len(rows) > 1 else []
 
 
 def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:

@@ -197,3 +197,13 @@ def test_single_messages_of_several_chats_are_a_run_each(key):
     assert [len(record.steps) for record in (first, second)] == [1, 1]
     assert first.part["messages"] == [mixed[0], mixed[2]]
     assert read("openai-chat", [{**message, key: "a"} for message in HELLO]).external_id == ""
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda choices: {"choices": choices}, lambda choices: {"response": {"choices": choices}}]
+)
+def test_several_answers_to_a_logged_request_are_runs_of_one_task(wrap):
+    choices = [{"index": place, "message": {"role": "assistant", "content": said}} for place, said in enumerate("ab")]
+    records = list(formats.named("openai-chat").read({"messages": HELLO[:1], **wrap(choices)}, "f"))
+    assert [record.steps[0].message["content"] for record in records] == ["a", "b"]
+    assert len({record.task.key for record in records}) == 1
