@@ -91,8 +91,9 @@ class Conversation:
         if self._is_thinking and not self.waiting:
             thought = self.steps.pop()
             step.context = thought.context
-            reasoning = [thought.message["reasoning_content"], step.message.get("reasoning_content")]
-            step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
+            reasoning = [each.message.get("reasoning_content") for each in (thought, step)]
+            if any(reasoning):  # it is empty where a provider keeps it for itself
+                step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
         self._is_thinking = False
         if any(given.get(key) in values for key, values in NOT_LEARNT.items()):
             # Who made the data says that it is not to be learnt: a demonstration, or a prompt that is played as a chat.

@@ -25,7 +25,7 @@ INSTRUCTION = (
 ENVIRONMENT = ("environment", "env", "env_name", "env_id", "domain", "benchmark", "data_source", "task.environment")
 POLICY = (
     *("policy", "model", "model_name", "model_id", "model_name_or_path", "generator", "policy.name", "model.name"),
-    *("response.model", "request.model", "body.model", "agent_args.llm_name"),
+    *("response.model", "request.model", "request.body.model", "body.model", "agent_args.llm_name"),
     *("metadata.model", "metadata.llm_config.model", "metadata.llm.model"),
     *("agent", "agent.model", "agent.name"),
 )
@@ -53,10 +53,10 @@ TERMINATION = (
     "stop_condition",
     "termination_reason",
 )
-SYSTEM = ("system", "system_prompt", "system_message", "request.system", "body.system")
+SYSTEM = ("system", "system_prompt", "system_message", "request.system", "request.body.system", "body.system")
 TOOLS = (
     *("tools", "functions", "oai_tools", "tool_defs"),
-    *("available_tools", "request.tools", "body.tools", "kwargs.tools", "info.oai_tools"),
+    *("available_tools", "request.tools", "request.body.tools", "body.tools", "kwargs.tools", "info.oai_tools"),
 )
 
 T = TypeVar("T")

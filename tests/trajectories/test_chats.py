@@ -299,3 +299,10 @@ def test_a_turn_that_is_marked_as_not_to_be_learnt_is_context(mark):
     assert (step.message, step.context) == (own, [USER, shown, USER])
     learnt = {key: 1 if value == 0 and value is not False else True for key, value in mark.items()}
     assert len(steps_of(USER, {**shown, **learnt})) == 1
+
+
+def test_reasoning_that_a_provider_keeps_for_itself_is_empty():
+    (step,) = steps_of(
+        USER, {"type": "reasoning", "summary": []}, {"type": "message", "role": "assistant", "content": "a"}
+    )
+    assert (step.message, step.context) == ({"role": "assistant", "content": "a"}, [USER])

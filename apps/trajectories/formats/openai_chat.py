@@ -33,7 +33,8 @@ from apps.trajectories.speakers import role_of
 
 MESSAGES = (
     *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "items", "trajectory"),
-    *("input", "request.messages", "body.messages", "chat_history"),
+    *("input", "request.messages", "request.body.messages", "body.messages"),
+    *("chat_history", "user_input"),
 )
 ANSWERS = ("response", "output", "completion")
 USED = ("category", "difficulty", "usage", "info", "choices", "tags")
@@ -125,6 +126,8 @@ def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:
     answered = row if "choices" in row else first_of(row, *ANSWERS)
     answered = first_of(mapping(answered), "body") or answered
     choices = mapping(answered).get("choices")
+    if type(answered) is list and "message" in mapping(answered[0] if answered else None):
+        choices = answered
     answer = mapping(choices[0]).get("message") if type(choices) is list and choices else answered
     last = messages[-1] if messages else None
     if role_of(answer):
@@ -139,7 +142,8 @@ def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:
 def chat_trajectory(chat: Chat) -> TrajectoryRecord:
     """A chat and what its row says about it; columns that say nothing known are kept in `info`. Raises BadRow."""
     row = chat.row
-    system = chat.take(_prompt, SYSTEM)
+    # In a response as OpenAI's API gives it, and in nothing else, this is the system prompt.
+    system = chat.take(_prompt, (*SYSTEM, "instructions") if row.get("object") == "response" else SYSTEM)
     if system and chat.messages and role_of(chat.messages[0]) != "system":
         chat.messages = [{"role": "system", "content": system}, *chat.messages]
     conversation = to_steps(chat.messages)

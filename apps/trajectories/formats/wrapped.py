@@ -10,10 +10,21 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from apps.trajectories import formats
-from apps.trajectories.columns import ENVIRONMENT, INSTRUCTION, POLICY, SYSTEM, TASK, TOOLS
+from apps.trajectories.columns import (
+    ENVIRONMENT,
+    INSTRUCTION,
+    POLICY,
+    REWARD,
+    SUCCESS,
+    SYSTEM,
+    TASK,
+    TERMINATION,
+    TOOLS,
+)
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.prompt_response import PROMPTS
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, numbered, read_each
+from apps.trajectories.speakers import role_of
 
 DEEPEST = 3
 """Objects inside objects that are looked into: tasks, their runs, and a wrapper around all."""
@@ -27,11 +38,31 @@ SHARED = frozenset(
 )
 
 
+OF_ONE = frozenset({"steps", "trajectory_steps", "transitions", "turns", "trajectory", "traj", "episode"})
+"""Lists of what belongs to one run: their elements are no runs, whatever they look like."""
+TOLD_OF_EACH = frozenset(name for name in (*REWARD, *SUCCESS, *POLICY, *TERMINATION) if "." not in name)
+
+
 class Inside(NamedTuple):
     """The records in an object, and what they are."""
 
     records: list[Json]
     format: Format
+
+
+def _with_what_is_beside(row: dict[str, Json], name: str) -> list[Json]:
+    """The records under a name, each with what the object says of all of them, and of each of them in lists as long."""
+    value = row[name]
+    of_all = {key: each for key, each in row.items() if key in SHARED and key != name}
+    lists = {key.removesuffix("s"): each for key, each in row.items() if type(each) is list and len(each) == len(value)}
+    of_each = {key: each for key, each in lists.items() if key in TOLD_OF_EACH and key not in of_all}
+    records: list[Json] = []
+    for place, given in enumerate(value):
+        if type(given) is list and given and role_of(given[0]) and (of_all or of_each):
+            given = {"messages": given}
+        told = {key: each[place] for key, each in of_each.items()}
+        records.append({**of_all, **told, **given} if type(given) is dict else given)
+    return records
 
 
 def _tabled(row: dict[str, Json]) -> list[Json]:
@@ -57,10 +88,9 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
     if type(row) is not dict or not depth:
         return None
     for name, value in row.items():
-        if type(value) is not list or not value or type(value[0]) not in (dict, list):
+        if type(value) is not list or not value or type(value[0]) not in (dict, list) or name in OF_ONE:
             continue
-        inherited = {key: each for key, each in row.items() if key in SHARED and key != name}
-        records = [{**inherited, **each} if type(each) is dict else each for each in value]
+        records = _with_what_is_beside(row, name)
         if format := _known(records[0], depth):
             return Inside(records, format)
     objects = {name: value for name, value in row.items() if type(value) is dict}

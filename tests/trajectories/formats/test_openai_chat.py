@@ -54,6 +54,8 @@ def test_the_answer_of_a_logged_request_belongs_to_its_chat(beside):
         {"messages": HELLO[:1], "response": HELLO[1]},
         {"input": HELLO[:1], "output": "Hello"},
         {"input": HELLO[:1], "output": [{"type": "message", **HELLO[1]}]},
+        {"input": HELLO[:1], "output": [{"finish_reason": "stop", "message": HELLO[1]}]},
+        {"request": {"body": {"messages": HELLO[:1]}}, "response": {"body": {"choices": [{"message": HELLO[1]}]}}},
         {"request": {"messages": HELLO[:1]}, "response": {"body": {"choices": [{"message": HELLO[1]}]}}},
     ],
 )
@@ -207,3 +209,14 @@ def test_several_answers_to_a_logged_request_are_runs_of_one_task(wrap):
     records = list(formats.named("openai-chat").read({"messages": HELLO[:1], **wrap(choices)}, "f"))
     assert [record.steps[0].message["content"] for record in records] == ["a", "b"]
     assert len({record.task.key for record in records}) == 1
+
+
+def test_a_response_of_openais_api_begins_with_its_instructions():
+    row = {
+        "object": "response",
+        "instructions": "Be brief.",
+        "input": HELLO[:1],
+        "output": [{"type": "message", **HELLO[1]}],
+    }
+    assert list(read("openai-chat", row).messages()) == [{"role": "system", "content": "Be brief."}, *HELLO]
+    assert list(read("openai-chat", {**row, "object": None}).messages()) == HELLO

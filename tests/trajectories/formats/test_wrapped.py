@@ -47,7 +47,7 @@ CHAT = {"messages": EXAMPLES["openai-chat"]["messages"]}
             ["PROMPT"] * 2,
             [("m", ""), ("n", "")],
         ),
-        ({"task_id": "t", "conversations": [CHAT["messages"]]}, ["PROMPT"], [(None, "")]),
+        ({"task_id": "t", "conversations": [CHAT["messages"]]}, ["t"], [(None, "")]),
     ],
 )
 def test_records_are_found_inside_and_learn_what_stands_around_them(row, keys, names):
@@ -79,3 +79,16 @@ def test_tables_written_as_json_are_read_row_by_row(table):
     assert [format.name for format in formats.known() if format.recognises(table)] == ["wrapped"]
     records = list(formats.named("wrapped").read(table, "file.json"))
     assert [(record.task.key, len(record.steps)) for record in records] == [("a", 2), ("b", 2)]
+
+
+def test_lists_beside_the_runs_say_something_of_each():
+    chat = CHAT["messages"]
+    row = {"task_id": "t", "trajectories": [chat, chat], "rewards": [1, 0], "models": ["m", "n"], "seeds": [3, 4]}
+    records = list(formats.named("wrapped").read(row, "file.json"))
+    assert [(r.task.key, r.reward, r.policy) for r in records] == [("t", 1.0, "m"), ("t", 0.0, "n")]
+
+
+@pytest.mark.parametrize("name", ["steps", "turns", "trajectory", "transitions"])
+def test_the_steps_of_a_run_are_not_runs(name):
+    steps = [{"prompt": "a", "response": "b"}, {"prompt": "c", "response": "d"}]
+    assert not any(format.recognises({"task_id": "t", name: steps}) for format in formats.known())
