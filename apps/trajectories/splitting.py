@@ -68,7 +68,10 @@ def as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
     for row in rows:
         size += len(row.body) + 1
         if row.problem or size > limit:
-            yield RawRow(0, row.line, row.body[:EXCERPT], row.problem or too_long(limit))
+            together = (
+                f"Its lines are one record, and together longer than {limit >> 20:,} MiB. Split the file by runs."
+            )
+            yield RawRow(0, row.line, row.body[:EXCERPT], row.problem or together)
             return
         bodies.append(row.body.strip())
     yield RawRow(0, 1, b"[" + b",".join(bodies) + b"]")

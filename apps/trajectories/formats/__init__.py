@@ -93,6 +93,8 @@ def _advice(row: Row) -> str:
         return (
             'This looks like a single step: write all steps of a run into one record (`{"task_id": …, "steps": […]}`).'
         )
+    if _is_list_of_objects(row.get("steps")) and "action" not in row["steps"][0]:
+        return 'Its `steps` have no `action`: a step is {"obs": …, "action": …}.'
     for key, value in row.items():
         speaker = value[0].get("role", value[0].get("from")) if _is_list_of_objects(value) else None
         if isinstance(speaker, str) and not role_of(value[0]):

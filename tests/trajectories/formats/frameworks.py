@@ -55,6 +55,39 @@ def stored(kind: str, **said: Any) -> dict[str, Any]:
     return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", kind], "kwargs": said}
 
 
+MODEL = {"llm.model_name": "m", "llm.token_count.prompt": 9, "llm.token_count.completion": 3}
+
+
+def recorded(number: int, kind: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    """A span as OpenTelemetry's SDK prints it, in the vocabulary of OpenInference."""
+    times = {"start_time": f"2026-01-01T00:00:0{number}Z", "end_time": f"2026-01-01T00:00:0{number + 1}Z"}
+    context = {"trace_id": "0xt1", "span_id": f"0xs{number}"}
+    return {
+        "name": kind,
+        "context": context,
+        "parent_id": None,
+        **times,
+        "attributes": attributes | {"openinference.span.kind": kind},
+    }
+
+
+def said(which: str, *messages: dict[str, Any]) -> dict[str, Any]:
+    """Messages as flat attributes."""
+    found: dict[str, Any] = {}
+    for place, message in enumerate(messages):
+        begin = f"llm.{which}_messages.{place}.message"
+        found[f"{begin}.role"] = message["role"]
+        if message["content"]:
+            found[f"{begin}.content"] = message["content"]
+        if "tool_call_id" in message:
+            found[f"{begin}.tool_call_id"] = message["tool_call_id"]
+        for index, call in enumerate(message.get("tool_calls", [])):
+            name = f"{begin}.tool_calls.{index}.tool_call"
+            found |= {f"{name}.id": call["id"], f"{name}.function.name": call["function"]["name"]}
+            found[f"{name}.function.arguments"] = '{"command": "ls"}'
+    return found
+
+
 LC_CALL = {"name": "bash", "args": {"command": "ls"}, "id": "c1", "type": "tool_call"}
 
 FRAMEWORKS: dict[str, Any] = {
@@ -206,6 +239,11 @@ FRAMEWORKS: dict[str, Any] = {
             logged(2, [ASKED, CALLED, HEARD], DONE),
         ],
     },
+    "spans": [
+        recorded(1, "LLM", {**said("input", ASKED), **said("output", CALLED), **MODEL}),
+        recorded(2, "TOOL", {"tool.name": "bash", "input.value": '{"command": "ls"}', "output.value": "README.md"}),
+        recorded(3, "LLM", {**said("input", ASKED, CALLED, HEARD), **said("output", DONE), **MODEL}),
+    ],
     "gemini-cli": {
         "sessionId": "s1",
         "messages": [

@@ -14,7 +14,7 @@ from tests.trajectories.formats.examples import EXAMPLES
 from tests.trajectories.formats.frameworks import ASKED, CALLED, DONE, HEARD, WRITTEN, logged
 from tests.trajectories.formats.rows import read, refusal
 
-CHAT = ("adk", "agents-sdk", "autogen", "langsmith", "pydantic-ai", "gemini-cli", "goose", "opencode")
+CHAT = ("adk", "agents-sdk", "autogen", "langsmith", "pydantic-ai", "spans", "gemini-cli", "goose", "opencode")
 
 
 def plain(record: TrajectoryRecord) -> list[tuple[bool, str, Any, list[Any]]]:
@@ -52,7 +52,7 @@ def test_a_call_its_result_and_the_answer_are_told_apart(name):
     assert record.task.instruction == "List the files."
 
 
-@pytest.mark.parametrize("name", ["adk", "autogen", "pydantic-ai", "gemini-cli", "opencode"])
+@pytest.mark.parametrize("name", ["adk", "autogen", "pydantic-ai", "spans", "gemini-cli", "opencode"])
 def test_tokens_are_those_of_the_answer(name):
     step = read(name, EXAMPLES[name]).steps[0]
     assert (step.prompt_tokens, step.completion_tokens) == (9, 3)
@@ -65,6 +65,7 @@ def test_tokens_are_those_of_the_answer(name):
         ("agents-sdk", "m", "t1", 1.0),
         ("langsmith", None, "r1", 1.0),
         ("pydantic-ai", "m", "", None),
+        ("spans", "m", "0xt1", 1.0),
         ("gemini-cli", "m", "s1", 2.0),
         ("opencode", "m", "s1", 1.5),
     ],
@@ -125,7 +126,7 @@ def test_the_first_run_of_a_langsmith_trace_alone_holds_the_chat():
 
 
 def test_lines_of_a_trace_are_gathered(tmp_path: Path):
-    for name in ("langsmith", "agents-sdk"):
+    for name in ("langsmith", "agents-sdk", "spans"):
         path = tmp_path / "lines.jsonl"
         path.write_text("".join(json.dumps(each) + "\n" for each in EXAMPLES[name]))
         with path.open("rb") as file:
@@ -151,6 +152,26 @@ def test_calls_of_weave_are_put_together_by_their_trace():
     calls = [logged(n, [ASKED], DONE, weave_task_id=None, trace_id=trace) for n, trace in ((1, "a"), (2, "b"))]
     records = list(formats.named("weave").read(calls, "f"))
     assert [(record.external_id, record.part) for record in records] == [("a", calls[:1]), ("b", calls[1:])]
+
+
+def test_rows_of_phoenixs_table_are_spans():
+    def messages(*given):
+        return [{"message.role": each["role"], "message.content": each["content"]} for each in given]
+
+    row = {
+        "span_kind": "LLM",
+        "context.trace_id": "t1",
+        "context.span_id": "a",
+        "start_time": 1767225600000,  # milliseconds, as pandas writes moments
+        "end_time": 1767225601500,
+        "status_code": "OK",
+        "attributes.llm.model_name": "m",
+        "attributes.llm.input_messages": messages(ASKED),
+        "attributes.llm.output_messages": messages(DONE),
+    }
+    record = read("spans", [row])
+    assert [each[:3] for each in plain(record)] == [(False, "user", "List the files."), (True, "assistant", "One.")]
+    assert (record.policy, record.steps[0].seconds) == ("m", 1.5)
 
 
 def test_traces_that_tell_nothing_of_what_models_said_are_refused():

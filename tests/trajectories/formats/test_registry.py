@@ -124,7 +124,17 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
     assert names == [
         *("adk", "agents-sdk", "atif", "autogen", "bfcl", "claude-code", "codex", "gemini", "gemini-cli", "goose"),
         *("inspect", "intercode", "langfuse", "langsmith", "mind2web", "mini-swe-agent", "opencode", "openhands"),
-        *("otlp", "pydantic-ai", "retrace", "retrace-simple", "sharegpt", "smolagents", "swe-agent", "tau-bench"),
+        *(
+            "otlp",
+            "pydantic-ai",
+            "retrace",
+            "retrace-simple",
+            "sharegpt",
+            "smolagents",
+            "spans",
+            "swe-agent",
+            "tau-bench",
+        ),
         *("tau2-bench", "verifiers", "weave", "who-and-when", "openai-chat", "prompt-response", "wrapped"),
     ]
     assert all(format.title and format.shape for format in formats.known())
@@ -141,6 +151,7 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
         ([[]], "The first record is a list; its first element is empty."),
         ([{"messages": [{"role": "pirate"}]}], "`messages` begins with a message of “pirate”, whom no format knows."),
         ([{"action": "x", "obs": "y"}], "looks like a single step: write all steps of a run into one record"),
+        ([{"task_id": "t", "steps": [{"prompt": "a", "response": "b"}]}], "Its `steps` have no `action`"),
         ([{"type": "user", "message": {}}], "looks like a single message: write all messages of a run into one record"),
         (
             [{"chosen": "a", "rejected": "b"}],

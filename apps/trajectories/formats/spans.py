@@ -1,0 +1,123 @@
+"""Spans of OpenTelemetry as its SDKs print them, and as Arize Phoenix exports them: one a line, in a list, in `spans`, or rows of its table.
+
+They are put together by trace; attributes are read in the vocabularies that OTLP files have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.trajectories import jsontext
+from apps.trajectories.fields import first_of, mapping, number, seconds_of, text
+from apps.trajectories.formats import Format
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.splitting import as_one
+from apps.trajectories.traces.attributes import span_of
+from apps.trajectories.traces.recorded import read_by_trace
+from apps.trajectories.traces.threads import Span, runs_of
+
+SHAPE = "spans with `context` (`trace_id`, `span_id`) and `attributes`, one a line or in `spans`"
+COLUMN = "attributes."
+FAILED = ("ERROR", "STATUS_CODE_ERROR")
+LATEST = 1e11
+"""Seconds since 1970 beyond which a moment is in milliseconds; beyond a million times that, in nanoseconds."""
+
+
+def _is_span(given: Json) -> bool:
+    about = mapping(given)
+    has_context = "trace_id" in mapping(about.get("context")) or "context.trace_id" in about
+    return has_context and ("attributes" in about or any(key.startswith(COLUMN) for key in about))
+
+
+def _spans(row: Json) -> Iterator[dict[str, Any]]:
+    for each in row if type(row) is list else [row]:
+        if _is_span(each):
+            yield each
+        elif type(inside := mapping(each).get("spans")) is list:
+            yield from filter(_is_span, inside)
+
+
+def _recognises(row: Json) -> bool:
+    return type(row) in (dict, list) and next(_spans(row), None) is not None
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) not in (dict, list):
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    yield from read_by_trace(_spans(row), _trace_of, _span, _in_trace, expected=f"{SHAPE}.")
+
+
+def _in_trace(trace: str, given: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
+    yield from runs_of(spans, trace=trace, about={"trace": {"id": trace}})
+
+
+def _trace_of(given: dict[str, Any]) -> str:
+    return text(first_of(mapping(given.get("context")), "trace_id") or given.get("context.trace_id"))
+
+
+def _span(given: dict[str, Any]) -> Span:
+    attributes = _attributes(given)
+    status = mapping(given.get("status"))
+    failed = text(first_of(given, "status_code") or status.get("status_code")) in FAILED
+    events = [
+        (text(each.get("name")), mapping(each.get("attributes"))) for each in map(mapping, _listed(given.get("events")))
+    ]
+    return span_of(
+        attributes,
+        events,
+        id=text(first_of(mapping(given.get("context")), "span_id") or given.get("context.span_id")),
+        parent=text(given.get("parent_id")),
+        name=text(given.get("name")),
+        start=_moment(given.get("start_time")) or 0.0,
+        end=_moment(given.get("end_time")),
+        error=(text(first_of(given, "status_message") or status.get("description")) or "The call failed.")
+        if failed
+        else None,
+    )
+
+
+def _attributes(given: dict[str, Any]) -> dict[str, Json]:
+    """Flat, as SDKs have them: names with dots, also where an export made objects and lists of these."""
+    flat = dict(_flat(mapping(given.get("attributes")), ""))
+    for name, value in given.items():
+        if name.startswith(COLUMN) and value is not None:
+            flat |= dict(_flat({name.removeprefix(COLUMN): value}, ""))
+    if kind := text(given.get("span_kind")):
+        flat.setdefault("openinference.span.kind", kind)
+    return flat
+
+
+def _flat(value: Json, prefix: str, depth: int = 0) -> Iterator[tuple[str, Json]]:
+    inside: Iterator[tuple[str, Json]] | None = None
+    if type(value) is dict:
+        inside = iter(value.items())
+    elif type(value) is list and value and all(type(each) is dict for each in value):
+        inside = ((str(place), each) for place, each in enumerate(value))
+    if inside is None or depth > 12:
+        yield prefix, value
+        return
+    for name, each in inside:
+        yield from _flat(each, f"{prefix}.{name}" if prefix else name, depth + 1)
+
+
+def _listed(given: Json) -> list[Json]:
+    return given if type(given) is list else []
+
+
+def _moment(given: Json) -> float | None:
+    """Seconds since 1970, from ISO 8601 or from a count of seconds, milliseconds or nanoseconds."""
+    found = seconds_of(given) if type(given) is str else number(given)
+    if found is None or found < LATEST:
+        return found
+    return found / 1e9 if found > LATEST * 1e6 else found / 1e3
+
+
+FORMAT = Format(
+    name="spans",
+    title="OpenTelemetry spans (SDK, Phoenix)",
+    shape=SHAPE,
+    recognises=_recognises,
+    read=_read,
+    gather=as_one,
+)
