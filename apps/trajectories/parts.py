@@ -95,7 +95,8 @@ def turns_in(message: Message) -> Iterator[Message]:
 def in_parts(message: Message) -> Message:
     """The message with its parts as its content, where it keeps them under `parts` or its calls under `toolInvocations` (Vercel AI SDK)."""
     parts, invoked = message.get("parts"), message.get("toolInvocations")
-    if type(parts) is list and parts:
+    is_more = type(parts) is list and any(kind_of(part) not in ("", "text") for part in parts)
+    if type(parts) is list and parts and (is_more or not message.get("content")):
         return {key: value for key, value in message.items() if key not in ("parts", "toolInvocations")} | {
             "content": parts
         }

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from apps.trajectories import jsontext
+
 BLOCK = 1 << 20
 EXCERPT = 2000
 """Bytes kept of a record that is too long to read."""
@@ -62,19 +64,32 @@ def too_long(limit: int) -> str:
 
 
 def as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
-    """All rows as a list that is the only record."""
+    """All rows as a list that is the last record; before it, each by itself, what cannot be read, such as a line that was cut off."""
     bodies: list[bytes] = []
-    size = 0
+    size = position = 0
     for row in rows:
+        if problem := row.problem or _unreadable(row.body):
+            yield RawRow(position, row.line, row.body[:EXCERPT], problem)
+            position += 1
+            continue
         size += len(row.body) + 1
-        if row.problem or size > limit:
+        if size > limit:
             together = (
                 f"Its lines are one record, and together longer than {limit >> 20:,} MiB. Split the file by runs."
             )
-            yield RawRow(0, row.line, row.body[:EXCERPT], row.problem or together)
+            yield RawRow(position, row.line, row.body[:EXCERPT], together)
             return
         bodies.append(row.body.strip())
-    yield RawRow(0, 1, b"[" + b",".join(bodies) + b"]")
+    if bodies:
+        yield RawRow(position, 1, b"[" + b",".join(bodies) + b"]")
+
+
+def _unreadable(body: bytes) -> str:
+    try:
+        jsontext.loads(body)
+    except jsontext.UnreadableJSON as error:
+        return str(error)
+    return ""
 
 
 def _lines(stream: Readable, limit: int) -> Iterator[RawRow]:

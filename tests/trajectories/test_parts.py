@@ -174,3 +174,8 @@ def test_words_under_a_key_that_is_not_known_are_not_lost_without_a_word(role):
 @pytest.mark.parametrize("message", [{"role": "assistant"}, {"role": "user", "name": "u", "mask": True}])
 def test_a_message_may_say_nothing(message):
     assert to_steps([message])
+
+
+def test_words_that_stand_beside_their_parts_are_told_once():
+    message = {"role": "user", "content": "Hi", "parts": [{"type": "text", "text": "Hi"}]}
+    assert to_steps([message]).waiting == [message]

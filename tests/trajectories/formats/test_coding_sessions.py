@@ -195,3 +195,14 @@ def test_files_of_lines_are_recognised(tmp_path: Path):
             (found,) = rows
         assert format.name == name
         assert len(list(format.read(json.loads(found.body), path.name))) == 1
+
+
+def test_a_line_that_was_cut_off_keeps_no_session_out(tmp_path: Path):
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in SESSION) + '{"type": "assi')
+    with path.open("rb") as file:
+        _, rows, format = recognise_file(file)
+        cut, found = rows
+    assert (cut.position, cut.line, cut.problem[:9]) == (0, len(SESSION) + 1, "Not JSON:")
+    (record,) = format.read(json.loads(found.body), path.name)
+    assert (found.position, len(record.steps)) == (1, 2)
