@@ -110,19 +110,22 @@ def in_parts(message: Message) -> Message:
 def _invocation(part: dict[str, Any]) -> tuple[dict[str, Json], Message | None] | None:
     """A call and, once it is there, its result, in one part of the Vercel AI SDK or of opencode."""
     kind = kind_of(part)
-    if kind == "tool-invocation":
-        part = mapping(part.get("toolInvocation"))
-    elif kind == "tool" and type(part.get("state")) is dict:
+    is_old = kind == "tool-invocation"
+    if is_old:
+        part = mapping(part.get("toolInvocation")) or part
+    if kind in ("tool", "tool-invocation") and type(part.get("state")) is dict:
         state = part["state"]
         part = {**state, "toolCallId": part.get("callID"), "toolName": part.get("tool"), "state": state.get("status")}
-    elif not kind or "toolCallId" not in part or "state" not in part:
+    elif not kind or not (is_old or ("toolCallId" in part and "state" in part)):
         return None
     name = part.get("toolName") or kind.removeprefix("tool-")
     identifier, state = part.get("toolCallId"), text(part.get("state"))
     call = {"id": identifier, "name": name, "arguments": first_of(part, "input", "args")}
     if state in FAILED:
         return call, _answer(identifier, name, first_of(part, "errorText", "error"), is_error=True)
-    return call, _answer(identifier, name, first_of(part, "output", "result")) if state in ANSWERED else None
+    said = first_of(part, "output", "result")
+    is_answered = state in ANSWERED or (not state and said is not None)
+    return call, _answer(identifier, name, said) if is_answered else None
 
 
 def _answer(identifier: Json, name: Json, said: Json, *, is_error: bool = False) -> Message:

@@ -26,6 +26,19 @@ SEARCH = {"type": "server_tool_use", "id": "c1", "name": "weather", "input": {"c
         {"parts": [invoked(type="dynamic-tool", toolName="weather"), WORDS]},
         {"content": "21.", "parts": [{"type": "tool-invocation", "toolInvocation": OLD}, WORDS]},
         {"content": "21.", "toolInvocations": [OLD]},
+        {"parts": [{"type": "tool-invocation", **OLD}, WORDS]},
+        {
+            "parts": [
+                {
+                    "type": "tool-invocation",
+                    "toolCallId": "c1",
+                    "toolName": "weather",
+                    "input": {"city": "Rome"},
+                    "output": "21",
+                },
+                WORDS,
+            ]
+        },
         {"content": [SEARCH, {"type": "web_search_tool_result", "tool_use_id": "c1", "content": "21"}, WORDS]},
         {
             "content": [
