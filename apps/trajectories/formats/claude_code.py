@@ -60,9 +60,13 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         threads.setdefault(thread, []).append(line)
     titles = [text(line.get("summary")) for line in map(mapping, row) if line.get("type") == "summary"]
     title = titles[0] if titles and len({thread.session for thread in threads}) == 1 else ""
-    runs = [_run(thread.agent, found, title) for thread, found in threads.items() if any(map(_is_said, found))]
+    said = [(thread, found) for thread, found in threads.items() if any(map(_is_said, found))]
+    runs = [_run(thread.agent, found, title) for thread, found in said]
     if not runs:
         raise BadRow("Nobody says anything in this session.", EXPECTED)
+    if len({thread.session for thread in threads}) > 1:
+        for run, (_, found) in zip(runs, said, strict=True):
+            run.part = found
     yield from runs
 
 

@@ -13,7 +13,7 @@ from apps.trajectories.chats import Conversation
 from apps.trajectories.fields import count, first_of, lasted, mapping, prompt_key, prompt_of, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
 from apps.trajectories.speakers import role_of
 
 EXPECTED = "Lines with `type` and `payload`, among them `response_item`, as the Codex CLI keeps them."
@@ -31,10 +31,28 @@ def _recognises(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not list:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    yield from read_each(numbered("Session", _sessions([mapping(line) for line in row])), _run)
+
+
+def _sessions(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The lines of each session, where several files were put into one. A session that goes on from an older one repeats the
+    beginning of that, with what was said of it, so only one that began later is another."""
+    found: list[list[dict[str, Any]]] = [[]]
+    began = ""
+    for line in lines:
+        about = mapping(line.get("payload")) if line.get("type") == "session_meta" else {}
+        if about and began and text(about.get("timestamp")) > began:
+            found.append([])
+        began = max(began, text(about.get("timestamp")))
+        found[-1].append(line)
+    return found
+
+
+def _run(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
     conversation = Conversation()
     session: dict[str, Any] = {}
     model, before = "", None
-    for line in map(mapping, row):
+    for line in lines:
         payload, at = mapping(line.get("payload")), seconds_of(line.get("timestamp"))
         if line.get("type") == "session_meta" and not session:
             session = payload

@@ -111,6 +111,7 @@ def test_sessions_in_one_file_are_a_run_each():
     ]
     first, second = formats.named("claude-code").read([*SESSION, *other], "f")
     assert [(record.external_id, len(record.steps)) for record in (first, second)] == [("s", 2), ("t", 1)]
+    assert second.part == other
     resumed = [{**other[0], "parentUuid": "u8"}, other[1]]
     assert len(read("claude-code", [*SESSION, *resumed]).steps) == 3
 
@@ -179,6 +180,19 @@ def test_a_codex_session_is_one_run():
         "Done.",
     ]
     assert (record.policy, record.external_id, record.task.instruction) == ("m", "s", "Fix it.")
+
+
+def test_codex_sessions_in_one_file_are_a_run_each():
+    def session(name: str, began: str) -> dict[str, Any]:
+        return {"type": "session_meta", "payload": {"id": name, "timestamp": began}}
+
+    first, second = session("s", "2026-01-01T00:00:00Z"), session("t", "2026-01-02T00:00:00Z")
+    chat = [said(1, "user", "Fix it."), said(2, "assistant", "Done.")]
+    both = list(formats.named("codex").read([first, *chat, second, *chat], "f"))
+    assert [(record.external_id, len(record.steps)) for record in both] == [("s", 1), ("t", 1)]
+    assert both[1].part == [second, *chat]
+    forked = read("codex", [second, first, *chat, *chat])
+    assert (forked.external_id, len(forked.steps)) == ("t", 2)
 
 
 def test_files_of_lines_are_recognised(tmp_path: Path):
