@@ -1,7 +1,7 @@
 """mini-swe-agent trajectories: a chat with the whole API response beside each answer, and a last message of role `exit`.
 
 Version 1.0 writes commands as fenced bash blocks, 1.1 calls a tool. Whether the patch works is in another file (the
-evaluation report), so success stays unknown.
+evaluation report), so success stays unknown, unless a data set that was made of such files says it in a column.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation, tool_schemas
+from apps.trajectories.columns import NAME, POLICY, TERMINATION, Columns, named, said, succeeded
 from apps.trajectories.fields import count, mapping, number, prompt_key, prompt_of, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.swe_agent import instance_environment, issue_of
@@ -42,6 +43,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         clock = _add(conversation, message, clock)
     instance = text(row.get("instance_id")) or text(mapping(info.get("config")).get("instance_id"))
     model = text(mapping(config.get("model")).get("model_name"))
+    columns = Columns(row, ("info", "messages", "trajectory_format", "instance_id"))
     yield TrajectoryRecord(
         task=TaskRecord(
             key=instance or prompt_key(conversation.opening),
@@ -51,10 +53,15 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         steps=conversation.steps,
         closing=conversation.waiting,
         tools=tool_schemas(mapping(config.get("model")).get("tools")),
-        policy=model or None,
-        external_id=instance,
-        termination=text(info.get("exit_status")),
-        info={key: value for key, value in info.items() if key != "exit_status" and value not in ("", None)},
+        policy=model or columns.take(said, POLICY),
+        external_id=columns.take(named, NAME) or instance,
+        reward=columns.take_rewards(conversation.steps),
+        success=succeeded(row, columns),
+        termination=text(info.get("exit_status")) or columns.take(said, TERMINATION) or "",
+        info={
+            **columns.rest(),
+            **{key: value for key, value in info.items() if key != "exit_status" and value not in ("", None)},
+        },
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
+from apps.trajectories.columns import POLICY, REWARD, Columns, said, succeeded
 from apps.trajectories.fields import flag, mapping, number, optional_list, prompt_key, prompt_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
@@ -64,6 +65,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     opening = [m for m in conversation.opening if not m.get("is_demo")]
     instance = text(problem.get("id")) or text(row.get("instance_id")) or _stem(filename)
     model = mapping(mapping(config.get("agent")).get("model"))
+    columns, solved = Columns(row), flag(info.get("resolved"))
     yield TrajectoryRecord(
         task=TaskRecord(
             key=instance or prompt_key(opening),
@@ -72,10 +74,10 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
-        policy=text(first) if (first := model.get("name") or model.get("model_name")) else None,
+        policy=text(model.get("name") or model.get("model_name")) or columns.take(said, POLICY),
         external_id=instance,
-        reward=number(info.get("reward")),
-        success=flag(info.get("resolved")),
+        reward=number(info.get("reward")) if info.get("reward") is not None else columns.take(number, REWARD),
+        success=succeeded(row, columns) if solved is None else solved,
         termination=text(info.get("exit_status")),
         info={
             **{key: value for key, value in info.items() if key not in ("exit_status", "reward", "resolved")},

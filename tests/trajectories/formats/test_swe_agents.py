@@ -169,6 +169,14 @@ def test_commands_in_fenced_blocks_are_the_actions_of_version_one():
     assert (line.kind, line.tool, line.headline, line.is_error) == ("tool", "ls", "-la src", True)
 
 
+@pytest.mark.parametrize("name", ["swe-agent", "mini-swe-agent"])
+def test_what_a_data_set_says_beside_a_run_counts(name):
+    info = {"mini_version": "2"} if name == "mini-swe-agent" else {}
+    beside = {"resolved": False, "reward": 0.25, "model": "own"}
+    record = read(name, {**EXAMPLES[name], "info": info, "replay_config": None, **beside})
+    assert (record.success, record.reward, record.policy) == (False, 0.25, "own")
+
+
 def test_real_runs_of_mini_swe_agent(real_data, real_file):
     folder = real_data("mini-swe-agent")
     records = [
