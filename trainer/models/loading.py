@@ -16,7 +16,7 @@ from transformers import (
 
 from trainer.configs import ModelConfig, Precision
 from trainer.failures import ConfigFailure
-from trainer.rendering.chat import prepare_template
+from trainer.rendering.templates import prepare_template
 
 
 def load_tokenizer(config: ModelConfig, folder: Path) -> PreTrainedTokenizerBase:

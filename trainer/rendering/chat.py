@@ -2,14 +2,15 @@
 
 Every algorithm takes its tokens and its loss mask from here. A token counts as the policy's when it lies between the
 template's {% generation %} markers, and was sampled: what a turn is prompted with was not, nor what the template writes after the
-end-of-turn token (ChatML's newline), and some templates have one or the other between their markers.
+end-of-turn token (ChatML's newline), and some templates have one or the other between their markers. Where a template has no markers,
+a turn is what the chat that ends with it has beyond the prompt that asks for it.
 """
 
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
-from trl.chat_template_utils import add_response_schema, get_training_chat_template
+from trl.chat_template_utils import has_generation_markers
 
 from trainer.failures import ConfigFailure
 from trainer.records import Message, ToolSchema
@@ -27,35 +28,12 @@ class Rendered(NamedTuple):
         return sum(self.mask)
 
 
-def prepare_template(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Give the tokenizer a chat template that marks what the assistant generates and never rewrites earlier turns.
-
-    Known templates (Qwen, Llama, Gemma, GLM, …) are exchanged for TRL's training variant of the same format, and the matching
-    parser of tool calls is set. Raises ConfigFailure for a template that can do neither.
-    """
-    if not tokenizer.chat_template:
-        raise ConfigFailure(
-            "model: its tokenizer has no chat template.",
-            advice="Use an instruction-tuned model, or add a chat_template to its tokenizer.",
-        )
-    if getattr(tokenizer, "response_template", None) is None:
-        try:
-            add_response_schema(tokenizer)
-        except ValueError:
-            tokenizer.response_template = None  # tool calls cannot be read: training works, tools in rollouts do not
-    try:
-        tokenizer.chat_template = get_training_chat_template(tokenizer) or tokenizer.chat_template
-    except ValueError:
-        raise ConfigFailure(
-            "model: its chat template does not mark what the assistant generates, and its family is unknown.",
-            advice="Put {% generation %} and {% endgeneration %} around the assistant's text in the chat template.",
-        ) from None
-
-
 def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]) -> Rendered:
     """The whole chat, with every assistant message marked. Raises ValueError for what the template refuses."""
+    if not has_generation_markers(tokenizer.chat_template):
+        return render_by_prefixes(tokenizer, messages, tools)
     encoded: Any = tokenizer.apply_chat_template(
-        messages, tools=[*tools] or None, return_dict=True, return_assistant_tokens_mask=True
+        spelled(tokenizer, messages), tools=[*tools] or None, return_dict=True, return_assistant_tokens_mask=True
     )
     ids, mask = encoded["input_ids"], list(encoded["assistant_masks"])
     prompt, end = generation_prompt(tokenizer), end_of_turn(tokenizer)
@@ -64,6 +42,26 @@ def render(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: l
         mask[turn.start : own.start] = [0] * (own.start - turn.start)
         mask[own.stop : turn.stop] = [0] * (turn.stop - own.stop)
     return Rendered(ids, mask)
+
+
+def render_by_prefixes(
+    tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]
+) -> Rendered:
+    """The same through a template without markers. Raises ValueError for one that writes earlier turns otherwise than when they were the last."""
+    whole = written(tokenizer, messages, tools)
+    own = bytearray(len(whole))
+    for index, message in enumerate(messages):
+        if message["role"] != "assistant":
+            continue
+        prompt = written(tokenizer, messages[:index], tools, add_generation_prompt=True)
+        until = written(tokenizer, messages[: index + 1], tools)
+        end = end_of_text(tokenizer, until, begin=len(prompt))
+        if not until.startswith(prompt) or not whole.startswith(until[:end]):
+            raise ValueError("it rewrites earlier turns, so what the policy wrote cannot be told from the rest")
+        own[len(prompt) : end] = b"\1" * (end - len(prompt))
+    encoded: Any = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
+    places = encoded["offset_mapping"]
+    return Rendered(encoded["input_ids"], [int(a < b and own[a] and own[b - 1]) for a, b in places])
 
 
 def render_completion(
@@ -78,16 +76,27 @@ def render_completion(
     assistants = [message["role"] == "assistant" for message in prompt + completion]
     if len(turns) != sum(assistants):
         raise ValueError(f"the template marks {len(turns)} assistant turns, expected {sum(assistants)}")
+    said = [message for message in prompt + completion if message["role"] == "assistant"]
+    for turn, message in zip(turns, said, strict=True):
+        check_calls(str(tokenizer.decode(whole.ids[turn.start : turn.stop])), message)
     own = turns[sum(assistants[: len(prompt)]) :]
     begin, end = own[0].start, own[-1].stop
     mask = [0] * begin + whole.mask[begin:end]
     return Rendered(whole.ids[:end], mask)
 
 
+def check_calls(text: str, message: Message) -> None:
+    """Raises ValueError where a template has left out a call: of what remains a policy would learn to say nothing instead."""
+    for call in message.get("tool_calls") or []:
+        name = call["function"]["name"]
+        if name not in text:
+            raise ValueError(f"it leaves out the call of {name!r}; choose a model whose template writes every call")
+
+
 def render_prompt(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]) -> list[int]:
     """The chat up to where the policy's next turn begins."""
     encoded: Any = tokenizer.apply_chat_template(
-        messages, tools=[*tools] or None, add_generation_prompt=True, return_dict=True
+        spelled(tokenizer, messages), tools=[*tools] or None, add_generation_prompt=True, return_dict=True
     )
     ids: list[int] = encoded["input_ids"]
     return ids
@@ -101,15 +110,11 @@ def render_continuation(
     For a chat whose turns are kept as the tokens that were sampled. Raises ConfigFailure for a template that rewrites them.
     """
     last = max(index for index, message in enumerate(messages) if message["role"] == "assistant")
-    template: Any = tokenizer.apply_chat_template
-    before: str = template(messages[: last + 1], tools=[*tools] or None, tokenize=False)
-    whole: str = template(messages, tools=[*tools] or None, tokenize=False, add_generation_prompt=True)
-    begun: str = template(messages[:last], tools=[*tools] or None, tokenize=False) if last else ""
-    end_id = end_of_turn(tokenizer)
-    mark = "" if end_id is None else str(tokenizer.decode([end_id]))
+    before = written(tokenizer, messages[: last + 1], tools)
+    whole = written(tokenizer, messages, tools, add_generation_prompt=True)
+    begun = written(tokenizer, messages[:last], tools) if last else ""
     # Only in the last turn: a call may end with another token than an answer (Llama 3.1), and the one before it with this one.
-    place = before.rfind(mark, len(begun) if before.startswith(begun) else 0)
-    end = place + len(mark) if mark and place >= 0 else len(before)
+    end = end_of_text(tokenizer, before, begin=len(begun) if before.startswith(begun) else 0)
     if not whole.startswith(before[:end]):
         raise ConfigFailure(
             "model: its chat template rewrites earlier turns, so a chat cannot go on from the tokens that were sampled.",
@@ -117,6 +122,37 @@ def render_continuation(
         )
     ids: list[int] = tokenizer(whole[end:], add_special_tokens=False)["input_ids"]
     return ids
+
+
+def written(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema], **more: Any) -> str:
+    """The chat as the template spells it."""
+    template: Any = tokenizer.apply_chat_template
+    return str(template(spelled(tokenizer, messages), tools=[*tools] or None, tokenize=False, **more))
+
+
+def spelled(tokenizer: PreTrainedTokenizerBase, messages: list[Message]) -> list[Message]:
+    """The messages with reasoning under the name that the template reads: `thinking` is gpt-oss's, which has no place beside it for words with a call."""
+    template = str(tokenizer.chat_template)
+    if "reasoning_content" in template or "message.thinking" not in template:
+        return messages
+    return [thinking(message) if message.get("reasoning_content") else message for message in messages]
+
+
+def thinking(message: Message) -> Message:
+    parts = [message["reasoning_content"]]
+    content = message.get("content") or ""
+    if message.get("tool_calls") and content:
+        parts, content = [*parts, content], ""
+    rest = {key: value for key, value in message.items() if key != "reasoning_content"}
+    return {**rest, "content": content, "thinking": "\n".join(parts)}
+
+
+def end_of_text(tokenizer: PreTrainedTokenizerBase, chat: str, *, begin: int) -> int:
+    """Where the last turn of `chat`, which begins at `begin` or later, ends: what templates write after its end token is not the policy's."""
+    end = end_of_turn(tokenizer)
+    mark = "" if end is None else str(tokenizer.decode([end]))
+    place = chat.rfind(mark, begin)
+    return place + len(mark) if mark and place >= 0 else len(chat)
 
 
 def sampled(ids: list[int], turn: range, *, prompt: list[int], end: int | None) -> range:

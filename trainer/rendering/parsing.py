@@ -29,19 +29,25 @@ def parse_turn(
 
     What cannot be read as calls stays in the content as it was written, so that nothing is lost.
     """
-    if ids and ids[-1] in ends:
-        ids = ids[:-1]
-    text = str(tokenizer.decode(ids))
+    whole = str(tokenizer.decode(ids))
+    text = str(tokenizer.decode(ids[:-1])) if ids and ids[-1] in ends else whole
     if getattr(tokenizer, "response_template", None) is None:
         return Parsed({"role": "assistant", "content": text})
+
+    def read(written: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        found: Any = tokenizer.parse_response(written, prefix=str(tokenizer.decode(prompt_ids)), tools=[*tools])
+        return found, [checked_call(call) for call in found.get("tool_calls") or []]
+
     try:
-        found: dict[str, Any] = tokenizer.parse_response(text, prefix=str(tokenizer.decode(prompt_ids)), tools=[*tools])
-        calls = [checked_call(call) for call in found.get("tool_calls") or []]
+        found, calls = read(text)
     except (ValueError, TypeError) as error:
-        return Parsed({"role": "assistant", "content": text}, error=f"{error}"[:200])
+        try:
+            found, calls = read(whole)  # Llama's calls are over only with the token that ends their turn
+        except (ValueError, TypeError):
+            return Parsed({"role": "assistant", "content": text}, error=f"{error}"[:200])
     message: Message = {"role": "assistant", "content": found.get("content") or ""}
-    if found.get("reasoning_content"):
-        message["reasoning_content"] = found["reasoning_content"]
+    if reasoning := found.get("reasoning_content") or found.get("thinking"):  # gpt-oss's name
+        message["reasoning_content"] = reasoning
     if calls:
         message["tool_calls"] = [
             {"id": f"{call_ids}_{number}", "type": "function", "function": call}

@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from trainer.configs import LocalPolicy, Sampling
+from trainer.failures import ConfigFailure
 from trainer.models.loading import compute_dtype, load_policy, load_tokenizer
 from trainer.records import Message, Task, ToolSchema
 from trainer.rendering.chat import end_of_turn, render_continuation, render_prompt, turn_ends
@@ -117,6 +118,11 @@ class LocalAgent:
 
     async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
         engine = self._engine
+        if tools and engine.tokenizer.response_template is None:
+            raise ConfigFailure(
+                "model: how it calls tools is unknown for its chat template, so none of its calls could be read.",
+                advice="Choose another model, set tool_calls to react, or roll out through a server that reads its calls.",
+            )
         self._turns += 1
         context = self._context(chat, tools)
         prompt = self._ids + context

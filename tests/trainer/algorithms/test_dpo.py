@@ -29,7 +29,7 @@ from trainer.configs import DpoConfig
 from trainer.configs.training import DpoLoss
 from trainer.events import CheckpointSaved, Failed, Metrics, Started
 from trainer.failures import ExitCode
-from trainer.rendering.chat import prepare_template
+from trainer.rendering.templates import prepare_template
 from trainer.rows import preference_from_json
 from trainer.validation import InvalidField
 

@@ -19,7 +19,8 @@ from tests.trainer.policies import (
     small_tokenizer,
 )
 from trainer.failures import ConfigFailure
-from trainer.rendering.chat import prepare_template, render, render_completion, render_prompt, runs_of_ones
+from trainer.rendering.chat import render, render_completion, render_prompt, runs_of_ones
+from trainer.rendering.templates import prepare_template
 
 CHAT = [SYSTEM, ASK, FIRST, RESULT, ANSWER, AGAIN, SECOND, NOTHING, ANSWER]
 THEIRS, OWN = False, True

@@ -6,10 +6,20 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 from trl import chat_template_utils
 
-from tests.trainer.policies import SMALLEST, TEXTS
+from tests.trainer.policies import SMALLEST, TEXTS, TOOLS, call
+from trainer.failures import ConfigFailure
 from trainer.models.scratch import train_tokenizer
-from trainer.rendering.chat import end_of_turn, render, render_continuation, render_prompt, runs_of_ones
+from trainer.rendering.chat import (
+    end_of_turn,
+    render,
+    render_completion,
+    render_continuation,
+    render_prompt,
+    runs_of_ones,
+    turn_ends,
+)
 from trainer.rendering.parsing import parse_turn
+from trainer.rendering.templates import prepare_template
 
 FIRST = {"role": "user", "content": "Find the budget."}
 SECOND = {"role": "user", "content": "And the offer?"}
@@ -34,7 +44,11 @@ FAMILIES = [
 
 def tokenizer_of(family: str, end: str) -> PreTrainedTokenizerFast:
     """The tests' small vocabulary with the family's template and special tokens."""
-    template = getattr(chat_template_utils, f"{family}_training_chat_template")
+    return tokenizer_with(getattr(chat_template_utils, f"{family}_training_chat_template"), end)
+
+
+def tokenizer_with(template: str, end: str) -> PreTrainedTokenizerFast:
+    """As a model that was downloaded brings it."""
     tokenizer = train_tokenizer(TEXTS, SMALLEST.vocabulary)
     tokenizer.add_special_tokens({"additional_special_tokens": sorted({*SPECIAL.findall(template), end})})
     tokenizer.eos_token, tokenizer.bos_token = end, "<bos>"
@@ -87,3 +101,104 @@ def test_a_call_may_end_with_another_token_than_an_answer():
     chat = [FIRST, call, {"role": "tool", "content": "f12"}]
     continuation = tokenizer.decode(render_continuation(tokenizer, chat, []))
     assert continuation == "<|start|>tool\nf12<|eot|><|start|>assistant\n"
+
+
+INSTRUCT = """{{ bos_token }}{% for message in messages %}{% if message.role == "user" %}[INST] {{ message.content }} [/INST]\
+{% else %} {{ message.content }}{{ eos_token }}{% endif %}{% endfor %}"""
+SEPARATED = """{% for message in messages %}<|im_start|>{{ message.role }}<|im_sep|>{{ message.content }}<|im_end|>{% endfor %}\
+{% if add_generation_prompt %}<|im_start|>assistant<|im_sep|>{% endif %}"""
+UNMARKED = [
+    (chat_template_utils.llama3_1_chat_template, "<|eot_id|>", ["Yes.<|eot_id|>", "No.<|eot_id|>"]),
+    (chat_template_utils.llama3_2_chat_template, "<|eot_id|>", ["Yes.<|eot_id|>", "No.<|eot_id|>"]),
+    (chat_template_utils.gemma4_v5_chat_template, "<turn|>", ["Yes.<turn|>", "No.<turn|>"]),
+    (INSTRUCT, "</s>", [" Yes.</s>", " No.</s>"]),
+    (SEPARATED, "<|im_end|>", ["Yes.<|im_end|>", "No.<|im_end|>"]),
+]
+
+
+@pytest.mark.parametrize(("template", "end", "turns"), UNMARKED)
+def test_turns_are_told_from_the_rest_without_marks_in_the_template(template: str, end: str, turns: list[str]):
+    tokenizer = tokenizer_with(template, end)
+    prepare_template(tokenizer)
+    ids, mask = render(tokenizer, CHAT, [])
+    own = runs_of_ones(mask)
+    assert [tokenizer.decode(ids[turn.start : turn.stop]) for turn in own] == turns
+    assert ids == tokenizer.apply_chat_template(CHAT, return_dict=True)["input_ids"]
+    assert ids[: own[-1].start] == render_prompt(tokenizer, CHAT[:-1], [])
+
+
+CALLS = call("find", name="budget")
+FOUND = {"role": "tool", "tool_call_id": "c1", "name": "find", "content": "f12"}
+
+
+def test_a_tool_result_between_unmarked_turns_is_not_the_policys():
+    tokenizer = tokenizer_with(chat_template_utils.llama3_2_chat_template, "<|eot_id|>")
+    prepare_template(tokenizer)
+    ids, mask = render_completion(tokenizer, [FIRST], [CALLS, FOUND, YES], TOOLS)
+    own = [tokenizer.decode(ids[turn.start : turn.stop]) for turn in runs_of_ones(mask)]
+    assert own == ['{"name": "find", "parameters": {"name": "budget"}}<|eot_id|>', "Yes.<|eot_id|>"]
+
+
+def test_a_call_is_read_whose_end_is_that_of_its_turn():
+    tokenizer = tokenizer_with(chat_template_utils.llama3_2_chat_template, "<|eot_id|>")
+    prepare_template(tokenizer)
+    ids, mask = render_completion(tokenizer, [FIRST], [CALLS], TOOLS)
+    own = [token for token, mine in zip(ids, mask, strict=True) if mine]
+    prompt = render_prompt(tokenizer, [FIRST], TOOLS)
+    read = parse_turn(tokenizer, own, prompt_ids=prompt, tools=TOOLS, ends=turn_ends(tokenizer), call_ids="c")
+    assert read.error is None
+    assert read.message["tool_calls"][0]["function"] == CALLS["tool_calls"][0]["function"]
+
+
+@pytest.mark.parametrize("family", ["llama3", "phi3", "lfm2", "deepseek_r1_distill"])
+def test_a_template_that_leaves_out_calls_is_refused(family: str):
+    """What remains of such a turn is its end alone: a policy would learn to say nothing."""
+    tokenizer = tokenizer_with(getattr(chat_template_utils, f"{family}_chat_template"), "<|end|>")
+    prepare_template(tokenizer)
+    with pytest.raises(ValueError, match="leaves out the call of 'find'"):
+        render_completion(tokenizer, [FIRST], [CALLS, FOUND, YES], TOOLS)
+
+
+def test_a_call_that_a_template_of_one_call_leaves_out_is_refused():
+    tokenizer = tokenizer_with(chat_template_utils.gptoss_chat_template, "<|return|>")
+    prepare_template(tokenizer)
+    both = {**CALLS, "tool_calls": CALLS["tool_calls"] + call("send")["tool_calls"]}
+    with pytest.raises(ValueError, match="leaves out the call of 'send'"):
+        render_completion(tokenizer, [FIRST], [both], TOOLS)
+
+
+def test_reasoning_is_kept_by_a_template_that_calls_it_thinking():
+    tokenizer = tokenizer_with(chat_template_utils.gptoss_chat_template, "<|return|>")
+    prepare_template(tokenizer)
+    thinks = {**CALLS, "reasoning_content": "Where?", "content": "Wait."}
+    ids, mask = render_completion(tokenizer, [FIRST], [thinks], TOOLS)
+    own = [token for token, mine in zip(ids, mask, strict=True) if mine]
+    assert "<|channel|>analysis<|message|>Where?\nWait.<|end|>" in tokenizer.decode(own)
+    prompt = render_prompt(tokenizer, [FIRST], TOOLS)
+    read = parse_turn(tokenizer, own, prompt_ids=prompt, tools=TOOLS, ends=turn_ends(tokenizer))
+    assert read.message["reasoning_content"] == "Where?\nWait."
+
+
+@pytest.mark.parametrize("family", ["qwen2_5", "qwen3", "gemma3"])
+def test_a_known_format_in_other_words_is_known(family: str):
+    """Copies of a model bring its format with another comment, or a branch that no chat takes."""
+    original = getattr(chat_template_utils, f"{family}_chat_template")
+    tokenizer = tokenizer_with("{#- Mended. -#}\n" + original, "<|im_end|>")
+    prepare_template(tokenizer)
+    assert tokenizer.chat_template == getattr(chat_template_utils, f"{family}_training_chat_template")
+    assert (tokenizer.response_template is None) == (family == "gemma3")
+
+
+def test_another_system_prompt_is_another_format():
+    """Nothing of a model's own format is exchanged for a relative's."""
+    original = chat_template_utils.qwen2_5_chat_template
+    tokenizer = tokenizer_with(original.replace("created by Alibaba Cloud", "of the coders"), "<|im_end|>")
+    prepare_template(tokenizer)
+    assert "of the coders" in tokenizer.decode(render(tokenizer, CHAT, []).ids)
+
+
+def test_unmarked_turns_that_are_rewritten_are_refused():
+    forgets = "{% for message in messages %}{{ message.role }}: {{ message.content if loop.last else '' }}<|im_end|>{% endfor %}"
+    tokenizer = tokenizer_with(forgets, "<|im_end|>")
+    with pytest.raises(ConfigFailure, match="rewrites earlier turns"):
+        prepare_template(tokenizer)

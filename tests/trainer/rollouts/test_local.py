@@ -109,3 +109,20 @@ def test_a_failure_reaches_everybody_though_one_has_given_up(monkeypatch: pytest
 def test_a_folder_without_a_model_is_a_configuration_failure(tmp_path: Path):
     config = local_run(tmp_path, policy={"engine": "local", "model": {"path": "./nowhere"}})
     assert run_here(tmp_path, config) == ExitCode.CONFIG
+
+
+def test_a_model_whose_calls_nobody_could_read_is_refused(tmp_path: Path):
+    """Played on, it would never do anything: every call would be taken for an answer."""
+    config = local_run(tmp_path)
+    tokenizer = small_tokenizer()
+    saved = tmp_path / "policy" / "tokenizer_config.json"
+    settings = json.loads(saved.read_text())
+    assert settings.pop("response_template") == tokenizer.response_template
+    saved.write_text(json.dumps(settings))
+    assert run_here(tmp_path, config) == ExitCode.CONFIG
+    last = events_of(tmp_path)[-1].event
+    assert isinstance(last, Failed)
+    assert "none of its calls could be read" in last.message
+    assert "react" in last.advice
+    plain = {**config, "policy": {**config["policy"], "tool_calls": "react"}}
+    assert run_here(tmp_path, plain) == ExitCode.FINISHED

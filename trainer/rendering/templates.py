@@ -1,0 +1,105 @@
+"""Makes a model's chat template fit for training: it must tell what the assistant wrote, and should write what can be read back."""
+
+from contextlib import suppress
+
+from transformers import PreTrainedTokenizerBase
+from trl import chat_template_utils
+from trl.chat_template_utils import add_response_schema, get_training_chat_template, has_generation_markers
+
+from trainer.failures import ConfigFailure
+from trainer.records import Message, ToolSchema
+from trainer.rendering.chat import ANSWER, PROBE, QUESTION, end_of_turn, render_by_prefixes, written
+
+TOOL: ToolSchema = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Look.",
+        "parameters": {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]},
+    },
+}
+CALL: Message = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"id": "call00001", "type": "function", "function": {"name": "look", "arguments": {"at": "it"}}}],
+}
+RESULT: Message = {"role": "tool", "tool_call_id": "call00001", "name": "look", "content": ANSWER}
+THOUGHT: Message = {"role": "assistant", "reasoning_content": QUESTION, "content": ANSWER}
+TRAINING = "_training_chat_template"
+"""How TRL's names of its training variants end."""
+PROBES: list[tuple[list[Message], list[ToolSchema]]] = [
+    (PROBE * 2, []),
+    ([{"role": "system", "content": ANSWER}, *PROBE], []),
+    ([PROBE[0], THOUGHT], []),
+    ([{"role": "system", "content": ANSWER}, PROBE[0], CALL, RESULT, PROBE[1], *PROBE], [TOOL]),
+]
+"""Chats by which formats are told apart."""
+
+
+def prepare_template(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Give the tokenizer a chat template from which it can be told what the assistant generates, and the parser of its calls.
+
+    Known formats (Qwen, Gemma, GLM, …) are exchanged for TRL's training variant, which never rewrites earlier turns. Others stay as
+    they are where they only ever add to the end of a chat (Llama 3.1, Mistral, …). Raises ConfigFailure for a template that does neither.
+    """
+    if not tokenizer.chat_template:
+        raise ConfigFailure(
+            "model: its tokenizer has no chat template.",
+            advice="Use an instruction-tuned model, or add a chat_template to its tokenizer.",
+        )
+    own = tokenizer.chat_template
+    tokenizer.chat_template = same_format(tokenizer) or own
+    if getattr(tokenizer, "response_template", None) is None:
+        try:
+            add_response_schema(tokenizer)
+        except ValueError:
+            tokenizer.response_template = None  # calls cannot be read: training works, tools in rollouts do not
+    with suppress(ValueError):
+        tokenizer.chat_template = get_training_chat_template(tokenizer) or tokenizer.chat_template
+    if not has_generation_markers(tokenizer.chat_template):
+        check_prefixes(tokenizer)
+
+
+def same_format(tokenizer: PreTrainedTokenizerBase) -> str | None:
+    """The template, of those that TRL has a training variant of, which spells chats as the tokenizer's own does.
+
+    TRL knows templates by their text; many copies of a model (Unsloth's, say) have the same format in other words.
+    """
+    own = tokenizer.chat_template
+    if has_generation_markers(own):
+        return None
+    known: dict[str, str] = vars(chat_template_utils)
+    names = [name.removesuffix(TRAINING) for name in known if name.endswith(TRAINING) and not name.startswith("get_")]
+    originals = [known[f"{name}_chat_template"] for name in names]
+    if own in originals:
+        return None
+    spellings = in_words(tokenizer, own)
+    return next((original for original in originals if in_words(tokenizer, original) == spellings), None)
+
+
+def in_words(tokenizer: PreTrainedTokenizerBase, template: str) -> list[str]:
+    """How the template spells the probes; "" for one that it refuses."""
+    own, spellings = tokenizer.chat_template, []
+    tokenizer.chat_template = template
+    for chat, tools in PROBES:
+        for more in ({}, {"add_generation_prompt": True}):
+            try:
+                spellings.append(written(tokenizer, chat, tools, **more))
+            except Exception:  # a template may raise anything: TemplateError, TypeError, …
+                spellings.append("")
+    tokenizer.chat_template = own
+    return spellings
+
+
+def check_prefixes(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raises ConfigFailure where the turns of a chat cannot be told from the rest."""
+    try:
+        found = sum(render_by_prefixes(tokenizer, PROBE * 2, []).mask)
+        problem = "" if found and end_of_turn(tokenizer) is not None else "it writes nothing at the end of a turn"
+    except Exception as error:
+        problem = str(error)
+    if problem:
+        raise ConfigFailure(
+            f"model: its chat template does not mark what the assistant generates, and its format is unknown: {problem}.",
+            advice="Put {% generation %} and {% endgeneration %} around the assistant's text in the chat template.",
+        )
