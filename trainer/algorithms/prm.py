@@ -134,7 +134,8 @@ def judged(trainer: Trainer, runs: list[StepRun], pad_id: int, batch_size: int) 
     """Held-out figures."""
     model: Any = trainer.model
     model.eval()
-    chances = step_chances(model, [run.rendered for run in runs], pad_id=pad_id, batch_size=batch_size)
+    with trainer.accelerator.autocast():
+        chances = step_chances(model, [run.rendered for run in runs], pad_id=pad_id, batch_size=batch_size)
     return {
         "step_accuracy": step_accuracy(chances, [run.labels for run in runs]),
         "first_error": first_error(chances, [run.first_error for run in runs]),

@@ -102,7 +102,8 @@ def rank(trainer: RewardTrainer, pairs: list[Pair], pad_id: int, batch_size: int
     model.eval()
     decided = [pair for pair in pairs if not pair.tie]
     sides = [side for pair in decided for side in (pair.chosen, pair.rejected)]
-    rewards = rewards_of(model, sides, pad_id=pad_id, batch_size=2 * batch_size)
+    with trainer.accelerator.autocast():
+        rewards = rewards_of(model, sides, pad_id=pad_id, batch_size=2 * batch_size)
     return [
         Ranked(
             chosen=chosen,

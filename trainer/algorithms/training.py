@@ -75,6 +75,7 @@ class TrainingRun:
         """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
         trainer.remove_callback(PrinterCallback)  # events say the same, in words
         trainer.add_callback(WatchCallback(self.config, self.events, self.stop))
+        train_in_float32(trainer.model)
         checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
         try:
             self._probing = Probing(trainer) if can_probe(trainer) else None
@@ -159,6 +160,14 @@ class TrainingRun:
             else {},
             "gpu_peak_memory_mb": round(gpu_peak, 1),
         }
+
+
+def train_in_float32(model: Any) -> None:
+    """New heads come in the dtype of the frozen weights, and TRL makes QLoRA's adapters bfloat16: most steps of a usual learning rate would be
+    rounded away."""
+    for weight in model.parameters():
+        if weight.requires_grad:
+            weight.data = weight.data.float()
 
 
 def evaluated_at(state: TrainerState, *, step: int) -> bool:

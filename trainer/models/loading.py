@@ -10,6 +10,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
+    GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -63,7 +64,7 @@ def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
     """`auto.from_pretrained`, with failures that say what to do."""
     place = located(source.path, folder)
     try:
-        return auto.from_pretrained(
+        loaded = auto.from_pretrained(
             place, revision=source.revision or "main", trust_remote_code=source.trust_remote_code, **settings
         )
     except (OSError, ValueError, SafetensorError) as error:
@@ -72,6 +73,17 @@ def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
             advice="Give a folder with config.json, tokenizer files and *.safetensors, or the id of a model on the hub "
             "that this machine can reach. Models that bring code of their own need model.trust_remote_code.",
         ) from error
+    if (generation := getattr(loaded, "generation_config", None)) is not None:
+        make_savable(generation)
+    return loaded
+
+
+def make_savable(generation: GenerationConfig) -> None:
+    """Say that it samples, where a model (Vicuna, say) brings a temperature and does not: it loads like that, and is refused when it is saved."""
+    try:
+        generation.validate(strict=True)
+    except ValueError:
+        generation.do_sample = True
 
 
 def located(path: str, folder: Path) -> str:

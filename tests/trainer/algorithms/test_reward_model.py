@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from tests.trainer.policies import preference_rows, save_policy
@@ -150,3 +151,14 @@ def test_rewards_are_kept_near_zero():
     loss = trainer_with(center=0.5).compute_loss(Fixed([1.0, 0.0, 1.0, 0.0]), batch())
     # pairs of equal rewards: log 2; centre: 0.5 · ((1 + 1)² + 0) / 2 = 1
     assert loss.item() == pytest.approx(1.693147, abs=1e-5)
+
+
+def test_a_new_head_on_frozen_bfloat16_weights_learns_in_float32(tmp_path: Path):
+    """In bfloat16 a step of 1e-5 on a weight of 0.02 is rounded away."""
+    optimizer = {"learning_rate": 3e-3, "batch_size": 8, "max_steps": 2, "precision": "bfloat16"}
+    folder = tmp_path / "run"
+    assert run_here(folder, reward_run(tmp_path, lora={"rank": 2}, optimizer=optimizer)) == ExitCode.FINISHED
+    trained = load_file(folder / "checkpoints" / "checkpoint-2" / "adapter_model.safetensors")
+    assert any("score" in name for name in trained)
+    assert {weight.dtype for weight in trained.values()} == {torch.float32}
+    assert load_file(folder / "model" / "model.safetensors")["score.weight"].dtype == torch.bfloat16

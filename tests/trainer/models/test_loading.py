@@ -34,6 +34,14 @@ def test_a_policy_comes_back_as_it_was_saved(tmp_path: Path):
     assert all(torch.equal(tensor, expected[name]) for name, tensor in loaded.state_dict().items())
 
 
+def test_a_policy_with_a_temperature_that_does_not_sample_can_be_saved(tmp_path: Path):
+    settings = save_policy(tmp_path / "base") / "generation_config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "temperature": 0.6, "top_p": 0.9}))
+    load_policy(ModelConfig(path="base"), tmp_path, torch.float32).save_pretrained(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "generation_config.json").read_text())
+    assert (saved["do_sample"], saved["temperature"], saved["top_p"]) == (True, 0.6, 0.9)
+
+
 def test_a_downloaded_tokenizer_gets_a_template_with_marks_and_a_parser(tmp_path: Path):
     qwen3_tokenizer().save_pretrained(tmp_path / "base")
     loaded = load_tokenizer(ModelConfig(path="base"), tmp_path)
