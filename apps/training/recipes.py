@@ -17,6 +17,10 @@ LARGEST = 2**63 - 1
 """Whole numbers beyond have no meaning here, and from about 300 digits on no fraction stands for them."""
 SMALL_MODEL = 20_000_000
 """Parameters below which a model learns only with the large learning rates of training from scratch."""
+SMALL_TURN, TURN = 48, 512
+"""Tokens. A model that thinks before it calls needs some hundreds: cut off in its thought it calls nothing, and no rollout succeeds."""
+SMALL_LENGTH, LENGTH = 2048, 4096
+"""Tokens. An agent's run begins with its tools and rules, and rows that are longer teach nothing."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,8 @@ class Preset:
             method=method,
             tasks=200,
             samples=4,
-            turn_tokens=48 if small else 256,
+            turn_tokens=SMALL_TURN if small else TURN,
+            max_length=SMALL_LENGTH if small else LENGTH,
             learning_rate=_learning_rate(algorithm, method, small=small),
             epochs=self.epochs,
             max_steps=self.max_steps,
@@ -164,7 +169,7 @@ class Preset:
             batch_size=16 if small else 4,
             gradient_accumulation=2 if small else 8,
             gradient_checkpointing=not small,
-            turn_tokens=48 if small else 256,
+            turn_tokens=SMALL_TURN if small else TURN,
             checkpoint_every=10,
         )
 

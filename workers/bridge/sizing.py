@@ -27,8 +27,10 @@ NF4_BYTES = 0.55
 """Four bits and, with double quantization, about 0.4 bits of scales (Dettmers et al., 2023)."""
 OVERHEAD_MB = 900.0
 """Of a process that has loaded torch and transformers; a CUDA context takes about as much."""
-LOGIT_COPIES = 3
-"""Logits in float32, their softmax, and their gradient."""
+TILE_TOKENS, TILE_WORDS = 4096, 32_768
+"""TRL computes log-probabilities in tiles: never are there logits of more tokens and words of the vocabulary at once."""
+TILE_COPIES = 8
+"""Of a tile in float32, as measured on a CPU at the end of a pass backward; a GPU takes less."""
 MAX_HEADER_BYTES = 100 * 1024 * 1024
 
 
@@ -111,10 +113,9 @@ def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, on_g
         if optimizer.gradient_checkpointing
         else facts.layers * a_layer
     )
-    logits = (
-        0 if isinstance(config, RewardModelConfig | ProcessRewardModelConfig) else LOGIT_COPIES * 4 * facts.vocabulary
-    )
-    memory = weights + trained * ADAM_BYTES + reference + tokens * (kept + logits)
+    predicts = not isinstance(config, RewardModelConfig | ProcessRewardModelConfig)
+    tile = min(tokens, TILE_TOKENS) * min(facts.vocabulary, TILE_WORDS) if predicts else 0
+    memory = weights + trained * ADAM_BYTES + reference + tokens * kept + TILE_COPIES * 4 * tile
     checkpoint = trained * 12  # the weights and Adam's moments
     disk = (config.checkpoints.keep + 1) * checkpoint + facts.parameters * compute_bytes
     return Estimate(memory_mb=round(memory / 1e6 + OVERHEAD_MB), disk_mb=round(disk / 1e6, 1))
