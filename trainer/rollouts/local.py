@@ -44,6 +44,8 @@ class LocalEngine:
         self.ends = turn_ends(tokenizer) | set(ends if isinstance(ends, list) else [ends]) - {None}
         """Tokens that end a turn, whichever the model writes."""
         self._stop = stop
+        self._at_once: int | None = None
+        """Most chats in a batch; None where the accelerator has had room for all."""
         self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
         self._server: asyncio.Task[None] | None = None
 
@@ -92,6 +94,30 @@ class LocalEngine:
                 await asyncio.sleep(0)
 
     def _sample(self, requests: list[Request]) -> list[Sampled] | None:
+        """All of them, batch after batch. Where there was no room for one, batches are half as large from then on, and chats are read anew each
+        turn: what is remembered of those that wait takes room, too.
+        """
+        results: list[Sampled] = []
+        while left := requests[len(results) :]:
+            if self._at_once is not None:
+                left = [forgetful(request) for request in left]
+            batch = left[: self._at_once]
+            states = [request.rng.getstate() for request in batch]
+            try:
+                found = self._sample_batch(batch)
+            except torch.OutOfMemoryError:
+                if len(batch) == 1:
+                    raise
+                self._at_once = len(batch) // 2
+                for request, state in zip(batch, states, strict=True):
+                    request.rng.setstate(state)
+            else:
+                if found is None:
+                    return None
+                results += found
+        return results if self._at_once is None else [each._replace(memory=None) for each in results]
+
+    def _sample_batch(self, requests: list[Request]) -> list[Sampled] | None:
         return sample(
             self.model,
             requests,
@@ -100,6 +126,13 @@ class LocalEngine:
             pad_id=self.tokenizer.pad_token_id,
             stopped=lambda: self._stop.requested,
         )
+
+
+def forgetful(request: Request) -> Request:
+    """The same without its memory, whoever else still holds that."""
+    if request.memory is not None:
+        request.memory.forget()
+    return request._replace(memory=None)
 
 
 class LocalAgent:

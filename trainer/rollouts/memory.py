@@ -22,6 +22,11 @@ class Memory(NamedTuple):
         """n."""
         return self.keys[0].size(1)
 
+    def forget(self) -> None:
+        """Give back what it takes."""
+        self.keys.clear()
+        self.values.clear()
+
 
 def can_remember(cache: Any) -> bool:
     """False for models that keep less than every token, by a sliding window or a state: they read the chat again."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.trainer.policies import save_policy, small_model, small_tokenizer
 from tests.trainer.runs import events_of, run_here
@@ -16,6 +17,7 @@ from trainer.events import Failed, Progress
 from trainer.failures import ExitCode
 from trainer.records import Trajectory, read_trajectories
 from trainer.rollouts.local import LocalEngine
+from trainer.rollouts.memory import Memory
 from trainer.rollouts.sampling import Request, Sampled
 from trainer.stopping import StopRequest
 
@@ -126,3 +128,39 @@ def test_a_model_whose_calls_nobody_could_read_is_refused(tmp_path: Path):
     assert "react" in last.advice
     plain = {**config, "policy": {**config["policy"], "tool_calls": "react"}}
     assert run_here(tmp_path, plain) == ExitCode.FINISHED
+
+
+def test_chats_for_which_there_is_no_room_are_answered_in_smaller_batches(monkeypatch: pytest.MonkeyPatch):
+    model: Any = small_model().eval()
+    engine = LocalEngine(model, small_tokenizer(), Sampling(), StopRequest(), name="tiny")
+
+    def requests(*memories: Memory | None) -> list[Request]:
+        known = [*memories, *[None] * 5]
+        return [Request([5 + number, 6, 7, 8], 6, random.Random(number), known[number]) for number in range(5)]
+
+    expected = engine._sample(requests())
+    begun = engine._sample([Request([5, 6, 7], 1, random.Random(0))])
+    assert begun is not None
+    memory = begun[0].memory
+    assert memory is not None
+    sizes: list[int] = []
+    forward = type(model).forward
+
+    def without_room(self: Any, **inputs: Any) -> Any:
+        sizes.append(len(inputs["input_ids"]))
+        if sizes[-1] > 2 and len(sizes) > 2:  # half-way through a turn
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(self, **inputs)
+
+    monkeypatch.setattr(type(model), "forward", without_room)
+    found = engine._sample(requests(memory))
+    assert not memory.keys
+    assert expected is not None
+    assert found is not None
+    assert [each.ids for each in found] == [each.ids for each in expected]
+    assert all(each.memory is None for each in found)
+    assert sizes[:2] == [5, 5]
+    assert set(sizes[3:]) <= {1, 2}
+    sizes.clear()
+    assert engine._sample(requests()) is not None
+    assert max(sizes) == 2
