@@ -89,6 +89,7 @@ class Practice:
                 groups[index] = group
             exchanged += len(fresh)
         rollouts = [rollout for group in groups for rollout in group.rollouts]
+        check_played(rollouts)
         rewards = [reward for group in groups for reward in group.rewards]
         figures = {
             **figures_of(rollouts, rewards),
@@ -100,7 +101,9 @@ class Practice:
 
     def evaluate(self, share: slice) -> list[Trajectory]:
         """Attempts at a share of the held-out tasks; the same ones with the same random numbers at each evaluation."""
-        return self.player.play([Attempt(task, 0) for task in self.held_out[share]], moment="evaluation")
+        rollouts = self.player.play([Attempt(task, 0) for task in self.held_out[share]], moment="evaluation")
+        check_played(rollouts)
+        return rollouts
 
     def keep(self, *, step: int, advantages: Sequence[float]) -> None:
         """Write down the first groups of the batch, so that a point of a curve can be read as chats."""
@@ -155,6 +158,17 @@ class Group(NamedTuple):
     @property
     def varies(self) -> bool:
         return len({reward.total for reward in self.rewards}) > 1
+
+
+def check_played(rollouts: Sequence[Trajectory]) -> None:
+    """Raises DataFailure where no rollout has a turn: then the environment is away, or no chat fits the model, and steps would teach nothing."""
+    if not rollouts or any(rollout.steps for rollout in rollouts):
+        return
+    ended = rollouts[0].outcome.termination
+    raise DataFailure(
+        f"None of {len(rollouts)} rollouts came to a turn: {ended.replace('_', ' ')}, {rollouts[0].info.get(ended, '')}",
+        advice="Repair the environment, or choose one whose tasks fit the model's context; the run goes on from its last checkpoint.",
+    )
 
 
 def practice_tasks(config: PracticeConfig, folder: Path) -> list[Task]:

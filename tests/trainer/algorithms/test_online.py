@@ -269,3 +269,14 @@ def test_the_tokenizers_end_is_the_last_token_of_a_turn_that_was_not_cut_short(t
         for before, step in zip(rollout.steps, rollout.steps[1:], strict=False):
             cut_short = before.info["token_ids"][-1] != end
             assert (step.info["context_ids"][0] == end) is cut_short
+
+
+@pytest.mark.parametrize("held_out", [0, 2])
+def test_a_run_ends_whose_rollouts_come_to_no_turn(tmp_path: Path, held_out: int, monkeypatch: pytest.MonkeyPatch):
+    """Its steps would go on without a gradient, as if it learnt."""
+    monkeypatch.setattr(Letters, "reset", lambda *_: 1 // 0)
+    folder = tmp_path / "run"
+    assert run_here(folder, online_run(folder, "rloo", held_out=held_out)) == ExitCode.DATA
+    last = events_of(folder)[-1].event
+    assert isinstance(last, Failed)
+    assert "rollouts came to a turn: environment error, ZeroDivisionError" in last.message
