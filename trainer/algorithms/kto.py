@@ -18,7 +18,7 @@ from trl.trainer.kto_trainer import KTOTrainer
 
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.preferences import WeightedModel, padded
-from trainer.algorithms.training import TrainingRun
+from trainer.algorithms.training import Fitting, TrainingRun
 from trainer.configs import KtoConfig
 from trainer.events import EventLog, Warned
 from trainer.failures import DataFailure
@@ -33,9 +33,10 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
     run = TrainingRun(config, folder, events, stop)
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
-    train = read(run, tokenizer, config.data.train)
-    run.check_enough(len(train), left_out="", shortest=0)
-    validation = read(run, tokenizer, config.data.validation) if config.data.validation else []
+    fitting = read(run, tokenizer, config.data.train)
+    train = fitting.rows
+    run.check_enough(len(train), left_out=f" ({fitting.too_long} too long)", shortest=fitting.shortest)
+    validation = read(run, tokenizer, config.data.validation).rows if config.data.validation else []
     warn_of_imbalance(run, config, train)
     trainer = PolicyTokenKto(
         model=load_policy(config.model, folder, run.weights_dtype(), **run.loading()),
@@ -57,7 +58,7 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
     trainer.args.train_sampling_strategy = "random"  # TRL insists on a fixed order, as it pairs rows beforehand
     run.train(trainer)
     run.publish(trainer, tokenizer)
-    return {**run.figures(trainer), "rows": counts(train, validation)}
+    return {**run.figures(trainer), "rows": {**counts(train, validation), "too_long": fitting.too_long}}
 
 
 @dataclass(frozen=True)
@@ -69,21 +70,12 @@ class Labelled:
     weight: float
 
 
-def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> list[Labelled]:
+def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Fitting[Labelled]:
     """Rows that fit max_length. Raises DataFailure for one that the template refuses."""
     rows = read_unpaired(run.folder / name)
     run.say(f"Rendering {len(rows)} rows of {name}")
     labelled = [render_row(tokenizer, row, f"{name}: row {number}") for number, row in enumerate(rows, start=1)]
-    limit = run.config.optimizer.max_length
-    fitting = [row for row in labelled if len(row.rendered.ids) <= limit]
-    if len(fitting) < len(labelled):
-        run.events.emit(
-            Warned(
-                f"{name}: left out {len(labelled) - len(fitting)} rows longer than {limit} tokens.",
-                advice="Raise optimizer.max_length to use them.",
-            )
-        )
-    return fitting
+    return run.fitting(labelled, [len(row.rendered.ids) for row in labelled], name)
 
 
 def render_row(tokenizer: PreTrainedTokenizerBase, row: Unpaired, place: str) -> Labelled:

@@ -17,9 +17,9 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.ordering import order_of_rows
-from trainer.algorithms.training import TrainingRun
+from trainer.algorithms.training import Fitting, TrainingRun
 from trainer.configs import ModelConfig, SftConfig
-from trainer.events import EventLog, Warned
+from trainer.events import EventLog
 from trainer.failures import DataFailure
 from trainer.models.loading import load_policy, load_tokenizer
 from trainer.models.scratch import CONTROL, MARKS, make_model, train_tokenizer
@@ -37,13 +37,14 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
     demonstrations = read_demonstrations(folder / config.data.train)
     run.say(f"Preparing the model and {len(demonstrations)} demonstrations")
     model, tokenizer = prepare_model(run, config.model, demonstrations)
-    train = tokenise(run, tokenizer, demonstrations, config.data.train)
-    run.check_enough(len(train), left_out="", shortest=0)
+    fitting = tokenise(run, tokenizer, demonstrations, config.data.train)
+    train = fitting.rows
+    run.check_enough(len(train), left_out=f" ({fitting.too_long} too long)", shortest=fitting.shortest)
     validation: list[Rendered] = []
     if config.data.validation:
         validation = tokenise(
             run, tokenizer, read_demonstrations(folder / config.data.validation), config.data.validation
-        )
+        ).rows
     arguments = arguments_for(config, folder, rows=len(train), has_validation=bool(validation))
     trainer = SFTTrainer(
         model=model,
@@ -59,6 +60,7 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
     counts = {
         "train": len(train),
         "validation": len(validation),
+        "too_long": fitting.too_long,
         "tokens": sum(len(each.ids) for each in train),
         "policy_tokens": sum(each.policy_tokens for each in train),
     }
@@ -97,7 +99,7 @@ def texts_of(demonstrations: list[Demonstration]) -> Iterator[str]:
 
 def tokenise(
     run: TrainingRun, tokenizer: PreTrainedTokenizerBase, rows: list[Demonstration], name: str
-) -> list[Rendered]:
+) -> Fitting[Rendered]:
     """Rows that fit max_length. Raises DataFailure for one that the template refuses."""
     rendered = []
     for number, row in enumerate(rows, start=1):
@@ -106,16 +108,7 @@ def tokenise(
             rendered.append(only_turns(whole, row.train_turns))
         except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
             raise refused(number, error) from error
-    limit = run.config.optimizer.max_length
-    fitting = [each for each in rendered if len(each.ids) <= limit]
-    if len(fitting) < len(rendered):
-        run.events.emit(
-            Warned(
-                f"{name}: left out {len(rendered) - len(fitting)} rows longer than {limit} tokens.",
-                advice="Raise optimizer.max_length to use them.",
-            )
-        )
-    return fitting
+    return run.fitting(rendered, [len(each.ids) for each in rendered], name)
 
 
 def only_turns(rendered: Rendered, train: list[bool] | None) -> Rendered:

@@ -2,8 +2,9 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import torch
 from peft import PeftModel
@@ -27,6 +28,18 @@ from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
 from trainer.models.quantizing import merge_into_whole, quantization
 from trainer.stopping import StoppedMidway, StopRequest
+
+Row = TypeVar("Row")
+
+
+class Fitting(NamedTuple, Generic[Row]):
+    """The rows of a file that are not too long."""
+
+    rows: list[Row]
+    too_long: int
+    """Left out."""
+    shortest: int
+    """Tokens of the shortest row, to say what max_length would have let one in."""
 
 
 class TrainingRun:
@@ -54,6 +67,19 @@ class TrainingRun:
     def loading(self) -> dict[str, Any]:
         """How the model that is trained is to be loaded, beyond its dtype. Raises ConfigFailure."""
         return quantization(self.config.lora, self.dtype)
+
+    def fitting(self, rows: Sequence[Row], lengths: Sequence[int], name: str) -> "Fitting[Row]":
+        """Those of so many tokens that they fit `max_length`; says how many did not."""
+        limit = self.config.optimizer.max_length
+        kept = [row for row, length in zip(rows, lengths, strict=True) if length <= limit]
+        if too_long := len(rows) - len(kept):
+            self.events.emit(
+                Warned(
+                    f"{name}: left out {too_long} rows longer than {limit} tokens.",
+                    advice="Raise optimizer.max_length to use them.",
+                )
+            )
+        return Fitting(kept, too_long, min(lengths, default=0))
 
     def check_enough(self, usable: int, *, left_out: str, shortest: int) -> None:
         """Raises DataFailure where the rows do not fill one optimizer step."""

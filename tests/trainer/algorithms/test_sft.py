@@ -1,6 +1,7 @@
 """SFT: only the policy's tokens have labels, and a model can be made from scratch."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,13 @@ def test_a_row_that_the_template_refuses_is_a_data_failure(tmp_path: Path):
     last = events_of(tmp_path / "run")[-1].event
     assert isinstance(last, Failed)
     assert "Demonstration 1 cannot be rendered" in last.message
+
+
+def test_a_run_all_of_whose_rows_are_too_long_says_how_long_they_are(tmp_path: Path):
+    save_policy(tmp_path / "base")
+    config = sft_run(tmp_path / "run", model={"path": "../base"}, optimizer={"batch_size": 4, "max_length": 20})
+    assert run_here(tmp_path / "run", config) == ExitCode.DATA
+    last = events_of(tmp_path / "run")[-1].event
+    assert isinstance(last, Failed)
+    assert "has 0 usable rows" in last.message
+    assert re.search(r"Every row is longer than optimizer.max_length = 20; the shortest has \d+ tokens", last.advice)
