@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedTokenizerBase
 
 from trainer.records import Message, ToolSchema
+from trainer.rendering.chat import end_of_turn
 
 
 class Parsed(NamedTuple):
@@ -29,8 +30,8 @@ def parse_turn(
 
     What cannot be read as calls stays in the content as it was written, so that nothing is lost.
     """
-    whole = str(tokenizer.decode(ids))
-    text = str(tokenizer.decode(ids[:-1])) if ids and ids[-1] in ends else whole
+    ended = bool(ids) and ids[-1] in ends
+    text = str(tokenizer.decode(ids[:-1] if ended else ids))
     if getattr(tokenizer, "response_template", None) is None:
         return Parsed({"role": "assistant", "content": text})
 
@@ -41,8 +42,9 @@ def parse_turn(
     try:
         found, calls = read(text)
     except (ValueError, TypeError) as error:
-        try:
-            found, calls = read(whole)  # Llama's calls are over only with the token that ends their turn
+        end = end_of_turn(tokenizer) if ended else None
+        try:  # Llama's calls are over only with the token that ends their turn, whichever of its two that was
+            found, calls = read(text + ("" if end is None else str(tokenizer.decode([end]))))
         except (ValueError, TypeError):
             return Parsed({"role": "assistant", "content": text}, error=f"{error}"[:200])
     message: Message = {"role": "assistant", "content": found.get("content") or ""}

@@ -139,13 +139,16 @@ def test_a_tool_result_between_unmarked_turns_is_not_the_policys():
     assert own == ['{"name": "find", "parameters": {"name": "budget"}}<|eot_id|>', "Yes.<|eot_id|>"]
 
 
-def test_a_call_is_read_whose_end_is_that_of_its_turn():
+@pytest.mark.parametrize("end", ["<|eot_id|>", "<|eom_id|>"])
+def test_a_call_is_read_whose_end_is_that_of_its_turn(end: str):
     tokenizer = tokenizer_with(chat_template_utils.llama3_2_chat_template, "<|eot_id|>")
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|eom_id|>"]})
     prepare_template(tokenizer)
     ids, mask = render_completion(tokenizer, [FIRST], [CALLS], TOOLS)
     own = [token for token, mine in zip(ids, mask, strict=True) if mine]
-    prompt = render_prompt(tokenizer, [FIRST], TOOLS)
-    read = parse_turn(tokenizer, own, prompt_ids=prompt, tools=TOOLS, ends=turn_ends(tokenizer), call_ids="c")
+    own[-1] = tokenizer.convert_tokens_to_ids(end)
+    prompt, ends = render_prompt(tokenizer, [FIRST], TOOLS), turn_ends(tokenizer) | {own[-1]}
+    read = parse_turn(tokenizer, own, prompt_ids=prompt, tools=TOOLS, ends=ends, call_ids="c")
     assert read.error is None
     assert read.message["tool_calls"][0]["function"] == CALLS["tool_calls"][0]["function"]
 
