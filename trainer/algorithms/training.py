@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import torch
 from peft import PeftModel
 from transformers import (
+    GenerationConfig,
     IntervalStrategy,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -27,6 +28,7 @@ from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
 from trainer.models.quantizing import merge_into_whole, quantization
+from trainer.rendering.chat import turn_ends
 from trainer.stopping import StoppedMidway, StopRequest
 
 Row = TypeVar("Row")
@@ -166,6 +168,8 @@ class TrainingRun:
                 model = model.merge_and_unload()
         if canary is not None:
             write_canary(canary, self.folder)
+        if model.can_generate():
+            stop_at_turns(model.generation_config, tokenizer)
         with WholeFolder(self.folder / "model") as place:
             model.to(self.dtype).save_pretrained(place)
             tokenizer.save_pretrained(place)
@@ -186,6 +190,14 @@ class TrainingRun:
             else {},
             "gpu_peak_memory_mb": round(gpu_peak, 1),
         }
+
+
+def stop_at_turns(generation: GenerationConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Let servers end an answer where a turn ends, which a base model that has learnt to chat does not say: its end is that of a text."""
+    known = generation.eos_token_id
+    ends = [*known] if isinstance(known, list) else [] if known is None else [known]
+    if missing := sorted(turn_ends(tokenizer).difference(ends)):
+        generation.eos_token_id = ends + missing
 
 
 def train_in_float32(model: Any) -> None:

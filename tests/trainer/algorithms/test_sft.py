@@ -116,3 +116,15 @@ def test_a_run_all_of_whose_rows_are_too_long_says_how_long_they_are(tmp_path: P
     assert isinstance(last, Failed)
     assert "has 0 usable rows" in last.message
     assert re.search(r"Every row is longer than optimizer.max_length = 20; the shortest has \d+ tokens", last.advice)
+
+
+def test_a_base_model_that_learnt_to_chat_stops_where_a_turn_ends(tmp_path: Path):
+    """A base model's end is that of a text; a server that knows no other would let it write on to the limit."""
+    base = save_policy(tmp_path / "base")
+    for name, wrong in (("generation_config.json", 0), ("tokenizer_config.json", "<|endoftext|>")):
+        key = "eos_token_id" if wrong == 0 else "eos_token"
+        (base / name).write_text(json.dumps({**json.loads((base / name).read_text()), key: wrong}))
+    config = sft_run(tmp_path / "run", model={"path": "../base"}, optimizer={"batch_size": 4, "max_steps": 1})
+    assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
+    saved = json.loads((tmp_path / "run" / "model" / "generation_config.json").read_text())
+    assert saved["eos_token_id"] == [0, small_tokenizer().convert_tokens_to_ids("<|im_end|>")]
