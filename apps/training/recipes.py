@@ -19,6 +19,9 @@ SMALL_MODEL = 20_000_000
 """Parameters below which a model learns only with the large learning rates of training from scratch."""
 SMALL_TURN, TURN = 48, 512
 """Tokens. A model that thinks before it calls needs some hundreds: cut off in its thought it calls nothing, and no rollout succeeds."""
+PATIENCE_SECONDS = 3600.0
+"""Of a rollout that is learnt from. All of a step wait for each other's turns, so its time is the machine's and not the policy's: cut short by the clock it
+would be unlearnt for being played on a slow one."""
 SMALL_LENGTH, LENGTH = 2048, 4096
 """Tokens. An agent's run begins with its tools and rules, and rows that are longer teach nothing."""
 
@@ -113,7 +116,7 @@ class RunSettings:
             "tasks": {"environment": self.environment, "levels": self.levels.split(), "count": self.tasks},
             "samples": self.samples,
             "sampling": {"max_new_tokens": self.turn_tokens},
-            "budget": {"steps": self.turns},
+            "budget": {"steps": self.turns, "seconds": PATIENCE_SECONDS},
         }
         own = {name: getattr(self, name) for name in ("credit", "rounds") if algorithm in ONLY_FOR[name]}
         return practice | own

@@ -35,7 +35,7 @@ from apps.training.launching import (
     launch_run,
 )
 from apps.training.models import Run
-from apps.training.recipes import RunSettings, settings_from
+from apps.training.recipes import PRESETS, RunSettings, settings_from
 from tests import factories
 from trainer.configs import GrpoConfig, KtoConfig, run_config_from_json
 from trainer.configs.training import DpoLoss
@@ -212,3 +212,13 @@ def test_a_workers_answer_is_found_by_the_same_plan_only():
 def test_without_an_answer_nothing_is_refused():
     cache.clear()
     refuse_if_known(a_plan(), seconds=0)
+
+
+def test_a_large_model_is_given_room_to_think_and_time_to_wait():
+    """Cut off in its thought a turn calls nothing; cut off by the clock a rollout is unlearnt for being played on a slow machine."""
+    large = PRESETS["standard"].settings(algorithm="grpo", method="lora", parameters=600_000_000).as_config("grpo")
+    small = PRESETS["standard"].settings(algorithm="grpo", method="full", parameters=700_000).as_config("grpo")
+    assert (large["sampling"]["max_new_tokens"], small["sampling"]["max_new_tokens"]) == (512, 48)
+    assert large["budget"] == {"steps": 12, "seconds": 3600.0}
+    rows = PRESETS["standard"].settings(algorithm="dpo", method="lora", parameters=None).as_config("dpo")
+    assert rows["optimizer"]["max_length"] == 4096
