@@ -34,7 +34,7 @@ def train_dpo(config: DpoConfig, folder: Path, events: EventLog, stop: StopReque
     model = load_policy(config.model, folder, run.weights_dtype(), **run.loading())
     trainer = PolicyTokenDpo(
         model=model,
-        ref_model=None if config.lora else load_policy(config.model, folder, run.dtype),
+        ref_model=None if config.lora else load_policy(config.model, folder, run.weights_dtype()),
         args=trl_arguments(config, folder, rows=len(data.train), has_validation=bool(data.validation)),
         data_collator=PairCollator(tokenizer.pad_token_id),
         train_dataset=pair_dataset(data.train),

@@ -40,7 +40,7 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
     warn_of_imbalance(run, config, train)
     trainer = PolicyTokenKto(
         model=load_policy(config.model, folder, run.weights_dtype(), **run.loading()),
-        ref_model=None if config.lora else load_policy(config.model, folder, run.dtype),
+        ref_model=None if config.lora else load_policy(config.model, folder, run.weights_dtype()),
         args=TrlKtoConfig(
             beta=config.beta,
             loss_type=config.loss,

@@ -104,7 +104,7 @@ def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, on_g
     trained = _lora_parameters(facts, config.lora.rank) if config.lora else facts.parameters
     weights = facts.parameters * _bytes_of_a_weight(config, compute_bytes) + trained * (4 if config.lora else 0)
     has_reference = isinstance(config, DpoConfig | KtoConfig) and not config.lora
-    reference = facts.parameters * compute_bytes if has_reference else 0
+    reference = facts.parameters * 4 if has_reference else 0  # as the weights that are trained
     pairs = isinstance(config, DpoConfig | KtoConfig | RewardModelConfig)  # KTO reads each row twice, once mismatched
     tokens = optimizer.batch_size * (2 if pairs else 1) * min(row_tokens, optimizer.max_length)
     a_layer = (9 * facts.hidden + 3 * facts.intermediate) * compute_bytes

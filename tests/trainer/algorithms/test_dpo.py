@@ -1,6 +1,7 @@
 """DPO over TRL: its log-probabilities are those of the policy's own tokens, computed here by hand."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -195,6 +196,15 @@ def dpo_run(folder: Path, *, rows: int = 12, **changes: Any) -> dict[str, Any]:
         "checkpoints": {"every": 2},
         **changes,
     }
+
+
+@pytest.mark.parametrize("lora", [None, {"rank": 2}])
+def test_the_reference_computes_as_the_policy_does(lora: dict[str, Any] | None, tmp_path: Path):
+    """In another precision the two differ before anything is learnt, by nats over a long run; the first loss is that of equals, ln 2."""
+    optimizer = {"learning_rate": 1e-9, "batch_size": 4, "max_steps": 1, "precision": "bfloat16"}
+    assert run_here(tmp_path / "run", dpo_run(tmp_path, lora=lora, optimizer=optimizer)) == ExitCode.FINISHED
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["loss"]["first"] == pytest.approx(math.log(2), abs=1e-6)
 
 
 def test_a_run_learns_reports_and_leaves_a_policy(tmp_path: Path):
