@@ -12,10 +12,6 @@ from apps.trajectories.records import Json, TrajectoryRecord
 from apps.trajectories.speakers import role_of
 from apps.trajectories.splitting import RawRow
 
-PAIRED = ("response", "response_", "output_", "completion_", "answer_", "conversation_", "human_ref_", "trajectory_")
-SIDES = (("a", "b"), ("A", "B"), ("0", "1"), ("1", "2"), ("j", "k"))
-"""How data sets of preferences name the two sides of a pair."""
-
 Row = Json
 """A parsed record of a file: an object, or a list of messages."""
 
@@ -84,11 +80,6 @@ def _advice(row: Row) -> str:
     """What to do with a record that is nearly something."""
     if not isinstance(row, dict):
         return ""
-    if _is_judged_pair(row):
-        return (
-            "Pairs that were judged already are not imported: write both sides as runs of one task "
-            '(`{"task_id": …, "messages": […]}`).'
-        )
     if "action" in row:
         return (
             'This looks like a single step: write all steps of a run into one record (`{"task_id": …, "steps": […]}`).'
@@ -102,13 +93,6 @@ def _advice(row: Row) -> str:
     if "message" in row or "role" in row:
         return 'This looks like a single message: write all messages of a run into one record (`{"messages": […]}`).'
     return ""
-
-
-def _is_judged_pair(row: dict[str, Json]) -> bool:
-    """Whether two answers stand side by side, such as `chosen` and `rejected`, `response_a` and `response_b`."""
-    return any(f"{name}{first}" in row and f"{name}{second}" in row for name in PAIRED for first, second in SIDES) or (
-        "chosen" in row and "rejected" in row
-    )
 
 
 def _is_list_of_objects(value: Json) -> bool:

@@ -32,6 +32,13 @@ EXAMPLES: dict[str, Any] = {
         "final_obs": "outside",
     },
     "openai-chat": {"messages": CHAT, "tools": TOOLS, "reward": 1, "model": "m", "usage": {"prompt_tokens": 1}},
+    "judged-pairs": {
+        "id": "p1",
+        "prompt": CHAT[:2],
+        "chosen": CHAT[2:],
+        "rejected": [{"role": "assistant", "content": "no"}],
+        "tools": TOOLS,
+    },
     "gemini": {
         "systemInstruction": {"role": "system", "parts": [{"text": "Be brief."}]},
         "contents": [

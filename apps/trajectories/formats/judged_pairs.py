@@ -1,0 +1,142 @@
+"""Two answers side by side, as data sets of preferences keep them: two runs of one task, to be judged here.
+
+Which one was preferred is no judgement of anybody in the workspace, and every data set spells it in its own way (1 and 2, 0 and 1, names):
+it is not guessed. The columns that say it are kept with both runs; only `chosen` and `rejected`, which leave no doubt, become tags too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from apps.trajectories import jsontext
+from apps.trajectories.columns import Columns, listed, named
+from apps.trajectories.formats import Format
+from apps.trajectories.formats.openai_chat import NAMES_OF_CHAT, Chat, chat_trajectory
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord, read_each
+from apps.trajectories.speakers import role_of
+
+NAMES = ("chosen", "rejected")
+PAIRED = (
+    *("response", "response_", "output", "output_", "completion", "completion_", "answer", "answer_"),
+    *("conversation_", "human_ref_", "trajectory_"),
+)
+SIDES = (("a", "b", "c"), ("A", "B", "C"), ("0", "1", "2"), ("1", "2", "3"), ("j", "k", "l"))
+"""How the two sides of a pair are called, `response_a` and `response_b`, say; with the third name there are more than two answers."""
+ASKED = (
+    *("prompt", "messages", "conversations", "conversation", "context", "history"),
+    *("instruction", "question", "query", "input", "post"),
+)
+TRANSCRIPT = re.compile(r"\n\n(Human|Assistant): ?")
+EXPECTED = (
+    "What was asked (`prompt`, as text or messages) beside `chosen` and `rejected`, or `response_a` and `response_b`."
+)
+
+
+class Pair(NamedTuple):
+    """The names of the columns that hold the two answers, and what each side is called."""
+
+    columns: tuple[str, str]
+    sides: tuple[str, str]
+
+
+def _pair_of(row: Json) -> Pair | None:
+    if type(row) is not dict:
+        return None
+    for suffix in ("", "_messages"):
+        if all(f"{side}{suffix}" in row for side in NAMES):
+            return Pair((f"chosen{suffix}", f"rejected{suffix}"), NAMES)
+    for name in PAIRED:
+        for first, second, third in SIDES:
+            if f"{name}{first}" in row and f"{name}{second}" in row and f"{name}{third}" not in row:
+                return Pair((f"{name}{first}", f"{name}{second}"), (first, second))
+    return None
+
+
+def _recognises(row: Json) -> bool:
+    return _pair_of(row) is not None
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    pair = _pair_of(row)
+    if pair is None:
+        raise BadRow(f"The record is {jsontext.describe(row)} without a pair of answers.", EXPECTED)
+    sides = [(f"`{column}`", _side(row, pair, place)) for place, column in enumerate(pair.columns)]
+    yield from read_each(sides, lambda side: [_run(side, pair)])
+
+
+def _side(row: dict[str, Json], pair: Pair, place: int) -> dict[str, Json]:
+    """The row as one side has it: with its own answer and its own model, and without the other's answer."""
+    ours, others = pair.sides[place], pair.sides[1 - place]
+    side = {key: value for key, value in row.items() if key != pair.columns[1 - place]}
+    for first, second in ((f"model_{ours}", f"model_{others}"), (f"{ours}_model", f"{others}_model")):
+        if first in side:
+            side["model"] = side.pop(first)
+            side.pop(second, None)
+    return {**side, "side": ours}
+
+
+def _run(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
+    (column,) = (name for name in pair.columns if name in side)
+    answer = _said(side[column], "assistant")
+    if not answer:
+        raise BadRow(f"It is {jsontext.describe(side[column])} and no answer.", EXPECTED)
+    asked, prompt = ([], []) if _is_whole(answer) else _prompt(side)
+    if not prompt and not _is_whole(answer):
+        raise BadRow("Nothing says what was asked.", EXPECTED)
+    name = Columns(side).take(named, ("id", "idx", *NAMES_OF_CHAT))
+    tags = [text for text in listed(side.get("tags")) or [] if type(text) is str]
+    beside = {key: value for key, value in side.items() if key not in (*asked, column)}
+    beside["tags"] = [*tags, side["side"]] if pair.sides == NAMES else tags
+    if name:
+        beside["id"] = f"{name}/{side['side']}"
+    return chat_trajectory(Chat(beside, prompt + answer, ()))
+
+
+def _is_whole(answer: list[Json]) -> bool:
+    """Whether an answer begins with what was asked, as UltraFeedback's and the Arena's do."""
+    return role_of(answer[0]) in ("user", "system")
+
+
+def _prompt(side: dict[str, Json]) -> tuple[list[str], list[Json]]:
+    """The columns that say what was asked, and what they say."""
+    for name in ASKED:
+        if said := _said(side.get(name), "user"):
+            given = side.get("input")
+            if name == "instruction" and type(given) is str and given:
+                # Alpaca: what the instruction is about stands beside it.
+                return [name, "input"], [{"role": "user", "content": f"{side[name]}\n\n{given}"}]
+            return [name], said
+    return [], []
+
+
+def _said(value: Json, role: str) -> list[Json]:
+    """Text, a message or several as messages; an empty list where it is none of them."""
+    if type(value) is str and value.startswith("\n\nHuman:"):
+        return _transcript(value)
+    if role_of(value):
+        return [value]
+    entries = listed(value) or []
+    if entries and role_of(entries[0]):
+        return entries
+    is_said = type(value) is str and (value or role == "assistant")  # who answers nothing has answered
+    return [{"role": role, "content": value}] if is_said else []
+
+
+def _transcript(text: str) -> list[Json]:
+    """A chat as Anthropic's first data sets wrote it down."""
+    _, *parts = TRANSCRIPT.split(text)
+    roles = {"Human": "user", "Assistant": "assistant"}
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return [{"role": roles[speaker], "content": said.strip()} for speaker, said in pairs]
+
+
+FORMAT = Format(
+    name="judged-pairs",
+    title="Pairs of answers",
+    shape="`chosen` and `rejected`, or `response_a` and `response_b`, beside what was asked",
+    recognises=_recognises,
+    read=_read,
+    general=True,
+)

@@ -1,0 +1,84 @@
+"""Pairs of answers are two runs of one task; who preferred which is kept, never guessed."""
+
+import pytest
+
+from apps.trajectories import formats
+from apps.trajectories.records import BadParts
+from tests.trajectories.formats.rows import refusal
+
+ASK, YES, NO = (
+    {"role": role, "content": said} for role, said in (("user", "q"), ("assistant", "y"), ("assistant", "n"))
+)
+
+
+def both(row):
+    return list(formats.recognise([row]).read(row, "pairs.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "q", "chosen": "y", "rejected": "n"},
+        {"prompt": [ASK], "chosen": [YES], "rejected": [NO], "source": "x"},
+        {"prompt": "q", "chosen": [ASK, YES], "rejected": [ASK, NO]},
+        {"chosen_messages": [ASK, YES], "rejected_messages": [ASK, NO]},
+        {"chosen": "\n\nHuman: q\n\nAssistant: y", "rejected": "\n\nHuman: q\n\nAssistant: n"},
+        {
+            "conversations": [{"from": "human", "value": "q"}],
+            "chosen": {"from": "gpt", "value": "y"},
+            "rejected": {"from": "gpt", "value": "n"},
+        },
+        {"conversation_a": [ASK, YES], "conversation_b": [ASK, NO], "winner": "model_a"},
+        {"instruction": "q", "input": "", "response1": "y", "response2": "n", "annotator1": 1},
+        {"messages": [ASK], "output_1": "y", "output_2": "n"},
+    ],
+)
+def test_each_side_is_a_run_of_the_same_task(row):
+    first, second = both(row)
+    assert [[message["content"] for message in run.messages()] for run in (first, second)] == [["q", "y"], ["q", "n"]]
+    assert first.task == second.task
+    assert (first.success, first.reward, second.success, second.reward) == (None,) * 4
+
+
+def test_what_others_said_stays_with_both_runs_and_the_other_answer_with_neither():
+    row = {
+        "idx": 7,
+        "instruction": "q",
+        "input": "r",
+        "response1": "y",
+        "response2": "n",
+        "annotator1": 2,
+        "tags": ["t"],
+    }
+    first, second = both(row)
+    assert first.task.instruction == "q\n\nr"
+    assert (first.external_id, second.external_id) == ("7/1", "7/2")
+    assert first.info == {"idx": 7, "annotator1": 2, "side": "1"}
+    assert first.tags == second.tags == ["t"]
+
+
+def test_chosen_and_rejected_are_tags():
+    first, second = both({"id": "p", "prompt": "q", "chosen": "y", "rejected": "n", "tags": ["t"]})
+    assert (first.tags, second.tags) == (["t", "chosen"], ["t", "rejected"])
+
+
+def test_a_side_has_the_policy_that_made_it():
+    row = {"prompt": "q", "response_a": "y", "response_b": "n", "model_a": "small", "model_b": "large"}
+    assert [run.policy for run in both(row)] == ["small", "large"]
+
+
+def test_who_answers_nothing_has_answered():
+    _, second = both({"prompt": "q", "chosen": "y", "rejected": ""})
+    assert second.steps[0].message["content"] == ""
+
+
+def test_a_side_that_is_no_answer_keeps_the_other_from_nothing():
+    row, found = {"prompt": "q", "chosen": "y", "rejected": False}, []
+    with pytest.raises(BadParts, match="`rejected`: It is true or false and no answer"):
+        found.extend(formats.named("judged-pairs").read(row, "pairs.jsonl"))
+    assert "Nothing says what was asked." in refusal("judged-pairs", {"chosen": "y", "rejected": "n"})[0]
+
+
+def test_more_answers_than_two_are_no_pair():
+    with pytest.raises(formats.UnknownFormat):
+        both({"question": "q", "answer_a": "1", "answer_b": "2", "answer_c": "3"})
