@@ -7,6 +7,7 @@ be killed and go on where it was. The file is only ever appended to, in whole li
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -185,11 +186,11 @@ class EventLog:
         """
         with self._lock:
             self._seq += 1
-            line = {"seq": self._seq, "at": round(time.time(), 3), "kind": event.kind, **finite(asdict(event))}
+            line = {"seq": self._seq, "at": round(time.time(), 3), "kind": event.kind, **storable(asdict(event))}
             self._file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
             self._file.flush()
         if words := in_words(event):
-            print(words, flush=True)
+            print(UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", words), flush=True)
 
     def close(self) -> None:
         self._closing.set()
@@ -274,13 +275,19 @@ def cut_broken_tail(path: Path) -> int:
     return lines
 
 
-def finite(value: Any) -> Any:
-    """JSON has no NaN: `value` with each NaN and infinity replaced by None."""
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""NUL and lone surrogates: a row may hold them, and a failure quote it; no database keeps them."""
+
+
+def storable(value: Any) -> Any:
+    """JSON has no NaN: `value` with each NaN and infinity replaced by None, and what no text should hold by a mark."""
     if isinstance(value, float):
         return value if value - value == 0 else None
+    if isinstance(value, str):
+        return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: storable(each) for key, each in value.items()}
+    return [storable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def memory_in_use_mb() -> float:

@@ -66,7 +66,14 @@ def note_process(run: Run, *, process_id: int, command: str) -> None:
 @transaction.atomic
 def release(run: Run, *, reason: str) -> None:
     """Put the run back in the queue: its worker is going away in good order."""
-    if not Run.objects.held(run.attempt).filter(pk=run.pk).update(state=Run.State.QUEUED, worker="", process_id=None):
+    held = Run.objects.held(run.attempt).filter(pk=run.pk)
+    # Somebody may have pressed Cancel while the worker waited for the checkpoint: the next one must not go on.
+    if held.filter(state=Run.State.CANCELLING).update(
+        state=Run.State.CANCELLED, finished_at=now(), leased_until=None, process_id=None
+    ):
+        RunEvent.objects.create(run=run, kind="cancelled", text="It stopped when asked to.")
+        return
+    if not held.update(state=Run.State.QUEUED, worker="", process_id=None):
         raise Superseded(run)
     RunEvent.objects.create(run=run, kind="requeued", text=reason)
     queue(run)

@@ -74,7 +74,7 @@ def folder_of(run_id: UUID) -> RunFolder:
 
 
 def read_log(folder: RunFolder, *, after: int | None = None, limit: int = LOG_TAIL_BYTES) -> LogPart:
-    """The log from byte `after` on (from its tail when None), at most its last `limit` bytes. An absent log is empty.
+    """The log from byte `after` on (from its tail when None), at most its last `limit` bytes. A log that cannot be read is empty.
 
     The piece ends with a whole line unless the child is gone for good and its last line has no end.
     """
@@ -85,7 +85,7 @@ def read_log(folder: RunFolder, *, after: int | None = None, limit: int = LOG_TA
             start = max(begin, size - limit)
             log.seek(start)
             data = log.read(limit)
-    except FileNotFoundError:
+    except OSError:
         return LogPart("", 0, 0)
     if start > begin and b"\n" in data:  # begin with a whole line too
         cut = data.index(b"\n") + 1

@@ -77,7 +77,7 @@ class Run(WorkspaceModel):
     process_id = models.PositiveIntegerField(null=True, help_text="The child's, on `worker`.")
     leased_until = models.DateTimeField(null=True, help_text="While queued: when to tell the workers again.")
     losses = models.PositiveSmallIntegerField(
-        default=0, help_text="Workers that vanished since somebody last started it."
+        default=0, help_text="Workers that vanished since it was started, or last got on."
     )
     events_seq = models.PositiveIntegerField(default=0, help_text="The last event of the trainer that is stored.")
     events_offset = models.BigIntegerField(default=0, help_text="Bytes of events.jsonl up to there.")

@@ -94,6 +94,8 @@ def apply(*, run: Run, news: News) -> bool:
     for name in ("step", "total_steps", "checkpoint_step", "memory_mb"):
         if (value := getattr(news, name)) is not None:
             changes[name] = value
+    if news.checkpoint_step is not None:  # it gets on, so the workers that vanished before were not lost in a row
+        changes["losses"] = run.losses = 0
     held = Run.objects.held(run.attempt).filter(pk=run.pk)
     if not held.filter(events_seq__lt=news.seq).update(**changes):
         if held.exists():

@@ -67,10 +67,11 @@ def prepare_line(batch: RolloutBatch, line: bytes) -> Prepared:
 
 
 @transaction.atomic
-def store(batch: RolloutBatch, prepared: Sequence[Prepared], *, begin: int, end: int) -> None:
-    """Store the trajectories that stand in bytes `begin` to `end` of the output. Told twice, it stores nothing.
+def store(batch: RolloutBatch, prepared: Sequence[Prepared], *, begin: int, end: int) -> int:
+    """Store the trajectories that stand in bytes `begin` to `end` of the output; up to which byte it is stored then.
 
-    Raises Superseded.
+    That is not `end` where they were stored already: the database took them, and went away before it could say so. Meanwhile
+    the output has grown, so the caller goes on from there. Raises Superseded.
     """
     held = RolloutBatch.objects.held(batch.attempt).filter(pk=batch.pk)
     moved = held.filter(position=begin).update(
@@ -78,15 +79,19 @@ def store(batch: RolloutBatch, prepared: Sequence[Prepared], *, begin: int, end:
         finished=F("finished") + len(prepared),
         succeeded=F("succeeded") + sum(bool(each.columns["success"]) for each in prepared),
         leased_until=now() + lease(),
+        losses=0,  # it gets on, so the workers that vanished before were not lost in a row
     )
     if not moved:
-        if held.exists():
-            return
-        raise Superseded(batch)
+        stored = held.values_list("position", flat=True).first()
+        if stored is None:
+            raise Superseded(batch)
+        return stored
+    batch.losses = 0
     copy_in(
         prepared,
         Origin(batch.workspace_id, "rollout", rollout_batch_id=batch.pk, policy_id=batch.policy_id),
     )
+    return end
 
 
 def finish(batch: RolloutBatch) -> None:

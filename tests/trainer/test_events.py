@@ -44,6 +44,14 @@ def test_numbers_that_json_cannot_say_become_null(tmp_path: Path):
     assert line.event == Metrics(step=3, values={"loss": None, "gradient norm": None, "lr": 0.5})
 
 
+def test_what_no_database_keeps_is_replaced_by_a_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with EventLog(tmp_path / "events.jsonl") as events:
+        events.emit(Failed("data", "Row 3 holds \0 and \ud800."))
+    (line,) = EventReader(tmp_path / "events.jsonl").new_events()
+    assert line.event == Failed("data", "Row 3 holds \ufffd and \ufffd.")
+    assert capsys.readouterr().out == "Failed: Row 3 holds \ufffd and \ufffd.\n"
+
+
 def test_a_reader_goes_on_from_its_offset_and_waits_for_the_end_of_a_line(tmp_path: Path):
     path = tmp_path / "events.jsonl"
     reader = EventReader(path)

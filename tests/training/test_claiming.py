@@ -84,6 +84,18 @@ def test_after_three_lost_workers_the_run_fails_and_says_so():
     assert run.failure["message"].startswith("3 workers in a row stopped answering")
 
 
+def test_a_run_that_gets_on_between_the_losses_is_not_given_up():
+    run = factories.run()
+    for attempt in range(1, MAX_LOSSES + 2):
+        taken = claiming.claim(run.pk, worker="here:1")
+        assert taken is not None
+        progress.apply(run=taken, news=progress.News(seq=attempt, offset=attempt, checkpoint_step=10 * attempt))
+        expire(taken)
+        recover_runs()
+    run.refresh_from_db()
+    assert (run.state, run.losses) == ("queued", 1)
+
+
 def test_a_lost_worker_of_a_run_being_cancelled_cancels_it():
     run = claimed()
     cancel_run(run=run, by=factories.member(of=run.workspace).user)
@@ -132,3 +144,12 @@ def test_a_worker_that_shuts_down_gives_its_run_back_without_counting_a_loss():
     claiming.release(run, reason="Its worker is shutting down.")
     run.refresh_from_db()
     assert (run.state, run.losses, run.worker) == ("queued", 0, "")
+
+
+def test_a_run_that_somebody_cancels_while_its_worker_shuts_down_is_not_taken_up_again():
+    run = claimed()
+    cancel_run(run=run, by=factories.member(of=run.workspace).user)
+    claiming.release(run, reason="Its worker is shutting down.")
+    run.refresh_from_db()
+    assert (run.state, run.leased_until) == ("cancelled", None)
+    assert claiming.claim(run.pk, worker="there:2") is None

@@ -5,15 +5,18 @@ import json
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from apps.common.environments import BUILT_IN as FACTS
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories import harvesting
 from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
+from apps.trajectories.records import BadRow
 from apps.trajectories.rolling_out import cancel_rollouts, resume_rollouts, start_rollouts
 from tests import factories
 from trainer.configs import RolloutConfig, ServerPolicy
 from trainer.environments import ENVIRONMENTS as BUILT_IN
+from workers.bridge import supervising
 from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config, whole_lines
 from workers.bridge.supervising import supervise
 
@@ -81,6 +84,40 @@ def test_lines_that_a_dead_worker_left_unstored_are_stored_by_the_next():
     work_on(batch)
     assert Trajectory.objects.filter(rollout_batch=batch).count() == 2
     assert (batch.finished, batch.position) == (2, output.stat().st_size)
+
+
+def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that_followed(monkeypatch):
+    store, told = harvesting.store, []
+
+    def shaky(*given: Any, **more: Any) -> int:
+        told.append(store(*given, **more))
+        if len(told) == 1:  # committed, but nobody heard of it; the trainer goes on meanwhile
+            raise OperationalError("server closed the connection unexpectedly")
+        return told[-1]
+
+    monkeypatch.setattr(harvesting, "store", shaky)
+    monkeypatch.setattr(supervising, "close_old_connections", lambda: None)
+    batch = work_on(a_batch(count=150, samples=2))
+    assert (batch.state, batch.finished) == (JobState.DONE, 300)
+    assert Trajectory.objects.filter(rollout_batch=batch).count() == 300
+
+
+def test_an_episode_that_cannot_be_stored_keeps_no_other_out_and_is_told(monkeypatch):
+    prepare, seen = harvesting.prepare_line, []
+
+    def picky(batch: RolloutBatch, line: bytes) -> Any:
+        seen.append(line)
+        if len(seen) == 2:
+            raise BadRow("Step 0 has no message.", "a message")
+        return prepare(batch, line)
+
+    monkeypatch.setattr(harvesting, "prepare_line", picky)
+    batch = work_on(a_batch(count=4, samples=1))
+    assert (batch.state, batch.finished, batch.failure["category"]) == (JobState.FAILED, 3, "data")
+    assert batch.error == "1 episode could not be stored. The first one: BadRow: Step 0 has no message."
+    resume_rollouts(batch=batch, by=factories.member(of=batch.workspace).user)
+    work_on(batch)
+    assert (batch.state, batch.finished, batch.failure) == (JobState.DONE, 3, {})
 
 
 class _Growing(io.RawIOBase):

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from django.db import OperationalError
 
-from apps.training import claiming
+from apps.training import claiming, progress
 from apps.training.folders import folder_of
 from apps.training.models import Run
 from tests import factories
@@ -164,6 +164,30 @@ def test_a_disk_without_space_is_a_failure_with_advice(child, monkeypatch):
     run.refresh_from_db()
     assert run.failure["category"] == "disk_full"
     assert "Free some space" in run.failure["advice"]
+
+
+def test_a_folder_that_cannot_be_made_is_a_failure_at_once(child, settings, tmp_path):
+    child(SLEEP)
+    settings.RUNS_DIR = tmp_path / "file"
+    settings.RUNS_DIR.write_text("")
+    run = claimed()
+    supervise(TrainingJob(run))
+    run.refresh_from_db()
+    assert (run.state, run.failure["category"]) == ("failed", "crash")
+    assert "Not a directory" in run.failure["message"]
+
+
+def test_an_end_that_cannot_be_stored_is_a_failure_at_once(child, monkeypatch):
+    def broken(**_: object) -> None:
+        raise KeyError("report")
+
+    child(SLEEP)
+    monkeypatch.setattr(progress, "stop", broken)
+    run = claimed()
+    Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
+    supervise(TrainingJob(run))
+    run.refresh_from_db()
+    assert (run.state, run.failure["message"]) == ("failed", "The worker failed: 'report'")
 
 
 def test_a_fault_of_the_worker_itself_is_not_blamed_on_the_settings(child, monkeypatch):

@@ -100,7 +100,7 @@ def checked_arguments(schema: ToolSchema, arguments: Any) -> dict[str, Any]:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ToolError(f"the arguments are no JSON: {arguments[:100]}") from None
     if not isinstance(arguments, dict):
         raise ToolError("the arguments must be a JSON object")

@@ -15,7 +15,8 @@ class TrajectoryFile:
         cut_broken_tail(path)
         self.path = path
         self.ids = {row["id"] for _, row in read_lines(path)} if path.exists() else set()
-        self._file = path.open("a", encoding="utf-8")
+        # A lone surrogate, which JSON can hold and UTF-8 cannot, is written as the escape that it is in JSON.
+        self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
 
     def append(self, trajectory: Trajectory) -> None:
         self._file.write(json.dumps(trajectory.to_json(), ensure_ascii=False) + "\n")

@@ -35,7 +35,7 @@ class ServerEngine:
             ) from None
         self._client = httpx.AsyncClient(
             base_url=config.url.rstrip("/") + "/",
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
             timeout=config.timeout_seconds,
             limits=httpx.Limits(max_connections=parallel),
         )
@@ -53,7 +53,8 @@ class ServerEngine:
             if attempt:
                 await asyncio.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
             try:
-                response = await self._client.post("chat/completions", json=body)
+                # In ASCII: an environment may have said a lone surrogate, which JSON can hold and UTF-8 cannot.
+                response = await self._client.post("chat/completions", content=json.dumps(body))
             except httpx.TransportError as error:
                 problem = f"{type(error).__name__} {error}".strip()
                 continue
@@ -76,8 +77,8 @@ class ServerEngine:
         try:
             answer: dict[str, Any] = response.json()
             answer["choices"][0]["message"]["role"]
-        except (ValueError, LookupError, TypeError):
-            raise PolicyError(f"the server's answer is no chat completion: {response.text[:300]}") from None
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise no_completion(response.text) from None
         return answer
 
 
@@ -105,13 +106,21 @@ class ServerAgent:
         self._turns += 1
         began = time.monotonic()
         answer = await self._engine.complete(body | ({"tools": tools} if tools else {}))
-        choice, usage = answer["choices"][0], answer.get("usage") or {}
-        return Turn(
-            message=message_from(choice["message"]),
-            prompt_tokens=usage.get("prompt_tokens"),
-            completion_tokens=usage.get("completion_tokens"),
-            info={**details_of(choice), "generation_seconds": round(time.monotonic() - began, 4)},
-        )
+        try:
+            choice, usage = answer["choices"][0], answer.get("usage") or {}
+            return Turn(
+                message=message_from(choice["message"]),
+                prompt_tokens=usage.get("prompt_tokens"),
+                completion_tokens=usage.get("completion_tokens"),
+                info={**details_of(choice), "generation_seconds": round(time.monotonic() - began, 4)},
+            )
+        except (AttributeError, LookupError, TypeError):
+            raise no_completion(json.dumps(answer["choices"][0])) from None
+
+
+def no_completion(text: str) -> PolicyError:
+    """One odd answer ends its own episode, not those of all others."""
+    return PolicyError(f"the server's answer is no chat completion: {text[:300]}")
 
 
 def for_wire(message: Message) -> Message:
@@ -127,13 +136,23 @@ def for_wire(message: Message) -> Message:
 
 
 def message_from(wire: dict[str, Any]) -> Message:
-    """Arguments that are a JSON object become one; others stay as the policy wrote them, for the environment to refuse."""
-    message: Message = {"role": "assistant", "content": wire.get("content") or ""}
+    """Arguments that are a JSON object become one; others stay as the policy wrote them, for the environment to refuse.
+
+    Raises AttributeError or TypeError where it is no message.
+    """
+    content = wire.get("content") or ""
+    message: Message = {"role": "assistant", "content": content if isinstance(content, list) else text_of(content)}
     if reasoning := wire.get("reasoning_content") or wire.get("reasoning"):
-        message["reasoning_content"] = reasoning
+        message["reasoning_content"] = text_of(reasoning)
     if wire.get("tool_calls"):
         message["tool_calls"] = [call_from(call) for call in wire["tool_calls"]]
     return message
+
+
+def text_of(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def call_from(wire: dict[str, Any]) -> dict[str, Any]:
@@ -141,13 +160,13 @@ def call_from(wire: dict[str, Any]) -> dict[str, Any]:
     arguments = function.get("arguments") or "{}"
     try:
         decoded = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
+    except (ValueError, RecursionError):
         decoded = arguments
     kept = decoded if isinstance(decoded, dict) else arguments
     return {
-        "id": wire.get("id") or "",
+        "id": str(wire.get("id") or ""),
         "type": "function",
-        "function": {"name": function.get("name", ""), "arguments": kept},
+        "function": {"name": text_of(function.get("name") or ""), "arguments": kept},
     }
 
 

@@ -1,5 +1,6 @@
 """A batch of rollouts as the supervisor's job."""
 
+import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,14 @@ from apps.training import live
 from apps.training.folders import folder_of, last_lines
 from apps.trajectories import following, harvesting
 from apps.trajectories.models import RolloutBatch
+from apps.trajectories.preparing import Prepared
 from trainer.configs import RunConfig, run_config_from_json, write_run_config
 from trainer.events import StampedEvent, Started
 from workers.bridge.configs import model_path
 from workers.bridge.following import Relay
 from workers.bridge.outcomes import Outcome
+
+logger = logging.getLogger(__name__)
 
 OUTPUT = "trajectories.jsonl"
 PIECE_BYTES = 4 * 1024 * 1024
@@ -34,6 +38,7 @@ class RolloutJob:
         self._output = self.folder.path / OUTPUT
         self._position = batch.position
         self._shown_at = 0.0
+        self._left_out: list[str] = []
         self._relay = Relay(batch.pk, self.folder.path)
 
     def prepare(self) -> None:
@@ -63,6 +68,8 @@ class RolloutJob:
         self._harvest()
         self._relay.end()
         match outcome.kind:
+            case "finished" if self._left_out:
+                harvesting.fail(self.batch, failure=self._failure(self._incomplete(), "data"))
             case "finished":
                 harvesting.finish(self.batch)
             case "cancelled" if handed_back:
@@ -83,12 +90,28 @@ class RolloutJob:
             output.seek(self._position)
             while lines := whole_lines(output):
                 end = self._position + sum(map(len, lines))
-                prepared = [harvesting.prepare_line(self.batch, line) for line in lines]
-                harvesting.store(self.batch, prepared, begin=self._position, end=end)
-                self._position = end
-                output.seek(end)
+                prepared = [read for line in lines if (read := self._read(line))]
+                self._position = harvesting.store(self.batch, prepared, begin=self._position, end=end)
+                output.seek(self._position)
         if time.monotonic() - self._shown_at > SHOW_EVERY_SECONDS:
             self._show()
+
+    def _read(self, line: bytes) -> Prepared | None:
+        """None for an episode that cannot be stored: the others are, and it is told at the end."""
+        try:
+            return harvesting.prepare_line(self.batch, line)
+        except Exception as error:  # whatever a server said may be in there
+            logger.exception("%s: an episode cannot be stored", self._output)
+            self._left_out.append(f"{type(error).__name__}: {error}")
+            return None
+
+    def _incomplete(self) -> Outcome:
+        count = len(self._left_out)
+        return Outcome(
+            "failed",
+            message=f"{count} episode{'s' if count > 1 else ''} could not be stored. The first one: {self._left_out[0]}",
+            advice=f"What was played is in {self._output}. Resume to go on without what could not be stored.",
+        )
 
     def _failure(self, outcome: Outcome, category: str) -> dict[str, Any]:
         return {

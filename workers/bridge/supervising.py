@@ -58,15 +58,25 @@ class Job(Protocol):
 def supervise(job: Job) -> None:
     """Do the job from its claim to its end, and tell the database."""
     try:
-        with locked(job.folder, patience=settings.WORKER_LEASE_SECONDS) as lock:
-            outcome, handed_back = _attempt(job, lock)
-            _conclude(job, outcome, handed_back=handed_back)
-    except FolderBusy:
-        _conclude(job, Outcome("silent", message="A process of an earlier attempt still works in the run's folder"))
+        _supervise(job)
     except Superseded:
         logger.warning(
             "%s: somebody else has it now; the child is stopped and nothing more is written", job.folder.path
         )
+
+
+def _supervise(job: Job) -> None:
+    try:
+        with locked(job.folder, patience=settings.WORKER_LEASE_SECONDS) as lock:
+            outcome, handed_back = _attempt(job, lock)
+            return _conclude(job, outcome, handed_back=handed_back)
+    except FolderBusy:
+        outcome = Outcome("silent", message="A process of an earlier attempt still works in the run's folder")
+    except (Superseded, OperationalError, InterfaceError):
+        raise
+    except Exception as error:  # no folder can be made there, or the end cannot be stored as it is
+        outcome = _fault(job, error)
+    _conclude(job, outcome)
 
 
 def _attempt(job: Job, lock: int) -> tuple[Outcome, bool]:
@@ -83,11 +93,18 @@ def _attempt(job: Job, lock: int) -> tuple[Outcome, bool]:
     except Superseded:
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return disk_full(str(error)), False
-        logger.exception("%s: the worker failed", job.folder.path)
-        advice = "This is a fault of the worker, not of your settings. Resume the run; if it fails again, report the traceback."
-        return Outcome("failed", "crash", f"The worker failed: {error}", advice, traceback.format_exc()), False
+        return _fault(job, error), False
+
+
+def _fault(job: Job, error: Exception) -> Outcome:
+    """What nobody expected, as a failure. Call it where the error is handled."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return disk_full(str(error))
+    logger.exception("%s: the worker failed", job.folder.path)
+    advice = (
+        "This is a fault of the worker, not of your settings. Resume the run; if it fails again, report the traceback."
+    )
+    return Outcome("failed", "crash", f"The worker failed: {error}", advice, traceback.format_exc())
 
 
 def _conclude(job: Job, outcome: Outcome, *, handed_back: bool = False) -> None:

@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
                 ('worker', models.CharField(blank=True, max_length=200)),
                 ('process_id', models.PositiveIntegerField(help_text="The child's, on `worker`.", null=True)),
                 ('leased_until', models.DateTimeField(help_text='While queued: when to tell the workers again.', null=True)),
-                ('losses', models.PositiveSmallIntegerField(default=0, help_text='Workers that vanished since somebody last started it.')),
+                ('losses', models.PositiveSmallIntegerField(default=0, help_text='Workers that vanished since it was started, or last got on.')),
                 ('events_seq', models.PositiveIntegerField(default=0, help_text='The last event of the trainer that is stored.')),
                 ('events_offset', models.BigIntegerField(default=0, help_text='Bytes of events.jsonl up to there.')),
                 ('step', models.PositiveIntegerField(default=0)),

@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                 ('attempt', models.PositiveIntegerField(default=0, help_text='How often a worker has taken it.')),
                 ('worker', models.CharField(blank=True, max_length=200)),
                 ('process_id', models.PositiveIntegerField(help_text="The child's, on `worker`.", null=True)),
-                ('losses', models.PositiveSmallIntegerField(default=0, help_text='Workers that vanished since somebody last started it.')),
+                ('losses', models.PositiveSmallIntegerField(default=0, help_text='Workers that vanished since it was started, or last got on.')),
                 ('leased_until', models.DateTimeField(help_text='While waiting: when to tell the workers again.', null=True)),
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),

@@ -139,7 +139,7 @@ class RolloutBatch(WorkspaceModel):
     worker = models.CharField(max_length=200, blank=True)
     process_id = models.PositiveIntegerField(null=True, help_text="The child's, on `worker`.")
     losses = models.PositiveSmallIntegerField(
-        default=0, help_text="Workers that vanished since somebody last started it."
+        default=0, help_text="Workers that vanished since it was started, or last got on."
     )
     leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
     started_at = models.DateTimeField(null=True)

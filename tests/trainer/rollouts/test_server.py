@@ -122,6 +122,44 @@ def test_a_chat_that_is_refused_ends_its_episode_and_is_kept(tmp_path: Path, ser
     assert "the server" in found[0].info["policy_error"]
 
 
+def calling(**call: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": 5},
+        {"role": "assistant", "content": "", "reasoning_content": {"because": 1}},
+        {"role": "assistant", "content": None, "tool_calls": "find_contact"},
+        {"role": "assistant", "content": None, "tool_calls": ["find_contact"]},
+        calling(id="a", function={"name": 7, "arguments": "{}"}),
+    ],
+)
+def test_an_answer_that_is_no_message_ends_its_own_episode_and_no_other(
+    tmp_path: Path, server: Server, message: dict[str, Any]
+):
+    replies = iter([completion(message)])
+    server.reply = lambda body: (200, next(replies, None) or looks_up_then_stops(body))
+    assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
+    assert sorted(each.outcome.termination for each in trajectories(tmp_path)) == ["done", "done", "policy_error"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": "half of a character: \ud83d"},
+        calling(id=3, function={"name": None, "arguments": None}),
+        calling(id="a", function={"name": "find_contact", "arguments": "[" * 3000}),
+        calling(id="a", function={"name": "find_contact", "arguments": json.dumps({"name": "\ud83d"})}),
+    ],
+)
+def test_an_odd_message_is_kept_and_the_episode_goes_on(tmp_path: Path, server: Server, message: dict[str, Any]):
+    server.reply = lambda body: (200, completion(message) if len(body["messages"]) < 3 else looks_up_then_stops(body))
+    assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
+    assert {each.outcome.termination for each in trajectories(tmp_path)} == {"done"}
+
+
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "refuses: 404"), (401, "refuses: 401"), (503, "gave no answer in 6 tries: 503")]
 )
