@@ -19,6 +19,7 @@ from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.annotation.sending import call_worker
 from apps.annotation.transcribing import transcript
+from apps.common.leases import lease
 from apps.trajectories.models import Trajectory
 from apps.trajectories.outlines import visible
 
@@ -51,8 +52,8 @@ def held(judge_id: UUID, *, seconds: float) -> Iterator[Judge | None]:
 
     What nobody expected is logged and stops the judge: taken up again, it would come to the same place, and pay for the way each time.
     """
-    lease = now() + timedelta(seconds=seconds)
-    if not Judge.objects.forsaken().filter(pk=judge_id).update(leased_until=lease):
+    until = now() + timedelta(seconds=seconds)
+    if not Judge.objects.forsaken().filter(pk=judge_id).update(leased_until=until):
         yield None
         return
     try:
@@ -70,6 +71,12 @@ def held(judge_id: UUID, *, seconds: float) -> Iterator[Judge | None]:
             )
     finally:
         Judge.objects.filter(pk=judge_id).update(leased_until=None)
+
+
+def keep(judge: Judge) -> bool:
+    """Hold it for another lease of a worker; False where it is not to go on."""
+    running = Judge.objects.filter(pk=judge.pk, state=Judge.State.RUNNING)
+    return bool(running.update(leased_until=now() + lease()))
 
 
 def hand_on(judge_id: UUID) -> None:

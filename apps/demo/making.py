@@ -21,15 +21,18 @@ from apps.datasets.recipe import Recipe
 from apps.demo import judging
 from apps.demo.sign_ins import RESEARCHER
 from apps.policies.models import Policy
+from apps.training.cancelling import resume_run
 from apps.training.launching import LaunchRefused, Plan, launch_run
 from apps.training.models import Run
 from apps.training.recipes import settings_from
 from apps.trajectories.models import JobState, RolloutBatch, Trajectory
-from apps.trajectories.rolling_out import start_rollouts
+from apps.trajectories.rolling_out import resume_rollouts, start_rollouts
 
 ENVIRONMENT = "office"
 PARAMETERS = 1_000_000
 """Roughly those of the model that a run from scratch makes; only picks learning rates."""
+MOST_TRIES = 3
+"""Of rollouts and runs that fail: a machine that was short of memory for a moment must not end the story."""
 JUDGEMENTS_AT_ONCE = 200
 """Of a rule, before others get their turn."""
 GUIDELINES = """\
@@ -86,7 +89,15 @@ def rollouts(
             seed=seed,
             by=scene.researcher.user,
         )
+    _try_again(scene, batch)
     return batch.state == JobState.DONE
+
+
+def _try_again(scene: Scene, *batches: RolloutBatch | None) -> None:
+    """Resume those that failed. What somebody cancelled stays so."""
+    for batch in batches:
+        if batch is not None and batch.state == JobState.FAILED and batch.attempt < MOST_TRIES:
+            resume_rollouts(batch=batch, by=scene.researcher.user)
 
 
 def queue(
@@ -166,6 +177,8 @@ def run(
     """
     found = Run.objects.filter(workspace=scene.workspace, name=name).first()
     if found is not None:
+        if found.state == Run.State.FAILED and found.attempt < MOST_TRIES:
+            resume_run(run=found, by=scene.researcher.user)
         return found.state == Run.State.FINISHED
     settings = settings_from(
         preset=preset, algorithm=algorithm, method="full", parameters=PARAMETERS, changes=changes or {}
@@ -211,6 +224,7 @@ def experiment(
             by=scene.researcher.user,
         )
         return False
+    _try_again(scene, found.rollouts_a, found.rollouts_b)
     if found.queue is None or found.queue.state != Queue.State.OPEN:
         return found.state != Experiment.State.ROLLING_OUT
     return judge_by_rule(queue=found.queue, rule="Outcome first", share=judged)

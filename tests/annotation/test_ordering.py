@@ -1,23 +1,29 @@
 """Orders by what models say, and reward models as annotators."""
 
+import sys
 from math import log
+from time import time
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.annotation import sending
+from apps.annotation import judging, sending
 from apps.annotation.assigning import next_assignment
 from apps.annotation.judging import graded
 from apps.annotation.labelling import record_preference
 from apps.annotation.models import Judge, JudgeAnswer, Preference, Queue
 from apps.annotation.ordering import NothingSaid, informative, reorder, uncertain
-from apps.annotation.sending import send_judge
+from apps.annotation.sending import pause_judge, send_judge
 from apps.policies.models import Policy
 from tests import factories
 from tests.annotation import making
+from tests.processes import alive
 from tests.trainer.policies import save_policy
 from workers.bridge import scoring
+from workers.bridge.process import ChildProcess
 
 pytestmark = pytest.mark.django_db
 
@@ -103,6 +109,31 @@ def test_a_model_that_is_not_there_stops_the_judge_with_the_programs_last_words(
     assert judge.state == "failed"
     assert "ended with 1" in judge.error
     assert judge.leased_until is None
+
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def test_a_reward_model_that_is_paused_ends_its_program_at_once(settings, tmp_path, monkeypatch):
+    settings.RUNS_DIR = tmp_path / "runs"
+    monkeypatch.setattr(scoring, "LOOK_EVERY_SECONDS", 0.1)
+    monkeypatch.setattr(scoring, "ChildProcess", lambda command, **options: ChildProcess(SLEEP, **options))
+    judge = reward_model(making.queue(items=1))
+    looks: list[float] = []
+
+    def keep(judge: Judge) -> bool:
+        looks.append(Judge.objects.get().leased_until.timestamp() - time())
+        if len(looks) == 3:
+            pause_judge(judge=judge, by=None)
+        return judging.keep(judge)
+
+    monkeypatch.setattr(scoring, "judging", SimpleNamespace(**{**vars(judging), "keep": keep}))
+    before = alive(psutil.Process().children())
+    scoring.go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered, judge.leased_until) == ("paused", 0, None)
+    assert looks[-1] < settings.WORKER_LEASE_SECONDS  # a killed worker's judge goes to another within a minute
+    assert alive(psutil.Process().children()) == before
 
 
 def test_researchers_reorder_from_the_page(client):

@@ -2,8 +2,13 @@
 
 import pytest
 
-from apps.demo import making, story
+from apps.arena.experimenting import advance, take_up_again
+from apps.arena.models import Experiment
+from apps.demo import making, people, story
+from apps.training.models import Run
 from apps.training.recipes import settings_from
+from apps.trajectories.models import JobState, RolloutBatch
+from tests import factories
 
 
 def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +39,42 @@ def test_a_first_model_is_tried_while_the_rest_is_still_judged(monkeypatch: pyte
     monkeypatch.setattr(making, "run", lambda scene, name, **_: bool(launched.append(name)))
     story.go_on(None)  # type: ignore[arg-type]  # nothing is looked up
     assert launched == ["office-check"]
+
+
+@pytest.fixture
+def scene(db: None) -> making.Scene:
+    workspace = people.demo_workspace()
+    story.scripts_act(making.Scene.of(workspace))
+    return making.Scene.of(workspace)
+
+
+def test_rollouts_that_fail_are_tried_again_and_not_for_ever(scene: making.Scene):
+    for attempt in (1, 2, making.MOST_TRIES):
+        RolloutBatch.objects.update(state=JobState.FAILED, error="Killed.", attempt=attempt)
+        assert not story.scripts_act(scene)
+        states = set(RolloutBatch.objects.values_list("state", flat=True))
+        assert states == ({JobState.WAITING} if attempt < making.MOST_TRIES else {JobState.FAILED})
+
+
+def test_rollouts_that_somebody_cancelled_stay_so(scene: making.Scene):
+    RolloutBatch.objects.update(state=JobState.CANCELLED, attempt=1)
+    assert not story.scripts_act(scene)
+    assert set(RolloutBatch.objects.values_list("state", flat=True)) == {JobState.CANCELLED}
+
+
+def test_a_run_that_fails_is_tried_again(scene: making.Scene):
+    run = factories.run(of=scene.workspace, name="office-check", state=Run.State.FAILED, attempt=1)
+    assert not story.model_is_tried(scene)
+    run.refresh_from_db()
+    assert run.state == Run.State.QUEUED
+
+
+def test_an_experiment_goes_on_once_its_failed_rollouts_are_tried_again(scene: making.Scene):
+    story.scripts_meet_blind(scene)
+    experiment = Experiment.objects.get()
+    RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(state=JobState.FAILED, error="Killed.", attempt=1)
+    advance(experiment)
+    experiment.refresh_from_db()
+    assert experiment.state == Experiment.State.FAILED
+    story.scripts_meet_blind(scene)
+    assert take_up_again() == 1

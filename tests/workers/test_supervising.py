@@ -21,6 +21,7 @@ from tests.processes import alive
 from workers.bridge import shutdown, supervising
 from workers.bridge.supervising import supervise
 from workers.bridge.training import TrainingJob
+from workers.keys import permissions
 
 pytestmark = pytest.mark.django_db
 
@@ -221,3 +222,19 @@ def test_a_database_that_is_away_for_a_moment_costs_nothing(child, monkeypatch):
     run.refresh_from_db()
     assert len(tries) == 3
     assert run.failure["category"] == "data"
+
+
+def test_the_child_sees_the_keys_that_its_run_names_and_no_other_secret(child, settings, monkeypatch):
+    child("import os; print(*sorted(os.environ)); raise SystemExit(3)")
+    settings.ENDPOINT_KEYS = permissions("JUDGE_KEY=http://judge")
+    for secret in ("OPENAI_API_KEY", "VLLM_API_KEY", "JUDGE_KEY", "SECRET_KEY"):
+        monkeypatch.setenv(secret, "secret")
+    monkeypatch.setenv("HF_TOKEN", "of gated models")
+    run = claimed()
+    folder = folder_of(run.pk)
+    folder.path.mkdir(parents=True)
+    folder.config.write_text('{"kind": "grpo", "rewards": {"terms": [{"api_key_variable": "VLLM_API_KEY"}]}}')
+    supervise(TrainingJob(run))
+    seen = set(folder.log.read_text().split())
+    assert {"VLLM_API_KEY", "HF_TOKEN", "PATH"} <= seen
+    assert not {"OPENAI_API_KEY", "JUDGE_KEY", "SECRET_KEY", "DATABASE_URL"} & seen

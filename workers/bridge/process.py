@@ -1,13 +1,14 @@
 """The child process that does a run: how it is started, ended, and held by the folder it works in."""
 
 import fcntl
+import json
 import os
 import resource
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -27,7 +28,8 @@ SECRETS = (
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
 )
-"""What the child has no business with: it may run code that came with a model."""
+"""What the child has no business with: it may run code that came with a model. Nor with any API key that its run does not name."""
+KEY_SUFFIX = "_API_KEY"
 
 
 class FolderBusy(Exception):
@@ -57,25 +59,27 @@ def locked(folder: RunFolder, *, patience: float) -> Iterator[int]:
         os.close(descriptor)
 
 
-class TrainerProcess:
+class ChildProcess:
     """A running child. Leaving the `with` block ends it and everything that it started, however the block is left.
 
     The child leads a session of its own, so that Ctrl-C at the worker does not reach it, and the kernel kills it when
     the worker dies.
     """
 
-    def __init__(self, folder: RunFolder, *, lock: int) -> None:
-        self.folder = folder
-        with folder.log.open("ab") as log:
+    def __init__(
+        self, command: Sequence[str], *, log: Path, keys: Collection[str] = (), pass_fds: Sequence[int] = ()
+    ) -> None:
+        """keys: the variables of the API keys that it may see."""
+        with log.open("ab") as output:
             self._child = subprocess.Popen(
-                [*settings.TRAINER_COMMAND, str(folder.config)],
+                command,
                 cwd=settings.BASE_DIR,
-                env=_environment(),
+                env=_environment(keys),
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=[lock],
+                pass_fds=pass_fds,
                 preexec_fn=_before_exec(),
             )
 
@@ -106,8 +110,37 @@ class TrainerProcess:
         self._child.wait()
 
 
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in SECRETS}
+class TrainerProcess(ChildProcess):
+    """The child that does the run in a folder, which it holds for as long as it lives."""
+
+    def __init__(self, folder: RunFolder, *, lock: int) -> None:
+        command = [*settings.TRAINER_COMMAND, str(folder.config)]
+        super().__init__(command, log=folder.log, keys=keys_in(folder.config), pass_fds=[lock])
+
+
+def keys_in(config: Path) -> set[str]:
+    """The variables of API keys that a run.json names."""
+    with suppress(FileNotFoundError):
+        return set(_named(json.loads(config.read_text(encoding="utf-8"))))
+    return set()
+
+
+def _named(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(variable := value.get("api_key_variable"), str):
+            yield variable
+        for each in value.values():
+            yield from _named(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _named(each)
+
+
+def _environment(keys: Collection[str]) -> dict[str, str]:
+    every_key = {permission.variable for permission in settings.ENDPOINT_KEYS}
+    every_key |= {name for name in os.environ if name.endswith(KEY_SUFFIX)}
+    withheld = {*SECRETS, *(every_key - set(keys))}
+    kept = {name: value for name, value in os.environ.items() if name not in withheld}
     # Nothing that a run prints may wait in a buffer: the log is watched live.
     return kept | {"PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
@@ -18,11 +17,13 @@ from apps.annotation.models import Item, Judge
 from apps.trajectories.models import Trajectory
 from apps.trajectories.writing_out import rich_form
 from workers.bridge.configs import model_path
-from workers.bridge.process import SECRETS
+from workers.bridge import shutdown
+from workers.bridge.process import ChildProcess
 
 PAIRS_A_STRETCH = 200
 """So many pairs are scored by one child, which loads the model once."""
 PATIENCE_SECONDS = 3600
+LOOK_EVERY_SECONDS = 1.0
 LAST_LINES = 15
 
 
@@ -30,26 +31,35 @@ class ScoringFailed(Exception):
     """The child ended badly: its last words."""
 
 
+class Interrupted(Exception):
+    """Somebody paused the judge, or this worker goes away: the child is ended, and what it scored is scored again."""
+
+
 def go_on(judge_id: UUID) -> None:
     """Score a stretch of a queue and hand on. Does nothing where another worker has this judge, or it is not to work."""
-    with judging.held(judge_id, seconds=PATIENCE_SECONDS) as judge:
+    with judging.held(judge_id, seconds=judging.LEASE.total_seconds()) as judge:
         if judge is None:
             return
-        items = list(judging.unasked(judge)[:PAIRS_A_STRETCH])
         try:
-            rewards = scores_of(judge, items) if items else {}
+            _stretch(judge)
         except ScoringFailed as failed:
             judging.stop(judge, str(failed))
-            return
-        for item in items:
-            judging.record_rewards(judge, item, a=rewards.get(item.a_id), b=rewards.get(item.b_id))
-        if len(items) < PAIRS_A_STRETCH:
-            judging.finish(judge)
+        except Interrupted:
+            pass
     judging.hand_on(judge_id)
 
 
+def _stretch(judge: Judge) -> None:
+    items = list(judging.unasked(judge)[:PAIRS_A_STRETCH])
+    rewards = scores_of(judge, items) if items else {}
+    for item in items:
+        judging.record_rewards(judge, item, a=rewards.get(item.a_id), b=rewards.get(item.b_id))
+    if len(items) < PAIRS_A_STRETCH:
+        judging.finish(judge)
+
+
 def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | None]:
-    """The reward of each run of these pairs, each run scored once. Raises ScoringFailed."""
+    """The reward of each run of these pairs, each run scored once. Raises ScoringFailed, Interrupted."""
     ids = {run for item in items for run in (item.a_id, item.b_id) if run}
     runs = list(Trajectory.objects.filter(pk__in=ids).select_related("task", "policy"))
     policy = judge.annotator.policy
@@ -59,7 +69,7 @@ def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | 
         with (folder / "runs.jsonl").open("wb") as file:
             for run in runs:
                 file.writelines(rich_form(run))
-        _run_child(folder, model_path(policy, folder))
+        _run_child(judge, folder, model_path(policy, folder))
         lines = (folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
     return {run.pk: json.loads(line)["reward"] for run, line in zip(runs, lines, strict=True)}
 
@@ -71,15 +81,16 @@ def _home() -> Path:
     return home
 
 
-def _run_child(folder: Path, model: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
+def _run_child(judge: Judge, folder: Path, model: str) -> None:
     command = [sys.executable, "-m", "trainer.score", model, str(folder / "runs.jsonl"), str(folder / "scores.jsonl")]
-    try:
-        done = subprocess.run(
-            command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        raise ScoringFailed(f"Scoring took longer than {PATIENCE_SECONDS // 60} minutes.") from None
-    if done.returncode:
-        last = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
-        raise ScoringFailed(f"The scoring program ended with {done.returncode}:\n{last}")
+    log = folder / "log.txt"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with ChildProcess(command, log=log) as child:
+        while (status := child.wait(LOOK_EVERY_SECONDS)) is None:
+            if shutdown.is_under_way() or not judging.keep(judge):
+                raise Interrupted
+            if time.monotonic() > deadline:
+                raise ScoringFailed(f"Scoring took longer than {PATIENCE_SECONDS // 60} minutes.")
+    if status:
+        last = "\n".join(log.read_text("utf-8", "replace").strip().splitlines()[-LAST_LINES:])
+        raise ScoringFailed(f"The scoring program ended with {status}:\n{last}")
