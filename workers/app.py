@@ -26,11 +26,22 @@ def _broker_url() -> str:
 
 
 # Only `make run` fills a demo workspace, so only there does its story go on.
-DEMO = (
+DEMO: dict[str, dict[str, Any]] = (
     {"go-on-with-the-demo": {"task": "demo.go_on", "schedule": 5.0}}
     if os.environ.get("RETRACE_ENV", "development") == "development"
     else {}
 )
+
+CLOCK: dict[str, dict[str, Any]] = {
+    "resume-imports": {"task": "imports.recover", "schedule": 15.0},
+    "resume-freezing": {"task": "freezing.resume", "schedule": 30.0},
+    "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
+    "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
+    **DEMO,
+    "expire-leases": {"task": "leases.expire", "schedule": 15.0},
+}
+STALE_SECONDS = 600
+"""What the clock asked for so long ago was asked for again since: workers that were away for a night have nothing to catch up with."""
 
 app = Celery("retrace")
 app.conf.update(
@@ -50,22 +61,18 @@ app.conf.update(
         "global_keyprefix": "celery:",
     },
     imports=[f"workers.tasks.{module.name}" for module in iter_modules([str(Path(__file__).with_name("tasks"))])],
-    beat_schedule={
-        "resume-imports": {"task": "imports.recover", "schedule": 15.0},
-        "resume-freezing": {"task": "freezing.resume", "schedule": 30.0},
-        "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
-        "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
-        **DEMO,
-        "expire-leases": {"task": "leases.expire", "schedule": 15.0},
-    },
+    beat_schedule={name: {**entry, "options": {"expires": STALE_SECONDS}} for name, entry in CLOCK.items()},
     beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/retrace-beat"),
     timezone="UTC",
 )
 
 
 def enqueue(task: str, *args: Any) -> None:
-    """Send a task once the current transaction commits; at once where there is none."""
-    transaction.on_commit(lambda: app.send_task(task, args=args))
+    """Send a task once the current transaction commits; at once where there is none.
+
+    Where the broker is away, that is logged and nothing else: what is committed holds, and the clock tells the workers of all that waits.
+    """
+    transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
 
 
 @worker_init.connect

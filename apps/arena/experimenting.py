@@ -16,7 +16,6 @@ from apps.arena.stopping import Outcome, StoppingRule
 from apps.policies.models import Policy
 from apps.trajectories import rolling_out
 from apps.trajectories.models import JobState, RolloutBatch, Trajectory
-from workers.app import enqueue
 
 GUIDELINES = """\
 Two runs of the same task, by two agents. Which one would you rather have had working for you?
@@ -200,8 +199,3 @@ def _end(experiment: Experiment, figures: Standing, *, by: User | None) -> bool:
         detail={"outcome": figures.outcome},
     )
     return True
-
-
-def advance_soon(experiment: Experiment) -> None:
-    """Have a worker look at it."""
-    enqueue("experiments.advance", str(experiment.pk))

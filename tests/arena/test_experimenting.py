@@ -6,6 +6,7 @@ from apps.accounts.models import AuditEntry, Role
 from apps.annotation.assigning import next_assignment
 from apps.annotation.labelling import record_preference
 from apps.annotation.models import Item, Queue
+from apps.arena import experimenting
 from apps.arena.experimenting import NotRunning, advance, start_experiment, stop_experiment, take_up_again
 from apps.arena.models import Experiment
 from apps.arena.queries import standing
@@ -199,6 +200,22 @@ def test_policies_that_do_the_same_everywhere_end_it_without_a_question(research
     experiment.refresh_from_db()
     assert (experiment.state, experiment.queue) == ("stopped", None)
     assert (experiment.verdict["outcome"], experiment.verdict["alike"]) == ("no_difference_shown", 12)
+
+
+def test_an_experiment_that_breaks_keeps_no_other_from_going_on(researcher, monkeypatch):
+    broken, other = begin(researcher), begin(factories.member(Role.RESEARCHER))
+    for experiment in (broken, other):
+        runs_arrive(experiment)
+
+    def breaks_on_one(experiment: Experiment) -> None:
+        if experiment == broken:
+            raise ZeroDivisionError
+        advance(experiment)
+
+    monkeypatch.setattr(experimenting, "advance", breaks_on_one)
+    advance_all()
+    other.refresh_from_db()
+    assert other.state == "labelling"
 
 
 def test_success_is_compared_task_by_task(researcher):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.contrib.staticfiles.finders import get_finder
 from django.core.files.storage import storages
 from django.core.management import call_command
 
@@ -45,7 +46,9 @@ def test_styles_refer_to_nothing_outside(collected):
         assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//", style.read_text()), style.name
 
 
-async def asked(path: str, *headers: tuple[bytes, bytes], root: str = "") -> tuple[int, dict[bytes, bytes], bytes]:
+async def asked(
+    path: str, *headers: tuple[bytes, bytes], root: str = "", of: StaticFiles | None = None
+) -> tuple[int, dict[bytes, bytes], bytes]:
     """What is answered to GET: status, headers and body. Behind it stands an application that answers 299."""
     answered: list[dict] = []
 
@@ -60,7 +63,7 @@ async def asked(path: str, *headers: tuple[bytes, bytes], root: str = "") -> tup
         await send({"type": "http.response.body", "body": b""})
 
     scope = {"type": "http", "method": "GET", "path": path, "root_path": root, "query_string": b"", "headers": headers}
-    await StaticFiles(behind)(scope, receive, send)
+    await (of or StaticFiles(behind))(scope, receive, send)
     start, body = answered
     return start["status"], dict(start["headers"]), body["body"]
 
@@ -77,6 +80,19 @@ async def test_a_browser_that_has_the_file_is_told_so():
     _, headers, _ = await asked("/static/js/app.js")
     status, _, body = await asked("/static/js/app.js", (b"if-modified-since", headers[b"last-modified"]))
     assert (status, body) == (304, b"")
+
+
+async def test_a_file_that_changes_while_one_develops_is_answered_whole(settings, tmp_path):
+    settings.STATICFILES_DIRS = [tmp_path]
+    get_finder.cache_clear()
+    style = tmp_path / "style.css"
+    style.write_text("a {}")
+    files = StaticFiles(None)
+    for text in ("a {}", "a { color: green }"):
+        style.write_text(text)
+        status, headers, body = await asked("/static/style.css", of=files)
+        assert (status, headers[b"content-length"], body) == (200, str(len(text)).encode(), text.encode())
+    get_finder.cache_clear()
 
 
 async def test_no_other_file_is_handed_out():

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils.timezone import now
+from kombu.exceptions import OperationalError
 
 from apps.common.leases import Superseded
 from apps.training import claiming, progress
@@ -11,6 +12,7 @@ from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume
 from apps.training.models import Run
 from apps.training.recovering import MAX_LOSSES, recover_runs
 from tests import factories
+from workers.app import app
 
 pytestmark = pytest.mark.django_db
 
@@ -153,3 +155,18 @@ def test_a_run_that_somebody_cancels_while_its_worker_shuts_down_is_not_taken_up
     run.refresh_from_db()
     assert (run.state, run.leased_until) == ("cancelled", None)
     assert claiming.claim(run.pk, worker="there:2") is None
+
+
+def test_a_run_is_queued_though_the_broker_is_away_and_workers_are_told_later(
+    monkeypatch, django_capture_on_commit_callbacks
+):
+    def away(*_: object, **__: object) -> None:
+        raise OperationalError("Connection refused")
+
+    run = factories.run(state=Run.State.FAILED)
+    monkeypatch.setattr(app, "send_task", away)
+    with django_capture_on_commit_callbacks(execute=True):
+        resume_run(run=run, by=factories.member(of=run.workspace).user)
+    run.refresh_from_db()
+    assert run.state == "queued"
+    assert run.leased_until is not None

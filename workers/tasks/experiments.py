@@ -1,16 +1,12 @@
 """Moving experiments along: from finished rollouts to a queue, and from enough judgements to a verdict."""
 
+import logging
+
 from apps.arena import experimenting
 from apps.arena.models import Experiment
 from workers.app import app
 
-
-@app.task(name="experiments.advance")
-def advance(experiment_id: str) -> None:
-    """Look at one experiment."""
-    experiment = Experiment.objects.filter(pk=experiment_id).first()
-    if experiment is not None:
-        experimenting.advance(experiment)
+log = logging.getLogger(__name__)
 
 
 @app.task(name="experiments.advance_all")
@@ -19,4 +15,7 @@ def advance_all() -> None:
     experimenting.take_up_again()
     under_way = [Experiment.State.ROLLING_OUT, Experiment.State.LABELLING]
     for experiment in Experiment.objects.filter(state__in=under_way).order_by("id").iterator():
-        experimenting.advance(experiment)
+        try:
+            experimenting.advance(experiment)
+        except Exception:  # one that breaks must not keep those of other people from going on
+            log.exception("%s could not be advanced", experiment)

@@ -20,7 +20,7 @@ def publish_policy(publication_id: str) -> None:
         return  # another worker has it: this one was believed dead
 
 
-@app.task(name="publishing.restore_adapters", expires=60)
+@app.task(name="publishing.restore_adapters")
 def restore() -> None:
     """Look whether every server still has the adapters that are live on it."""
     restore_adapters()
