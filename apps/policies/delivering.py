@@ -37,8 +37,9 @@ def renew(publication: Publication) -> None:
 def go_live(publication: Publication, *, canary: dict[str, Any], location: str) -> None:
     """It is proven and answers under its name: what was live there is replaced. Raises Superseded."""
     beside = Publication.objects.beside(publication).live()
-    if publication.way == Publication.Way.RESTART:  # the server forgot its adapters with its model
-        beside = Publication.objects.filter(endpoint=publication.endpoint_id).live()
+    if publication.way == Publication.Way.RESTART:  # the server forgot its adapters with its model, whosever they were
+        assert publication.endpoint is not None, "a constraint holds it"
+        beside = Publication.objects.filter(endpoint__base_url=publication.endpoint.base_url).live()
     beside.exclude(pk=publication.pk).update(state=State.REPLACED, ended_at=now())
     _write(publication, state=State.LIVE, canary=canary, location=location, live_at=now(), leased_until=None)
     auditing.record(

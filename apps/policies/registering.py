@@ -99,6 +99,7 @@ def register_server(*, workspace: Workspace, base_url: str, key_variable: str = 
             check_key(key_variable, base_url, settings.ENDPOINT_KEYS)
         except KeyRefused as refused:
             raise BadEndpoint(str(refused)) from None
+    base_url = base_url.rstrip("/")  # two spellings are one server
     endpoint, _ = Endpoint.objects.get_or_create(
         workspace=workspace,
         base_url=base_url,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry
 from apps.policies import delivering
@@ -19,7 +20,7 @@ from tests.trainer.runs import ROOT
 from tests.workers.trained import train_two
 from tests.workers.vllm_like import VllmLike
 from trainer.serving import keeper
-from workers.bridge import publishing
+from workers.bridge import exporting, publishing
 from workers.bridge.publishing import pointer_of, publish
 from workers.bridge.restoring import restore_adapters
 from workers.bridge.rollouts import acting_policy
@@ -199,6 +200,61 @@ def test_a_server_is_restarted_with_the_model_and_back_where_the_canary_refuses(
         assert process.wait(20) == 0
 
 
+def test_what_a_killed_worker_pointed_the_server_at_is_not_what_it_goes_back_to(
+    runs: Path, server: VllmLike, member, monkeypatch: pytest.MonkeyPatch
+):
+    place = endpoint(server, member)
+    live = publish_policy(policy=policy(runs, "one", member), way=RESTART, name="office", endpoint=place, by=None)
+    Publication.objects.filter(pk=live.pk).update(state="live", live_at=now())
+    two = publish_policy(policy=policy(runs, "two", member), way=RESTART, name="base", endpoint=place, by=None)
+    first = delivering.claim(two.pk, worker="here:1")
+    assert first is not None
+    monkeypatch.setattr(publishing, "_wait_for", _killed)
+    with pytest.raises(KeyboardInterrupt):
+        publish(first)
+    monkeypatch.setattr(publishing, "_wait_for", lambda *_: None)
+    Publication.objects.filter(pk=two.pk).update(state="waiting")
+    assert done(two).state == "refused"  # the server never left its base
+    assert keeper.wanted_model(pointer_of(two), default="") == (str(runs / "one" / "model"), "office")
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_the_name_of_another_workspaces_policy_on_the_same_server_is_refused(runs: Path, server: VllmLike, member):
+    published(member, policy(runs, "one", member), ADAPTER, server)
+    stranger = factories.member()
+    taken = published(stranger, policy(runs, "two", stranger), ADAPTER, server)
+    assert (taken.state, taken.error) == (
+        "failed",
+        f"{server.url} serves something else as 'office': {runs / 'one' / 'adapter'}. Choose another name.",
+    )
+    assert server.adapters == {"office": str(runs / "one" / "adapter")}
+
+
+def test_a_restarted_server_has_forgotten_what_other_workspaces_had_on_it(runs: Path, server: VllmLike, member):
+    theirs = published(member, policy(runs, "one", member), ADAPTER, server)
+    stranger = factories.member()
+    place = endpoint(server, stranger)
+    asked = publish_policy(policy=policy(runs, "two", stranger), way=RESTART, name="two", endpoint=place, by=None)
+    taken = delivering.claim(asked.pk, worker="here:1")
+    assert taken is not None
+    delivering.go_live(taken, canary={}, location="")
+    theirs.refresh_from_db()
+    assert theirs.state == "replaced"
+
+
+def test_a_lease_is_renewed_within_a_file(runs: Path, member, settings, monkeypatch: pytest.MonkeyPatch):
+    settings.WORKER_LEASE_SECONDS = 0
+    monkeypatch.setattr(exporting, "PIECE_BYTES", 4096)
+    renewed: list[Publication] = []
+    renew = delivering.renew
+    monkeypatch.setattr(delivering, "renew", lambda publication: (renewed.append(publication), renew(publication)))
+    published(member, policy(runs, "one", member), FOLDER)
+    assert len(renewed) > (runs / "one" / "model" / "model.safetensors").stat().st_size // 4096
+
+
 def test_a_publication_is_done_by_one_worker_and_taken_from_one_that_vanished(runs: Path, member):
     publication = publish_policy(policy=policy(runs, "one", member), way=FOLDER, name="office", by=member.user)
     first = delivering.claim(publication.pk, worker="here:1")
@@ -219,6 +275,14 @@ def test_a_server_that_restarted_by_itself_gets_its_adapters_back(runs: Path, se
     assert restore_adapters() == []  # nothing is missing
     server.adapters.clear()
     assert restore_adapters() == [publication]
+    assert server.adapters == {"office": str(runs / "one" / "adapter")}
+
+
+def test_a_name_that_means_another_adapter_on_the_server_gets_its_own_back(runs: Path, server: VllmLike, member):
+    published(member, policy(runs, "two", member), ADAPTER, server)
+    live = published(member, policy(runs, "one", member), ADAPTER, server)
+    server.adapters["office"] = str(runs / "two" / "adapter")  # as a worker may that comes late
+    assert restore_adapters() == [live]
     assert server.adapters == {"office": str(runs / "one" / "adapter")}
 
 

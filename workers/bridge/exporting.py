@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,13 @@ from trainer.canary import FILE as CANARY
 from trainer.failures import DataFailure
 
 MANIFEST = "retrace.json"
+PIECE_BYTES = 4 * 1024 * 1024
 
 
 def export(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> Path:
     """Copy `model/`, `adapter/` where there is one, and the canary; prove the copies; then move `current`. Returns the folder.
 
-    Raises DataFailure where a copy differs from what it was copied from.
+    `renew` is called again and again: a large file on a slow disk takes longer than a lease. Raises DataFailure where a copy differs from what it was copied from.
     """
     home = Path(settings.PUBLISHED_DIR) / publication.workspace.slug / publication.name
     place = home / publication.pk.hex
@@ -33,11 +34,9 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
         name = source.relative_to(weights.run)
         target = unfinished / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
-        hashes[str(name)] = _sha256(target)
-        if _sha256(source) != hashes[str(name)]:
+        hashes[str(name)] = _copy(source, target, renew)
+        if _sha256(target, renew) != hashes[str(name)]:
             raise DataFailure(f"{target} differs from {source} after it was copied.", advice="Check the disk.")
-        renew()
     (unfinished / MANIFEST).write_text(json.dumps(_manifest(publication, hashes), indent=2) + "\n", encoding="utf-8")
     shutil.rmtree(place, ignore_errors=True)
     os.rename(unfinished, place)
@@ -69,6 +68,25 @@ def _manifest(publication: Publication, hashes: dict[str, str]) -> dict[str, Any
     }
 
 
-def _sha256(path: Path) -> str:
+def _copy(source: Path, target: Path, renew: Callable[[], None]) -> str:
+    """The SHA-256 of what was read."""
+    digest = hashlib.sha256()
+    with target.open("wb") as copy:
+        for piece in _pieces(source, renew):
+            digest.update(piece)
+            copy.write(piece)
+    return digest.hexdigest()
+
+
+def _sha256(path: Path, renew: Callable[[], None]) -> str:
+    digest = hashlib.sha256()
+    for piece in _pieces(path, renew):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _pieces(path: Path, renew: Callable[[], None]) -> Iterator[bytes]:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while piece := file.read(PIECE_BYTES):
+            renew()
+            yield piece

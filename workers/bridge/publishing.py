@@ -54,14 +54,27 @@ def publish(publication: Publication) -> None:
         delivering.fail(publication, reason=str(problem))
 
 
+def _renewing(publication: Publication) -> Callable[[], None]:
+    """Keeps the publication for another lease, however often it is called. Raises Superseded."""
+    next_at = time.monotonic()
+
+    def renew() -> None:
+        nonlocal next_at
+        if time.monotonic() >= next_at:
+            delivering.renew(publication)
+            next_at = time.monotonic() + settings.WORKER_LEASE_SECONDS / 6
+
+    return renew
+
+
 def _as_folder(publication: Publication, weights: Weights) -> None:
     """Nothing answers from a folder, so what is proven is that every byte is the run's."""
-    place = export(publication, weights, renew=lambda: delivering.renew(publication))
+    place = export(publication, weights, renew=_renewing(publication))
     delivering.go_live(publication, canary={"finding": "copied"}, location=str(place))
 
 
 def _as_adapter(publication: Publication, weights: Weights) -> None:
-    verdict = swap_in(publication, weights, renew=lambda: delivering.renew(publication))
+    verdict = swap_in(publication, weights, renew=_renewing(publication))
     delivering.go_live(publication, canary=verdict.to_json(), location=str(weights.adapter))
 
 
@@ -71,19 +84,23 @@ def swap_in(publication: Publication, weights: Weights, *, renew: Callable[[], N
     Raises Refused, CannotPublish, ServerProblem.
     """
     canary = _canary_of(publication, weights)
-    path = _as_server_sees(weights.adapter)
+    path = adapter_path(weights)
     trial = f"{publication.name}--trial-{publication.pk.hex[-8:]}"
     with server_of(publication) as server:
         base = server.base_model()
         if publication.name == base.name:
             raise CannotPublish(f"{publication.name!r} is what the server calls its base model. Choose another name.")
-        of_base = server.logprobs(base.name, canary.probes)
         before = next((model for model in server.models() if model.name == publication.name), None)
+        _refuse_what_is_not_ours(publication, server, before)
+        of_base = server.logprobs(base.name, canary.probes)
+        renew()
         try:
             server.load_adapter(trial, path)
+            renew()
             _prove(canary, server, trial, of_base)
             renew()
             server.load_adapter(publication.name, path)
+            renew()
             try:
                 return _prove(canary, server, publication.name, of_base)
             except (Refused, ServerProblem):
@@ -94,14 +111,26 @@ def swap_in(publication: Publication, weights: Weights, *, renew: Callable[[], N
                 server.unload_adapter(trial)
 
 
+def _refuse_what_is_not_ours(publication: Publication, server: VllmServer, found: ServedModel | None) -> None:
+    """Another workspace may have published under this name on the same server: its policy must not be replaced in silence.
+
+    Raises CannotPublish.
+    """
+    ours = Publication.objects.beside(publication).select_related("policy")
+    adapters = {adapter_path(weights) for each in ours if (weights := weights_of(each.policy))}
+    if found is not None and found.root not in adapters:
+        raise CannotPublish(
+            f"{server.url} serves something else as {found.name!r}: {found.root or 'a model'}. Choose another name."
+        )
+
+
 def _as_whole_model(publication: Publication, weights: Weights) -> None:
     """Point the server's keeper at the model and wait; where the canary refuses what comes up, point it back."""
     canary = _canary_of(publication, weights)
     pointer = pointer_of(publication)
     pointer.parent.mkdir(parents=True, exist_ok=True)
-    before = pointer.read_text(encoding="utf-8") if pointer.exists() else None
-    wanted = {"model": os.path.relpath(weights.model, pointer.parent), "served_name": publication.name}
-    _replace(pointer, json.dumps(wanted))
+    before = _pointed_at(publication)
+    _replace(pointer, _pointing(publication, weights))
     try:
         with server_of(publication) as server:
             _wait_for(publication, server, weights.model)
@@ -113,6 +142,23 @@ def _as_whole_model(publication: Publication, weights: Weights) -> None:
             _replace(pointer, before)
         raise
     delivering.go_live(publication, canary=verdict.to_json(), location=str(weights.model))
+
+
+def _pointed_at(publication: Publication) -> str | None:
+    """What the pointer says for the model that is live on the server; None where it serves its default.
+
+    Not what stands in the file: a worker that was killed may have left there what nothing has proven.
+    """
+    assert publication.endpoint is not None, "a constraint holds it"
+    here = Publication.objects.live().filter(endpoint__base_url=publication.endpoint.base_url)
+    live = here.filter(way=Publication.Way.RESTART).select_related("policy", "endpoint").order_by("-live_at").first()
+    weights = weights_of(live.policy) if live else None
+    return _pointing(live, weights) if live and weights else None
+
+
+def _pointing(publication: Publication, weights: Weights) -> str:
+    home = pointer_of(publication).parent
+    return json.dumps({"model": os.path.relpath(weights.model, home), "served_name": publication.name})
 
 
 def pointer_of(publication: Publication) -> Path:
@@ -173,8 +219,9 @@ def _canary_of(publication: Publication, weights: Weights) -> Canary:
     return read_canary(weights.run, sha256=facts.get("sha256", ""))
 
 
-def _as_server_sees(folder: Path) -> str:
-    return str(Path(settings.SERVED_RUNS_DIR) / folder.relative_to(settings.RUNS_DIR))
+def adapter_path(weights: Weights) -> str:
+    """Where the server finds the adapter."""
+    return str(Path(settings.SERVED_RUNS_DIR) / weights.adapter.relative_to(settings.RUNS_DIR))
 
 
 def _replace(path: Path, text: str) -> None:

@@ -10,7 +10,7 @@ from apps.policies.models import Publication
 from apps.policies.weights import weights_of
 from trainer.failures import DataFailure
 from trainer.serving.client import ServerProblem
-from workers.bridge.publishing import CannotPublish, Refused, server_of, swap_in
+from workers.bridge.publishing import CannotPublish, Refused, adapter_path, server_of, swap_in
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +26,18 @@ def restore_adapters() -> list[Publication]:
 
 
 def forgotten(publications: list[Publication]) -> list[Publication]:
-    """Those of one server that it does not know any more; none while it is away."""
+    """Those of one server under whose names it serves nothing any more, or another adapter; none while it is away."""
     try:
         with server_of(publications[0]) as server:
-            known = {model.name for model in server.models()}
+            known = {model.name: model.root for model in server.models()}
     except ServerProblem:
         return []
-    return [publication for publication in publications if publication.name not in known]
+    return [each for each in publications if known.get(each.name) != _place_of(each)]
+
+
+def _place_of(publication: Publication) -> str:
+    weights = weights_of(publication.policy)
+    return adapter_path(weights) if weights else ""
 
 
 def is_being_replaced(publication: Publication) -> bool:

@@ -16,8 +16,8 @@ from apps.annotation import judging
 from apps.annotation.models import Item, Judge
 from apps.trajectories.models import Trajectory
 from apps.trajectories.writing_out import rich_form
-from workers.bridge.configs import model_path
 from workers.bridge import shutdown
+from workers.bridge.configs import model_path
 from workers.bridge.process import ChildProcess
 
 PAIRS_A_STRETCH = 200
