@@ -5,12 +5,14 @@ again to go on). The last line of `events.jsonl` in that folder says the same in
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from trainer.failures import ExitCode
 from trainer.running import run
 from trainer.stopping import StopRequest
+from workers.lifetime import TIED, die_with_parent
 
 
 def main(arguments: list[str]) -> ExitCode:
@@ -22,6 +24,8 @@ def main(arguments: list[str]) -> ExitCode:
     if not path.is_file():
         print(f"There is no file {path}. Give the path of a run.json.", file=sys.stderr)
         return ExitCode.CONFIG
+    if os.environ.get(TIED):
+        die_with_parent()
     stop = StopRequest()
     stop.listen()
     return run(path.resolve(), stop=stop)

@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -205,7 +206,8 @@ class EventLog:
 
     def _beat(self, seconds: float) -> None:
         while not self._closing.wait(seconds):
-            self.emit(Heartbeat(memory_mb=memory_in_use_mb()))
+            with suppress(OSError):  # a disk that is full for a moment: without a later beat the run would seem dead
+                self.emit(Heartbeat(memory_mb=memory_in_use_mb()))
 
 
 @dataclass

@@ -13,6 +13,8 @@ import signal
 import subprocess
 from collections.abc import Callable
 
+TIED = "TIED_TO_PARENT"
+"""The variable that asks a program to die with its parent; for those that are started by way of a launcher."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)  # loaded here: after a fork it is too late to import

@@ -14,8 +14,7 @@ from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 class PolicyQuerySet(WorkspaceQuerySet["Policy"]):
     def acting(self) -> Self:
         """Those that can attempt a task."""
-        silent = [Policy.Kind.REWARD_MODEL, Policy.Kind.PROCESS_MODEL, Policy.Kind.EXTERNAL]
-        return self.filter(archived_at=None).exclude(kind__in=silent)
+        return self.filter(archived_at=None).exclude(kind__in=Policy.SILENT)
 
     def trainable(self) -> Self:
         """Those whose weights a run can start from."""
@@ -32,6 +31,9 @@ class Policy(WorkspaceModel):
         SCRIPTED = "scripted", "Scripted rule"
         ENDPOINT = "endpoint", "Served model"
         EXTERNAL = "external", "Known by name only"
+
+    SILENT = (Kind.REWARD_MODEL, Kind.PROCESS_MODEL, Kind.EXTERNAL)
+    """They score, or nobody here has them: none can attempt a task."""
 
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=20, choices=Kind.choices)

@@ -51,7 +51,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         "environments": champions_of(request.member).get(policy.pk, []),
         "ancestors": ancestors_of(policy),
         "descendants": descendants_of(policy),
-        "can_act": policy.kind not in (Policy.Kind.REWARD_MODEL, Policy.Kind.EXTERNAL),
+        "can_act": policy.kind not in Policy.SILENT,
         "rollouts": [
             (batch, held_out_of(batch.succeeded, batch.finished))
             for batch in policy.rollouts.select_related("created_by").order_by("-pk")[:SHOWN_ROLLOUTS]

@@ -53,7 +53,13 @@ def cancel_run(*, run: Run, by: User) -> Run:
 def resume_run(*, run: Run, by: User) -> Run:
     """Queue a cancelled or failed run again; it goes on from its last checkpoint. Raises NotResumable."""
     resumed = Run.objects.filter(pk=run.pk, state__in=Run.RESUMABLE).update(
-        state=Run.State.QUEUED, failure={}, losses=0, finished_at=None, worker="", process_id=None
+        state=Run.State.QUEUED,
+        queued_at=now(),
+        failure={},
+        losses=0,
+        finished_at=None,
+        worker="",
+        process_id=None,
     )
     run.refresh_from_db()
     if not resumed:

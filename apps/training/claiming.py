@@ -73,7 +73,7 @@ def release(run: Run, *, reason: str) -> None:
     ):
         RunEvent.objects.create(run=run, kind="cancelled", text="It stopped when asked to.")
         return
-    if not held.update(state=Run.State.QUEUED, worker="", process_id=None):
+    if not held.update(state=Run.State.QUEUED, queued_at=now(), worker="", process_id=None):
         raise Superseded(run)
     RunEvent.objects.create(run=run, kind="requeued", text=reason)
     queue(run)

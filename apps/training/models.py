@@ -72,6 +72,7 @@ class Run(WorkspaceModel):
     )
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
+    queued_at = models.DateTimeField(db_default=Now(), help_text="Since when it waits, or last waited, for a worker.")
     attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
     worker = models.CharField(max_length=200, blank=True)
     process_id = models.PositiveIntegerField(null=True, help_text="The child's, on `worker`.")

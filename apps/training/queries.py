@@ -68,7 +68,7 @@ def headway(run: Run, *, at: datetime | None = None) -> Headway:
     steps = f"step {run.step:,} of {total:,}" if total else f"step {run.step:,}"
     match run.state:
         case Run.State.QUEUED:
-            waited = (moment - _queued_since(run)).total_seconds()
+            waited = (moment - run.queued_at).total_seconds()
             advice = "" if waited < PATIENCE_SECONDS else NO_WORKER
             return Headway(
                 "Waiting for a worker of the gpu queue", quantities.duration(waited), run.step or None, total, advice
@@ -89,10 +89,6 @@ NO_WORKER = (
     "No worker has taken it yet: they may all be busy, or none is running. "
     "Start one with `celery -A workers.app worker --queues gpu --concurrency 1`."
 )
-
-
-def _queued_since(run: Run) -> datetime:
-    return run.created_at if run.attempt == 0 else (run.running_since or run.created_at)
 
 
 def _remaining(run: Run, moment: datetime) -> str:

@@ -55,7 +55,7 @@ def _lose(run: Run, lost: RunQuerySet, reason: str) -> bool:
             return False
         RunEvent.objects.create(run=run, kind="failed", text=failure.message)
         return True
-    if not lost.update(state=Run.State.QUEUED, losses=losses, worker="", process_id=None):
+    if not lost.update(state=Run.State.QUEUED, queued_at=now(), losses=losses, worker="", process_id=None):
         return False
     where = f"step {run.checkpoint_step}" if run.checkpoint_step else "the beginning"
     RunEvent.objects.create(run=run, kind="lost", text=f"{reason}. Queued again: the next worker goes on from {where}.")

@@ -67,7 +67,7 @@ def start_rollouts(
     """
     levels: Sequence[str] = tasks.get("levels") or ()
     count = int(tasks.get("count") or 50)
-    if policy.workspace_id != workspace.pk or policy.kind in (Policy.Kind.REWARD_MODEL, Policy.Kind.EXTERNAL):
+    if policy.workspace_id != workspace.pk or policy.kind in Policy.SILENT:
         raise CannotAct(
             f"{policy} is a {policy.get_kind_display().lower()}; choose a language model, a scripted rule or a served model."
         )

@@ -1,5 +1,6 @@
 """The event file is what a worker sees of a run: it must survive kills on either side."""
 
+import errno
 import json
 import threading
 import time
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trainer import events as events_module
 from trainer.events import (
     EventLog,
     EventReader,
@@ -78,6 +80,20 @@ def test_the_heart_beats_while_the_work_is_busy(tmp_path: Path):
     beats = [line.event for line in EventReader(tmp_path / "events.jsonl").new_events()]
     assert len(beats) >= 3
     assert all(isinstance(beat, Heartbeat) and beat.memory_mb > 1 for beat in beats)
+
+
+def test_the_heart_goes_on_beating_after_the_disk_was_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    readings = iter([OSError(errno.ENOSPC, "No space left on device")])
+
+    def full_once() -> float:
+        if error := next(readings, None):
+            raise error
+        return 7.0
+
+    monkeypatch.setattr(events_module, "memory_in_use_mb", full_once)
+    with EventLog(tmp_path / "events.jsonl", heartbeat_seconds=0.02):
+        time.sleep(0.2)
+    assert Heartbeat(7.0) in [line.event for line in EventReader(tmp_path / "events.jsonl").new_events()]
 
 
 def test_threads_do_not_mix_their_lines(tmp_path: Path):

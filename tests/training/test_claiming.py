@@ -10,6 +10,7 @@ from apps.common.leases import Superseded
 from apps.training import claiming, progress
 from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
 from apps.training.models import Run
+from apps.training.queries import headway
 from apps.training.recovering import MAX_LOSSES, recover_runs
 from tests import factories
 from workers.app import app
@@ -121,6 +122,16 @@ def test_resuming_forgets_the_failure_and_the_losses():
     resume_run(run=run, by=factories.member(of=run.workspace).user)
     assert (run.state, run.failure, run.losses) == ("queued", {}, 0)
     assert "from step 30" in run.events.get(kind="resumed").text
+
+
+def test_a_resumed_run_waits_since_it_was_resumed():
+    yesterday = now() - timedelta(days=1)
+    run = factories.run(state=Run.State.FAILED, attempt=1, queued_at=yesterday, running_since=yesterday)
+    assert headway(resume_run(run=run, by=factories.member(of=run.workspace).user)).advice == ""
+    Run.objects.update(queued_at=now() - timedelta(minutes=2))
+    run.refresh_from_db()
+    assert headway(run).end == "2 min"
+    assert headway(run).advice.startswith("No worker has taken it yet")
 
 
 def test_a_finished_run_can_be_neither_cancelled_nor_resumed():

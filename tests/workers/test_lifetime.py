@@ -1,7 +1,9 @@
 """Nothing outlives its parent, to any depth."""
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import psutil
 import pytest
 
 from tests.processes import wait_until_gone
+from workers.lifetime import TIED
 
 ROOT = Path(__file__).resolve().parents[2]
 # A child that ignores what it can, and below it a grandchild that does too; each writes its pid.
@@ -44,3 +47,22 @@ def test_a_child_whose_parent_died_before_the_tie_ends_itself() -> None:
     code = "import os; from workers.lifetime import die_with_parent; die_with_parent(parent=os.getppid() + 1); print('lived')"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, "")
+
+
+LAUNCHER = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'trainer', sys.argv[1]])"
+
+
+def test_a_trainer_that_a_launcher_started_ends_with_the_launcher(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        policy = {"engine": "server", "url": f"http://127.0.0.1:{silent.getsockname()[1]}/v1", "model": "m"}
+        config = {"kind": "rollout", "policy": policy, "tasks": {"count": 1}}
+        (tmp_path / "run.json").write_text(json.dumps(config))
+        command = [sys.executable, "-c", LAUNCHER, str(tmp_path / "run.json")]
+        launcher = psutil.Popen(command, cwd=ROOT, env={**os.environ, TIED: "1"})
+        try:
+            silent.accept()  # it plays
+            [trainer] = launcher.children()
+        finally:
+            launcher.kill()
+            launcher.wait()
+        wait_until_gone([trainer], 5)

@@ -48,6 +48,7 @@ def test_what_the_trainer_says_is_believed(category: str):
         (ChildEnd(-6, None, ["terminate called after throwing 'std::bad_alloc'"]), "out_of_memory", "died (SIGABRT)"),
         (ChildEnd(1, None, ["Traceback", "MemoryError", ""]), "out_of_memory", "MemoryError"),
         (ChildEnd(1, None, ["OSError: [Errno 28] No space left on device"]), "disk_full", "[Errno 28]"),
+        (ChildEnd(1, None, ["Traceback"], disk_is_full=True), "disk_full", "Traceback"),
         (ChildEnd(1, Failed("crash", "OSError: [Errno 28] No space left on device")), "disk_full", "disk"),
         (ChildEnd(1, Failed("crash", "RuntimeError: std::bad_alloc")), "out_of_memory", "bad_alloc"),
         (ChildEnd(1, None, ["ModuleNotFoundError: No module named 'trl'"]), "crash", "No module named 'trl'"),

@@ -12,7 +12,7 @@ from apps.policies.models import Endpoint, Policy
 from apps.trajectories import harvesting
 from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
 from apps.trajectories.records import BadRow
-from apps.trajectories.rolling_out import cancel_rollouts, resume_rollouts, start_rollouts
+from apps.trajectories.rolling_out import CannotAct, cancel_rollouts, resume_rollouts, start_rollouts
 from tests import factories
 from trainer.configs import RolloutConfig, ServerPolicy
 from trainer.environments import ENVIRONMENTS as BUILT_IN
@@ -118,6 +118,13 @@ def test_an_episode_that_cannot_be_stored_keeps_no_other_out_and_is_told(monkeyp
     resume_rollouts(batch=batch, by=factories.member(of=batch.workspace).user)
     work_on(batch)
     assert (batch.state, batch.finished, batch.failure) == (JobState.DONE, 3, {})
+
+
+@pytest.mark.parametrize("kind", Policy.SILENT)
+def test_what_only_scores_cannot_act(kind: str):
+    policy = factories.policy(kind=kind)
+    with pytest.raises(CannotAct, match="choose a language model"):
+        start_rollouts(workspace=policy.workspace, policy=policy, environment="qa", tasks={"count": 1}, by=None)
 
 
 class _Growing(io.RawIOBase):

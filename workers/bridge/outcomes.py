@@ -34,6 +34,8 @@ class ChildEnd:
     """Its last lines."""
     oom_kills: int = 0
     """How many processes the kernel ended for lack of memory while it ran."""
+    disk_is_full: bool = False
+    """Whether its folder's disk has no space left: then its last words may be missing."""
     asked: bool = False
     """Whether we asked it to stop."""
     ended_by: Literal["", "impatience", "silence"] = ""
@@ -141,7 +143,7 @@ def _exited(end: ChildEnd) -> Outcome:
     """It exited without a last word: it died before its event log was open, or could not write to it."""
     text = "\n".join(end.log)
     last = next((line.strip() for line in reversed(end.log) if line.strip()), "it printed nothing")
-    if NO_SPACE.search(text):
+    if NO_SPACE.search(text) or end.disk_is_full:
         return disk_full(last)
     if NO_MEMORY.search(text) or end.status == ExitCode.OUT_OF_MEMORY:
         return _out_of_memory(f"The training process ran out of memory: {last}")

@@ -16,7 +16,7 @@ from typing import Self
 from django.conf import settings
 
 from apps.training.folders import RunFolder
-from workers.lifetime import die_with_parent
+from workers.lifetime import TIED, die_with_parent
 
 OOM_SCORE = 600
 """Added to the child's badness: when the machine runs out of memory the kernel should end this one, not the database."""
@@ -141,8 +141,9 @@ def _environment(keys: Collection[str]) -> dict[str, str]:
     every_key |= {name for name in os.environ if name.endswith(KEY_SUFFIX)}
     withheld = {*SECRETS, *(every_key - set(keys))}
     kept = {name: value for name, value in os.environ.items() if name not in withheld}
-    # Nothing that a run prints may wait in a buffer: the log is watched live.
-    return kept | {"PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
+    # Nothing that a run prints may wait in a buffer: the log is watched live. TRAINER_COMMAND may be a launcher: the kernel ends
+    # that one with this worker, and what it started only because that asks for it.
+    return kept | {"PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false", TIED: "1"}
 
 
 def _before_exec() -> Callable[[], None]:

@@ -31,6 +31,8 @@ CHECKPOINT_PATIENCE = 120.0
 """Seconds that a child gets to save a checkpoint after it was asked to stop."""
 SILENCE_SECONDS = 180.0
 """Without any event, heartbeats (every 10 s) included, for so long a child hangs."""
+LEAST_FREE_BYTES = 64 * 1024
+"""On a disk with less a run cannot even say why it ended."""
 
 
 class Job(Protocol):
@@ -155,6 +157,7 @@ class _Watch:
             last_event=self.last_event,
             log=last_lines(self.job.folder),
             oom_kills=oom_kills() - kills_before,
+            disk_is_full=self.job.folder.free_bytes() < LEAST_FREE_BYTES,
             asked=self.asked_at is not None,
             ended_by=self.ended_by,
         )
