@@ -14,7 +14,7 @@ from apps.annotation.models import Queue
 from apps.arena import experimenting
 from apps.arena.forms import ExperimentForm, PromotionForm, ReasonForm
 from apps.arena.models import Experiment
-from apps.arena.queries import figures_of
+from apps.arena.queries import Standing, figures_of
 from apps.arena.rating import Interval
 from apps.arena.stopping import Outcome
 from apps.common.http import HtmxRequest
@@ -79,11 +79,24 @@ def _experiment_context(found: Experiment) -> dict[str, Any]:
         "difference_words": _in_words(figures.success_difference),
         "judged_words": f"{figures.items_judged} of {figures.items}",
         "batches": batches,
+        "left_out": _left_out(found, figures),
         "stopped_batches": [batch for batch in batches if batch.state in (JobState.FAILED, JobState.CANCELLED)],
         "moving": found.state in (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING),
         "open_queue": found.queue if found.queue and found.queue.state == Queue.State.OPEN else None,
         "promotion_form": PromotionForm(experiment=found, initial={"policy": winner, "reason": ""}),
     }
+
+
+def _left_out(found: Experiment, figures: Standing) -> str:
+    """A policy that breaks down on the hard tasks is compared on the easy ones: the page must say so."""
+    if found.state not in (Experiment.State.LABELLING, Experiment.State.STOPPED) or found.rollouts_a is None:
+        return ""
+    played = found.rollouts_a.total // found.plan["samples"]
+    missing = played - figures.tasks_planned
+    if missing <= 0:
+        return ""
+    those = "is not compared: on it" if missing == 1 else "are not compared: on them"
+    return f"{missing} of {played} tasks {those} a policy took no step, so there was nothing to judge."
 
 
 def _in_words(difference: Interval) -> str:

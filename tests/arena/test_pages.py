@@ -114,6 +114,33 @@ def test_the_page_shows_wins_ties_losses_and_success(client, experiment, researc
     assert (figures.success_a.succeeded, figures.success_b.succeeded, figures.success_a.runs) == (4, 0, 4)
 
 
+@pytest.mark.parametrize(
+    ("compared", "words"),
+    [
+        (4, ""),
+        (3, "1 of 4 tasks is not compared: on it a policy took no step, so there was nothing to judge."),
+        (1, "3 of 4 tasks are not compared: on them a policy took no step, so there was nothing to judge."),
+    ],
+)
+def test_tasks_that_only_one_policy_got_anywhere_with_are_told(client, experiment, researcher, compared, words):
+    for _ in range(compared):
+        task = factories.task(of=experiment.workspace)
+        a, b = (factories.trajectory(of=task) for _ in range(2))
+        factories.item(of=experiment.queue, a=a, b=b)
+    client.force_login(researcher.user)
+    page = client.get(reverse("arena:experiment", args=[experiment.pk]))
+    assert page.context["left_out"] == words
+    assert words in page.content.decode()
+
+
+def test_an_experiment_that_rolls_out_leads_to_its_rollouts(client, researcher):
+    experiment = make_experiment(researcher.workspace, state=Experiment.State.ROLLING_OUT, queue=None)
+    client.force_login(researcher.user)
+    page = client.get(reverse("arena:experiment", args=[experiment.pk])).content.decode()
+    for batch in (experiment.rollouts_a_id, experiment.rollouts_b_id):
+        assert reverse("training:rollouts", args=[batch]) in page
+
+
 def test_a_decided_experiment_shows_what_it_was_decided_on(client, experiment, researcher):
     judgements = []
     for _ in range(12):

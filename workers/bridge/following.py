@@ -22,7 +22,10 @@ class Relay:
 
     def look(self) -> bool:
         """See which episodes are under way; True where some that were have ended, so that their trajectories can be stored first."""
-        self._there = {path.stem: path for path in sorted(self._folder.glob("*.json"))}
+        try:
+            self._there = {path.stem: path for path in sorted(self._folder.glob("*.json"))}
+        except OSError:  # the trainer makes the folder anew when it begins
+            return False
         return any(name not in self._there for name in self._seen)
 
     def pass_on(self) -> bool:
