@@ -54,7 +54,8 @@ class RunCallback(TrainerCallback):
                 pid=os.getpid(),
             )
         )
-        self._since = monotonic()
+        # Of a resumed run TRL counts on, in GRPO and RLOO; otherwise from 0.
+        self._tokens, self._since = float(state.num_input_tokens_seen), monotonic()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.events.emit(Progress(step=state.global_step, total=state.max_steps))

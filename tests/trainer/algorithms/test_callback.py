@@ -1,0 +1,28 @@
+"""What TRL logs, as a run's events tell it."""
+
+from pathlib import Path
+
+import torch
+from transformers import TrainerControl, TrainerState, TrainingArguments
+
+from tests.trainer.runs import events_of
+from trainer.algorithms import callback as module
+from trainer.algorithms.callback import RunCallback
+from trainer.configs import SftConfig, run_config_from_json
+from trainer.events import EventLog, Metrics
+from trainer.stopping import StopRequest
+
+
+def test_the_speed_after_a_resume_is_that_of_its_own_steps(tmp_path: Path, monkeypatch):
+    moments = iter([10.0, 20.0, 22.0])
+    monkeypatch.setattr(module, "monotonic", lambda: next(moments))
+    config = run_config_from_json({"kind": "sft", "model": {"scratch": {}}, "data": {"train": "train.jsonl"}})
+    assert isinstance(config, SftConfig)
+    arguments = TrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    with EventLog(tmp_path / "events.jsonl") as events:
+        callback = RunCallback(config, tmp_path, events, StopRequest())
+        state = TrainerState(global_step=50, max_steps=100, num_input_tokens_seen=1_000_000)
+        callback.on_train_begin(arguments, state, TrainerControl(), model=torch.nn.Linear(1, 1))
+        callback.on_log(arguments, state, TrainerControl(), {"loss": 1.0, "num_tokens": 1_000_400.0})
+    [metrics] = [each.event for each in events_of(tmp_path) if isinstance(each.event, Metrics)]
+    assert metrics.values["tokens_per_second"] == 200.0  # 400 tokens in 2 s
