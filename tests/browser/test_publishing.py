@@ -82,7 +82,7 @@ def test_a_policy_is_published_proven_promoted_and_rolled_back(open_as, research
     expect(row_of(page, 1)).to_contain_text("Live")  # all the while
     row_of(page, 1).get_by_role("button", name="Roll back").click()
     page.get_by_role("dialog").get_by_role("button", name="Roll back").click()
-    page.goto(f"/policies/{one.pk}/")
+    page.wait_for_url(f"**/policies/{one.pk}/")  # where rolling back leads
     expect(row_of(page, 1)).to_contain_text("rolled back to")
     expect(row_of(page, 1)).to_contain_text("Live")
     assert server.adapters == {"office": str(Path(settings.RUNS_DIR) / "one" / "adapter")}
