@@ -195,8 +195,6 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 IMPORT_MAX_BYTES = int(os.environ.get("IMPORT_MAX_BYTES", str(4 * 1024**3)))
 IMPORT_MAX_UNPACKED_BYTES = 25 * IMPORT_MAX_BYTES
 IMPORT_MAX_RECORD_BYTES = int(os.environ.get("IMPORT_MAX_RECORD_BYTES", str(128 * 1024**2)))
-IMPORT_MAX_UNPACKED_BYTES = 25 * IMPORT_MAX_BYTES
-IMPORT_MAX_RECORD_BYTES = int(os.environ.get("IMPORT_MAX_RECORD_BYTES", str(128 * 1024**2)))
 
 # Files -------------------------------------------------------------------------------------------------------------------
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
@@ -256,6 +254,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.IsMember"],
     "DEFAULT_PAGINATION_CLASS": "apps.common.pages.ApiCursorPagination",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.common.negotiating.WhatThereIs",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "apps.common.openapi.ApiSchema",
     "EXCEPTION_HANDLER": "apps.common.api.answer_error",

@@ -117,10 +117,12 @@ class RatingSerializer(serializers.ModelSerializer[Rating]):
 class QueuesView(MemberView):
     """GET /api/v1/queues"""
 
+    pagination_class = ApiCursorPagination
+
     @extend_schema(operation_id="queues_list", responses=QueueSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The workspace's queues, newest first."""
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         rows = pages.paginate_queryset(Queue.objects.visible_to(self.member), request, self)
         return pages.get_paginated_response(QueueSerializer(rows or [], many=True).data)
 
@@ -138,12 +140,13 @@ class JudgementsView(OfQueue):
     """The standing judgements of a queue, newest first."""
 
     needs = Judgement.visible_from
+    pagination_class = ApiCursorPagination
 
     def page(self, request: Request, queue_id: UUID, model: Any, serializer: Any, *nested: str) -> Response:
         standing = model.objects.visible_to(self.member).standing().filter(queue=self.queue(queue_id))
         rows = standing.select_related("item__task", "annotator").prefetch_related(*nested)
         light = rows.defer("item__task__initial_state", "item__task__success_check", "item__task__instruction")
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         found: Any = pages.paginate_queryset(light, request, self)
         return pages.get_paginated_response(serializer(found or [], many=True).data)
 

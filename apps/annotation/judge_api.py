@@ -46,7 +46,7 @@ class JudgeSerializer(serializers.Serializer[Any]):
     """A model at work in a queue: how far it is, what it has cost, how far it agrees with people and with itself."""
 
     id = serializers.UUIDField(source="judge.id")
-    policy = serializers.UUIDField(source="judge.annotator.policy_id")
+    policy = serializers.UUIDField(source="judge.annotator.policy_id", allow_null=True)
     name = serializers.CharField(source="judge.annotator.name")
     mode = serializers.ChoiceField(source="judge.mode", choices=Judge.Mode.choices)
     state = serializers.ChoiceField(source="judge.state", choices=Judge.State.choices)
@@ -98,13 +98,15 @@ class _QueueOfJudges(OfQueue):
 class JudgesView(_QueueOfJudges):
     """The models at work in a queue."""
 
+    pagination_class = ApiCursorPagination
+
     @extend_schema(
         operation_id="queue_judges_list",
         summary="List a queue's machine annotators, newest first",
         responses=JudgeSerializer(many=True),
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
-        queue, pages = self.queue(queue_id), ApiCursorPagination()
+        queue, pages = self.queue(queue_id), self.pagination_class()
         found = pages.paginate_queryset(queue.judges.select_related("annotator__policy"), request, self)
         return pages.get_paginated_response(JudgeSerializer(rows_of(queue, found or []), many=True).data)
 

@@ -95,13 +95,15 @@ class ReviewView(OfQueue):
 class DisputedView(ReviewView):
     """GET /api/v1/queues/<id>/disputed"""
 
+    pagination_class = InOrder
+
     @extend_schema(
         operation_id="queue_disputed_list",
         summary="List disputed items that nobody decided, in the queue's order",
         responses=DisputedSerializer(many=True),
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
-        queue, pages = self.queue(queue_id), InOrder()
+        queue, pages = self.queue(queue_id), self.pagination_class()
         waiting = awaiting_review(queue).select_related("task").only("queue", "position", "task__key", "a", "b")
         found = pages.paginate_queryset(waiting, request, self) or []
         context = {"judgements": standing_of_items(queue, found)}
@@ -111,13 +113,15 @@ class DisputedView(ReviewView):
 class AdjudicationsView(ReviewView):
     """Decisions in one queue."""
 
+    pagination_class = ApiCursorPagination
+
     @extend_schema(
         operation_id="queue_adjudications_list",
         summary="List the decisions that hold, newest first",
         responses=AdjudicationSerializer(many=True),
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         holding = Adjudication.objects.standing().filter(queue=self.queue(queue_id)).select_related("by")
         found = pages.paginate_queryset(holding, request, self)
         return pages.get_paginated_response(AdjudicationSerializer(found or [], many=True).data)

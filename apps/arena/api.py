@@ -89,6 +89,7 @@ class ExperimentsView(MemberView):
     """The workspace's experiments."""
 
     needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="experiments_create",
@@ -116,7 +117,7 @@ class ExperimentsView(MemberView):
         responses=ExperimentSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         found = pages.paginate_queryset(Experiment.objects.visible_to(self.member), request, view=self)
         return pages.get_paginated_response(ExperimentSerializer(found, many=True, context={"request": request}).data)
 

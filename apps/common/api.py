@@ -6,7 +6,7 @@ An error is `{"detail": "what was wrong and what to do"}`. Where fields of the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.forms import Form
@@ -78,7 +78,19 @@ def _of_fields(problems: Any) -> dict[str, Any]:
     if set(problems) == {"detail"}:
         return {"detail": _first(problems["detail"])}
     words = [f"{name}: {_first(problem)}" for name, problem in problems.items()]
-    return {"detail": " ".join(words), "fields": problems}
+    return {"detail": " ".join(words), "fields": {name: list(_words(problem)) for name, problem in problems.items()}}
+
+
+def _words(problem: Any) -> Iterator[str]:
+    """Each sentence in what may be nested lists and objects of them, behind the names or places that lead there."""
+    if isinstance(problem, Mapping):
+        for name, inner in problem.items():
+            yield from (f"{name}: {words}" for words in _words(inner))
+    elif isinstance(problem, list):
+        for inner in problem:
+            yield from _words(inner)
+    else:
+        yield str(problem)
 
 
 def _first(problem: Any) -> str:

@@ -21,14 +21,12 @@ class ApiSchema(AutoSchema):
         return answers
 
     def _refusals(self) -> dict[str, str]:
-        refusals = {
+        return {
+            "400": "The request is not right; `fields` says where.",
             "401": "No token, or one that is unknown, revoked or expired.",
             "404": "No such thing, or not in this token's workspace.",
             "429": "Too many requests.",
         }
-        if self.method in {"POST", "PUT", "PATCH"}:
-            refusals = {"400": "The request is not right; `fields` says where.", **refusals}
-        return refusals
 
 
 def _error_body() -> dict[str, Any]:

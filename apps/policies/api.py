@@ -49,12 +49,13 @@ class PoliciesView(MemberView):
     """The workspace's policies."""
 
     needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="policies_list", summary="List policies, newest first", responses=PolicySerializer(many=True)
     )
     def get(self, request: Request) -> Response:
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         found = pages.paginate_queryset(policies_for_list(self.member), request, view=self)
         context = {"request": request, "champions": champions_of(self.member)}
         return pages.get_paginated_response(PolicySerializer(found, many=True, context=context).data)

@@ -50,6 +50,7 @@ class PublicationsView(MemberView):
     """Where a policy was published."""
 
     needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="publications_create",
@@ -86,7 +87,7 @@ class PublicationsView(MemberView):
     )
     def get(self, request: Request, policy_id: UUID) -> Response:
         policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         found = pages.paginate_queryset(policy.publications.select_related("endpoint"), request, view=self)
         return pages.get_paginated_response(PublicationSerializer(found, many=True).data)
 

@@ -28,8 +28,8 @@ def policies_for_list(member: Membership) -> QuerySet[Policy]:
         .select_related("base", "made_by", "endpoint")
         .defer("made_by__config", "made_by__failure", "made_by__report")
         .annotate(
-            held_out_played=Sum("rollouts__finished", filter=_DONE_HELD_OUT),
-            held_out_succeeded=Sum("rollouts__succeeded", filter=_DONE_HELD_OUT),
+            held_out_played=Sum("rollouts__finished", filter=_DONE_HELD_OUT, default=0),
+            held_out_succeeded=Sum("rollouts__succeeded", filter=_DONE_HELD_OUT, default=0),
         )
     )
 

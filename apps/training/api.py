@@ -87,6 +87,7 @@ class RunsView(MemberView):
     """The workspace's runs."""
 
     needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="runs_create",
@@ -111,7 +112,7 @@ class RunsView(MemberView):
 
     @extend_schema(operation_id="runs_list", summary="List runs, newest first", responses=RunSerializer(many=True))
     def get(self, request: Request) -> Response:
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         runs = pages.paginate_queryset(Run.objects.visible_to(self.member), request, view=self)
         return pages.get_paginated_response(RunSerializer(runs, many=True, context={"request": request}).data)
 

@@ -61,6 +61,7 @@ class RolloutsView(MemberView):
     """The workspace's rollouts."""
 
     needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="rollouts_create",
@@ -97,7 +98,7 @@ class RolloutsView(MemberView):
         operation_id="rollouts_list", summary="List rollouts, newest first", responses=RolloutsSerializer(many=True)
     )
     def get(self, request: Request) -> Response:
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         found = pages.paginate_queryset(RolloutBatch.objects.visible_to(self.member), request, view=self)
         return pages.get_paginated_response(RolloutsSerializer(found, many=True, context={"request": request}).data)
 

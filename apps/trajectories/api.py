@@ -75,6 +75,7 @@ FILTERS = [
 class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
     """The workspace's trajectories, newest first."""
 
+    needs = Trajectory.visible_from
     serializer_class = TrajectorySerializer
     queryset = Trajectory.objects.none()
 
@@ -93,6 +94,8 @@ class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
 
 class TrajectoryView(MemberView):
     """One trajectory, whole."""
+
+    needs = Trajectory.visible_from
 
     @extend_schema(
         operation_id="trajectories_retrieve",

@@ -6,7 +6,6 @@ from typing import IO, Any, cast
 from uuid import UUID
 
 from django.core.files.base import File
-from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils.http import parse_header_parameters
@@ -73,6 +72,8 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
 class ImportsView(MemberView):
     """Send a file, or list what was sent."""
 
+    needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
     # Anything but a form is the file itself and is read by `post`, block by block: no parser may touch it.
     parser_classes = [MultiPartParser]
 
@@ -105,8 +106,6 @@ class ImportsView(MemberView):
         },
     )
     def post(self, request: Request) -> Response:
-        if self.member.role < Role.RESEARCHER:
-            raise Http404
         key = request.headers.get("Idempotency-Key", "")[:200]
         known = ImportBatch.objects.visible_to(self.member).filter(idempotency_key=key).first() if key else None
         if known:
@@ -129,7 +128,7 @@ class ImportsView(MemberView):
         operation_id="imports_list", summary="List imports, newest first", responses=ImportSerializer(many=True)
     )
     def get(self, request: Request) -> Response:
-        pages = ApiCursorPagination()
+        pages = self.pagination_class()
         batches = pages.paginate_queryset(ImportBatch.objects.visible_to(self.member), request, view=self)
         found = ImportSerializer(batches, many=True, context={"request": request})
         return pages.get_paginated_response(found.data)
@@ -158,6 +157,8 @@ class ImportsView(MemberView):
 class ImportView(MemberView):
     """One import."""
 
+    needs = Role.RESEARCHER
+
     @extend_schema(operation_id="imports_read", summary="How an import is doing", responses=ImportSerializer)
     def get(self, request: Request, batch_id: UUID) -> Response:
         batch = get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)
@@ -167,6 +168,8 @@ class ImportView(MemberView):
 
 class RejectedRowsView(MemberView):
     """The rows that an import could not read."""
+
+    needs = Role.RESEARCHER
 
     @extend_schema(
         operation_id="imports_rejected",

@@ -1,5 +1,6 @@
 """The API describes itself completely: no warning, and every operation says how it refuses."""
 
+import re
 from io import StringIO
 from typing import Any
 
@@ -7,6 +8,10 @@ import pytest
 import yaml
 from django.core.management import call_command
 from django.test import Client
+
+from apps.accounts.models import Role
+from apps.common.ids import new_id
+from tests import factories
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +30,7 @@ def operations(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def test_every_operation_has_an_answer_for_strangers_and_for_the_hasty(schema: dict[str, Any]) -> None:
     for name, operation in operations(schema):
-        assert {"401", "404", "429"} <= operation["responses"].keys(), name
+        assert {"400", "401", "404", "429"} <= operation["responses"].keys(), name
         assert "Retry-After" in operation["responses"]["429"]["headers"], name
 
 
@@ -44,6 +49,28 @@ def test_rows_can_be_had_as_json_lines_and_as_parquet(schema: dict[str, Any]) ->
     assert set(rows["responses"]["200"]["content"]) == {"application/jsonl", "application/vnd.apache.parquet"}
 
 
+def test_lists_are_described_as_the_pages_that_they_come_in(schema: dict[str, Any]) -> None:
+    lists = [it for _, it in operations(schema) if it["operationId"].endswith("_list")]
+    assert len(lists) == 16
+    for operation in lists:
+        answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+        page = schema["components"]["schemas"][answer.rsplit("/", 1)[1]]
+        assert set(page["properties"]) == {"next", "previous", "results"}, operation["operationId"]
+        assert {"cursor", "page_size"} <= {each["name"] for each in operation["parameters"]}, operation["operationId"]
+
+
 def test_the_served_schema_has_the_same_paths(client: Client, schema: dict[str, Any]) -> None:
     served = yaml.safe_load(client.get("/api/schema/").content)
     assert served["paths"].keys() == schema["paths"].keys()
+
+
+@pytest.mark.django_db
+def test_every_form_that_the_schema_promises_may_be_asked_for(client: Client, schema: dict[str, Any]) -> None:
+    token = factories.token(factories.member(Role.OWNER))
+    for path, verbs in schema["paths"].items():
+        address = re.sub(r"\{number\}", "1", path)
+        address = re.sub(r"\{\w+\}", str(new_id()), address)
+        for answer in verbs.get("get", {"responses": {}})["responses"].values():
+            for form in answer.get("content", {}):
+                headers = {"authorization": f"Bearer {token}", "accept": form}
+                assert client.get(address, headers=headers).status_code in {200, 404}, (path, form)

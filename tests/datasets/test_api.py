@@ -127,6 +127,13 @@ def test_a_wrong_rule_is_named(api: Call, version: Version, rules: dict[str, Any
     assert answer.json()["detail"].startswith(field)
 
 
+def test_what_is_wrong_inside_a_list_is_told_in_sentences_that_say_where(api: Call, version: Version) -> None:
+    rules = {"queues": version.recipe["queues"], "without_annotators": [version.recipe["queues"][0], "nobody"]}
+    answer = api(f"/api/v1/datasets/{version.dataset_id}/versions", rules)
+    problem = "1: “nobody” is no id. Give one as the lists of the API have them."
+    assert answer.json()["fields"] == {"without_annotators": [problem]}
+
+
 def test_every_rule_of_a_recipe_can_be_given(api: Call, version: Version) -> None:
     assert set(RecipeSerializer().fields) == {field.name for field in fields(Recipe)}
     rules = {"aggregation": "dawid_skene", "adjudicated": "ignore", "minimum_confidence": 55}

@@ -138,6 +138,8 @@ def test_the_list_counts_held_out_episodes_of_all_batches(client: Client):
     client.force_login(member.user)
     page = client.get(reverse("policies:list")).content.decode()
     assert "65 %" in page
+    unplayed = client.get(reverse("v1:policy", args=[factories.policy(of=member.workspace).pk])).json()
+    assert (unplayed["held_out_played"], unplayed["held_out_succeeded"]) == (0, 0)
 
 
 def test_the_lists_ask_as_much_for_three_policies_as_for_one(client: Client):

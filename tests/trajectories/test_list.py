@@ -205,8 +205,10 @@ def test_the_api_lists_by_the_same_filters(runs: dict[str, Trajectory], research
 
 
 def test_the_api_shows_outsiders_and_annotators_nothing(runs: dict[str, Trajectory], researcher: Membership) -> None:
-    for nobody in (factories.member(Role.OWNER), factories.member(Role.ANNOTATOR, of=researcher.workspace)):
-        assert Client().get("/api/v1/trajectories", headers=bearer(nobody)).json()["results"] == []
+    outsider, annotator = factories.member(Role.OWNER), factories.member(Role.ANNOTATOR, of=researcher.workspace)
+    assert Client().get("/api/v1/trajectories", headers=bearer(outsider)).json()["results"] == []
+    assert Client().get("/api/v1/trajectories", headers=bearer(annotator)).status_code == 404
+    for nobody in (outsider, annotator):
         assert Client().get(f"/api/v1/trajectories/{runs['good'].pk}", headers=bearer(nobody)).status_code == 404
     assert Client().get("/api/v1/trajectories").status_code == 401
 

@@ -24,6 +24,7 @@ from apps.annotation.setting_forms import KnownForm
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.trajectories.filtering import BadFilter
+from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering import markdown
 
 STEERING = {"pause": queueing.pause_queue, "resume": queueing.resume_queue, "close": queueing.close_queue}
@@ -187,8 +188,9 @@ def _known(item: Item) -> dict[str, Any]:
 @require_safe
 def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """What was said about one run, for its page."""
-    said = queries.judgements_of_run(request.member, trajectory_id)
-    context = {"judgements": said, "remarks": remarks_in(said), "run": trajectory_id}
+    run = get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
+    said = queries.judgements_of_run(request.member, run.pk)
+    context = {"judgements": said, "remarks": remarks_in(said), "run": run.pk}
     return render(request, "annotation/_judgements.html", context)
 
 
