@@ -252,6 +252,11 @@ REST_FRAMEWORK = {
         "apps.accounts.authentication.BearerTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
+    "DEFAULT_PARSER_CLASSES": [
+        "apps.common.parsing.BoundedJSONParser",
+        "rest_framework.parsers.FormParser",
+        "rest_framework.parsers.MultiPartParser",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.IsMember"],
     "DEFAULT_PAGINATION_CLASS": "apps.common.pages.ApiCursorPagination",
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.common.negotiating.WhatThereIs",

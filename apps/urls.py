@@ -5,7 +5,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from apps.annotation import urls as annotation
 from apps.arena import urls as arena
@@ -24,6 +24,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 handler404 = "apps.accounts.views.errors.not_found"
+handler500 = "apps.accounts.views.errors.failed"
 api: list[URLPattern | URLResolver] = [
     *trajectories.api,
     *annotation.api,
@@ -54,7 +55,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(
         "api/docs/",
         login_not_required(
-            SpectacularSwaggerView.as_view(url_name="schema", authentication_classes=[], permission_classes=[])
+            SpectacularSwaggerSplitView.as_view(url_name="schema", authentication_classes=[], permission_classes=[])
         ),
         name="api_docs",
     ),

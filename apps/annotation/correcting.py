@@ -174,7 +174,7 @@ def _in_words(error: ValidationError) -> str:
 def _json(text: str, what: str) -> Json:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadAction(f"{what}: {text[:100]!r} is no JSON.") from None
 
 

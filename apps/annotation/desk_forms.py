@@ -101,7 +101,7 @@ class RowsField(forms.JSONField):
     def clean(self, value: Any) -> list[dict[str, Any]]:
         try:
             return [self.read(_storable(row)) for row in super().clean(value)]
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             raise UNREADABLE from None
 
 

@@ -76,9 +76,9 @@ def _of_fields(problems: Any) -> dict[str, Any]:
     if isinstance(problems, list):
         return {"detail": " ".join(map(str, problems))}
     if set(problems) == {"detail"}:
-        return {"detail": _first(problems["detail"])}
-    words = [f"{name}: {_first(problem)}" for name, problem in problems.items()]
-    return {"detail": " ".join(words), "fields": {name: list(_words(problem)) for name, problem in problems.items()}}
+        return {"detail": next(_words(problems["detail"]))}
+    fields = {name: list(_words(problem)) for name, problem in problems.items()}
+    return {"detail": " ".join(f"{name}: {words[0]}" for name, words in fields.items() if words), "fields": fields}
 
 
 def _words(problem: Any) -> Iterator[str]:
@@ -91,10 +91,3 @@ def _words(problem: Any) -> Iterator[str]:
             yield from _words(inner)
     else:
         yield str(problem)
-
-
-def _first(problem: Any) -> str:
-    """The first sentence in what may be nested lists and objects of them."""
-    while isinstance(problem, list | dict) and problem:
-        problem = next(iter(problem.values())) if isinstance(problem, dict) else problem[0]
-    return str(problem)

@@ -100,9 +100,12 @@ def test_drafts_are_kept_and_shown_again(annotator, queue):
     assert re.search(r'value="-1"[^>]* checked', page)
 
 
-def test_marked_words_that_begin_nowhere_are_unreadable(annotator, queue):
+NOWHERE = '[{"index": 0, "value": 1, "spans": [{"part": "call", "start": 1e999, "quote": "shelf"}]}]'
+
+
+@pytest.mark.parametrize("labels", [NOWHERE, "[" * 100_000], ids=["marked nowhere", "endlessly deep"])
+def test_labels_that_no_page_sends_are_unreadable(annotator, queue, labels):
     runs = making.queue_of_runs(of=queue.workspace)
-    labels = '[{"index": 0, "value": 1, "spans": [{"part": "call", "start": 1e999, "quote": "shelf"}]}]'
     answer = act(annotator, "draft", open_desk(annotator, runs), labels=labels)
     assert answer.status_code == 422
     assert "something unreadable" in answer.content.decode()

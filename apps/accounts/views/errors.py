@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.views.defaults import server_error
 
 from apps.accounts.membership import current_membership
 from apps.accounts.models import Membership, User
@@ -20,6 +21,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         others = [membership for membership in memberships if membership != current]
     words = str(exception) if isinstance(exception, NotHere) else ""
     return render(request, "404.html", {"others": others, "words": words}, status=404)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """A fault of ours. Asks for nothing that may be what failed."""
+    if request.path.startswith("/api/"):
+        return JsonResponse({"detail": "This failed through a fault of the server, whose log says more."}, status=500)
+    return server_error(request)
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:

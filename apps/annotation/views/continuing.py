@@ -38,7 +38,7 @@ def run_on(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpRespons
     run = assignment.item.a
     try:
         message = json.loads(request.POST.get("message", ""))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadAction from None
     before = get_object_or_404(Step.objects.only("message"), trajectory=run, index=index)
     check_action(message, tools_of(run.tools, before.message))
