@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
 
 from apps.accounts.models import Membership
 from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
@@ -23,29 +23,19 @@ class DeskProgress:
     """How far one person, and everybody, is in a queue."""
 
     mine: int
-    everybody: int
-    places: int
-    seconds_each: float | None
-    """What this person needs for one judgement on average; None before the first."""
-
-    @property
-    def left(self) -> int:
-        return max(self.places - self.everybody, 0)
+    """Judgements, those of gold items too: a count that stood still would say which ones they are."""
+    left: int
+    """Judgements that the queue still asks for and, until there are none, the gold items that this person has not seen."""
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "left": self.left}
+        return asdict(self)
 
 
 def desk_progress(queue: Queue, annotator: Annotator) -> DeskProgress:
-    desks = Desk.objects.filter(queue=queue).values_list("annotator", "judged", "seconds")
-    judged = {who: (count, seconds) for who, count, seconds in desks}
-    mine, seconds = judged.get(annotator.pk, (0, 0.0))
-    return DeskProgress(
-        mine=mine,
-        everybody=sum(count for count, _ in judged.values()),
-        places=queue.places,
-        seconds_each=seconds / mine if mine else None,
-    )
+    desks = {who: found for who, *found in Desk.objects.filter(queue=queue).values_list("annotator", "judged", "golds")}
+    mine, golds = desks.get(annotator.pk, (0, 0))
+    left = max(queue.places - sum(judged for judged, _ in desks.values()), 0)
+    return DeskProgress(mine=mine + golds, left=left and left + max(queue.gold_count - golds, 0))
 
 
 def latest_guideline(queue: Queue) -> Guideline | None:
@@ -67,9 +57,8 @@ class QueueRow(NamedTuple):
 def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
     """What a list says of each queue, in one query for all."""
     desks = Desk.objects.filter(queue__in=[queue.pk for queue in queues]).values("queue")
-    sums = desks.annotate(
-        all=Sum("judged"), mine=Sum("judged", default=0, filter=Q(annotator__user=member.user_id))
-    ).values_list("queue", "all", "mine")
+    mine = Sum(F("judged") + F("golds"), default=0, filter=Q(annotator__user=member.user_id))
+    sums = desks.annotate(all=Sum("judged"), mine=mine).values_list("queue", "all", "mine")
     found = {queue: (everybody, mine) for queue, everybody, mine in sums}
     return [QueueRow(queue, *found.get(queue.pk, (0, 0))) for queue in queues]
 

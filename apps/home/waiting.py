@@ -22,6 +22,8 @@ class Waiting:
 
     queue: Queue
     judged_by_me: int
+    answered_by_me: int
+    """With gold items."""
     judged_by_all: int
     seconds_each: float | None
     """What this person needs for one judgement here, so far; None before their first."""
@@ -52,6 +54,7 @@ class Pace:
     """What one person has done in a workspace."""
 
     judged: int
+    """With gold items, as in what follows."""
     lately: int
     """Of those, in the last 24 hours."""
     seconds_each: float | None
@@ -81,10 +84,10 @@ def review_for(member: Membership) -> Review | None:
 def pace_of(member: Membership) -> Pace:
     """From the person's desks, and the judgements of one day."""
     mine = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
-    done = Desk.objects.filter(**mine).aggregate(judged=Sum("judged"), seconds=Sum("seconds"))
+    done = Desk.objects.filter(**mine).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
     lately = Preference.objects.standing().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24))).count()
     judged = done["judged"] or 0
-    return Pace(judged, lately, done["seconds"] / judged if judged else None)
+    return Pace(judged + (done["golds"] or 0), lately, done["seconds"] / judged if judged else None)
 
 
 def waiting_for(member: Membership) -> list[Waiting]:
@@ -94,11 +97,22 @@ def waiting_for(member: Membership) -> list[Waiting]:
     totals = dict(desks.order_by().values_list("queue").annotate(Sum("judged")))
     mine = {desk.queue_id: desk for desk in desks.filter(annotator__user=member.user_id)}
     rows = [_row(queue, mine.get(queue.pk), totals.get(queue.pk, 0)) for queue in queues]
-    return sorted(rows, key=lambda row: (row.left_for_me == 0, row.judged_by_me == 0))
+    return sorted(rows, key=lambda row: (row.left_for_me == 0, row.answered_by_me == 0))
 
 
 def _row(queue: Queue, desk: Desk | None, judged_by_all: int) -> Waiting:
     if desk is None or not desk.judged:
-        return Waiting(queue=queue, judged_by_me=0, judged_by_all=judged_by_all, seconds_each=None)
-    seconds_each = desk.seconds / desk.judged
-    return Waiting(queue=queue, judged_by_me=desk.judged, judged_by_all=judged_by_all, seconds_each=seconds_each)
+        return Waiting(
+            queue=queue,
+            judged_by_me=0,
+            answered_by_me=desk.answered if desk else 0,
+            judged_by_all=judged_by_all,
+            seconds_each=None,
+        )
+    return Waiting(
+        queue=queue,
+        judged_by_me=desk.judged,
+        answered_by_me=desk.answered,
+        judged_by_all=judged_by_all,
+        seconds_each=desk.seconds_each,
+    )

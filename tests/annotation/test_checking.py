@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, Role, Workspace
+from apps.accounts.models import AuditEntry, Membership, Role, Workspace
 from apps.annotation import knowing, managing
 from apps.annotation.annotators import annotator_of
 from apps.annotation.asking import Question, RatingAsks, as_json
@@ -16,10 +16,11 @@ from apps.annotation.checking import is_gold_due, is_right, taught
 from apps.annotation.gathering import gather
 from apps.annotation.labelling import keep, record_preference, skip, undo_last
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
-from apps.annotation.queries import desk_progress
+from apps.annotation.queries import desk_progress, queue_rows
 from apps.annotation.queueing import EndHasCome, resume_queue
 from apps.annotation.refusals import DeskPaused, NotForYou, NothingToUndo, QueueNotOpen
 from apps.annotation.setting import NotAMember, Settings, change_settings, close_ended
+from apps.home.waiting import pace_of, waiting_for
 from tests import factories
 from tests.annotation import making
 
@@ -118,9 +119,32 @@ def test_gold_comes_about_as_often_as_asked_and_counts_for_nothing_else(workspac
     assert 10 <= purposes.count("gold") <= 15  # 5 of every 20: about 13 when the 40 others are done
     desk = Desk.objects.get()
     assert (desk.judged, desk.golds, desk.golds_right) == (40, purposes.count("gold"), purposes.count("gold"))
-    progress = desk_progress(queue, who)
-    assert (progress.mine, progress.places, progress.left) == (40, 40, 0)
     assert len(gather(queue).work) == 40
+
+
+def test_no_count_that_people_see_gives_a_gold_item_away(workspace):
+    member = factories.member(Role.ANNOTATOR, of=workspace)
+    queue, who = making.queue(of=workspace, items=12, steps=0), annotator_of(member)
+    known(queue, Item.Purpose.GOLD, 4)
+    Queue.objects.update(gold_percent=50)
+    queue.refresh_from_db()
+    seen = [told(queue, member)]
+    while assignment := next_assignment(queue=queue, annotator=who):
+        record_preference(assignment=assignment, strength=1)
+        seen.append(told(queue, member))
+    golds = len(seen) - 1 - 8
+    assert golds > 1
+    assert [mine for mine, _ in seen] == list(range(len(seen)))
+    assert [left for _, left in seen[:-1]] == [12 - n for n in range(len(seen) - 1)]
+    assert seen[-1] == (8 + golds, 0)
+
+
+def told(queue: Queue, member: Membership) -> tuple[int, int]:
+    """What the desk says; the lists say the same of what one has judged."""
+    progress = desk_progress(queue, annotator_of(member))
+    [row], [waiting] = queue_rows([queue], member), waiting_for(member)
+    assert progress.mine == row.mine == waiting.answered_by_me == pace_of(member).judged
+    return progress.mine, progress.left
 
 
 def test_asking_again_does_not_roll_the_dice_again(workspace):

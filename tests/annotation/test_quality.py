@@ -109,6 +109,7 @@ def test_a_persons_page_shows_their_figures_and_latest_judgements(researcher, wo
     page = researcher.get(at("person", queue, dissenter.pk)).content.decode()
     assert page.count("B slightly better") == 2
     assert "0 of 2; 95 % interval" in page  # never the same as the others
+    assert "Right on gold" in page
 
 
 def test_who_labels_sees_their_own_figures_only(workspace, client):
@@ -120,6 +121,7 @@ def test_who_labels_sees_their_own_figures_only(workspace, client):
     judge(queue, other, -1)
     page = client.get(at("mine", queue)).content.decode()
     assert "0 of 2; 95 % interval" in page
+    assert "gold" not in page  # an answer can be undone, and given again until it is right
     assert other.name not in page
     hidden = [at("quality", queue), at("agreement", queue), at("person", queue, other.pk)]
     assert [client.get(address).status_code for address in hidden] == [404] * 3

@@ -119,6 +119,11 @@ class Desk(models.Model):
         constraints = [UniqueConstraint(fields=["queue", "annotator"], name="one_desk_per_annotator")]
 
     @property
+    def answered(self) -> int:
+        """What its person is told of: gold items are among it, so that no count gives them away."""
+        return self.judged + self.golds
+
+    @property
     def seconds_each(self) -> float:
         return self.seconds / self.judged if self.judged else 0.0
 

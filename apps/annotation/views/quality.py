@@ -49,6 +49,7 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
         "desk": queue.desks.filter(annotator=annotator).first(),
         "report": (report := report_of(queue)),
         "row": showing.person_row(report.figures, annotator, golds_of(queue)),
+        "shows_gold": True,
         "latest": latest_judgements_of(queue, annotator),
     }
     return render(request, "annotation/person.html", context)
@@ -56,15 +57,17 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
 
 @require_safe
 def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The visitor's own figures at a queue, and nobody else's."""
+    """The visitor's own figures at a queue, and nobody else's.
+
+    Gold is not among them: who saw it move could undo an answer until it was right.
+    """
     queue = get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
     annotator = annotator_of(request.member)
     report = report_of(queue)
-    row = showing.person_row(report.figures, annotator, golds_of(queue))
     context = {
         "queue": queue,
         "report": report,
-        "row": row,
+        "row": showing.person_row(report.figures, annotator, {}),
         "annotator": annotator,
         "feedback": feedback_for(queue, annotator),
         "compared": beside_machines(queue, annotator),
