@@ -1,10 +1,13 @@
 """Changing who is in a workspace and what they may do. There is always an owner."""
 
+from functools import partial
+
 from django.db import transaction
 from django.utils.text import slugify
 
 from apps.accounts import auditing
 from apps.accounts.models import Membership, Role, User, Workspace
+from apps.common import live
 from apps.common.ids import new_id
 
 
@@ -31,6 +34,7 @@ def change_role(*, membership: Membership, role: Role, by: User) -> None:
     before = Role(membership.role)
     membership.role = role
     membership.save(update_fields=["role"])
+    transaction.on_commit(partial(live.look_again, membership.pk))
     auditing.record(
         workspace=membership.workspace,
         actor=by,
@@ -53,6 +57,7 @@ def remove(*, membership: Membership, by: User) -> None:
         email=membership.user.email,
         role=Role(membership.role).label,
     )
+    transaction.on_commit(partial(live.look_again, membership.pk))
     membership.delete()
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NOT_FOUND = 4404
+"""How a connection is closed for who may not see its subject; pages do not try again then."""
+
 
 @contextmanager
 def telling(subject: object) -> Iterator[None]:
@@ -39,6 +42,18 @@ def send(group: str, html: str) -> None:
     async_to_sync(layer.group_send)(group, {"type": "partial", "html": html})
 
 
+def look_again(membership_pk: int) -> None:
+    """Have the connections of this membership make sure that they may still see their subject: it has changed, or is gone."""
+    layer = get_channel_layer()
+    assert layer is not None, "CHANNEL_LAYERS is always configured"
+    with telling(membership_pk):
+        async_to_sync(layer.group_send)(_group_of_member(membership_pk), {"type": "access.changed"})
+
+
+def _group_of_member(membership_pk: int) -> str:
+    return f"member.{membership_pk}"
+
+
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     """Joins one group, if the visitor may see its subject. Subclasses say which group that is."""
 
@@ -52,14 +67,29 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         member = self.scope["member"]
         self.group = await database_sync_to_async(self.find_group)(member) if member else None
         if self.group is None:
-            await self.close(code=4404)
+            await self.close(code=NOT_FOUND)
             return
-        await self.channel_layer.group_add(self.group, self.channel_name)
+        for group in self._groups:
+            await self.channel_layer.group_add(group, self.channel_name)
         await self.accept()
 
     async def disconnect(self, code: int) -> None:
-        if self.group:
-            await self.channel_layer.group_discard(self.group, self.channel_name)
+        for group in self._groups:
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    @property
+    def _groups(self) -> list[str]:
+        return [self.group, _group_of_member(self.scope["member"].pk)] if self.group else []
+
+    async def access_changed(self, event: dict[str, str]) -> None:
+        """Handles `look_again`."""
+        if await database_sync_to_async(self._find_group_again)() != self.group:
+            await self.close(code=NOT_FOUND)
+
+    def _find_group_again(self) -> str | None:
+        before = self.scope["member"]
+        member = type(before).objects.filter(pk=before.pk).first()
+        return self.find_group(member) if member else None
 
     async def partial(self, event: dict[str, str]) -> None:
         """Handles `send`."""

@@ -1,10 +1,16 @@
 """Who may watch a run, and that a state sent is the one the page would render."""
 
-import pytest
+import asyncio
 
-from apps.accounts.models import Role
+import pytest
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
+
+from apps.accounts import staffing
+from apps.accounts.models import Membership, Role
 from apps.training import live
 from apps.training.consumers import RolloutsConsumer, RunConsumer
+from apps.training.models import Run
 from tests import factories
 from tests.training.test_pages import batch_of
 
@@ -45,3 +51,30 @@ def test_a_batchs_state_is_sent_to_its_group(monkeypatch):
     [(group, html)] = sent
     assert group == f"rollouts.{batch.pk}"
     assert 'id="rollouts-state"' in html
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("becomes", [None, Role.REVIEWER, Role.OWNER], ids=["removed", "demoted", "promoted"])
+def test_who_may_watch_no_more_is_cut_off_at_once(becomes: Role | None) -> None:
+    owner = factories.member(Role.OWNER)
+    member, run = factories.member(of=owner.workspace), factories.run(of=owner.workspace)
+    assert asyncio.run(watched(member, run, becomes)) == (becomes is not Role.OWNER)
+
+
+async def watched(member: Membership, run: Run, becomes: Role | None) -> bool:
+    """Whether a connection of `member` is closed once they are removed, or have become something else."""
+    kwargs = {"run_id": run.pk}
+    scope = {"type": "websocket", "path": "/ws/", "member": member, "url_route": {"kwargs": kwargs}}
+    socket = ApplicationCommunicator(RunConsumer.as_asgi(), scope)
+    await socket.send_input({"type": "websocket.connect"})
+    assert (await socket.receive_output(timeout=5))["type"] == "websocket.accept"
+    change = {"membership": Membership(pk=member.pk, user=member.user, workspace=member.workspace), "by": member.user}
+    if becomes is None:
+        await sync_to_async(staffing.remove)(**change)
+    else:
+        await sync_to_async(staffing.change_role)(**change, role=becomes)
+    await sync_to_async(live.show)(run.pk)
+    answer = await socket.receive_output(timeout=5)
+    await socket.send_input({"type": "websocket.disconnect", "code": 1000})
+    await socket.wait()
+    return bool(answer["type"] == "websocket.close" and answer["code"] == 4404)
