@@ -75,6 +75,11 @@ class User(AbstractUser):
         keys: dict[str, str] = self.preferences.get("keys", {})
         return keys
 
+    @property
+    def may_found(self) -> bool:
+        """Whether they may make workspaces, and so train and publish: not who was asked to label only, or was removed everywhere."""
+        return self.is_superuser or any(membership.is_researcher for membership in self.own_memberships)
+
     @cached_property
     def own_memberships(self) -> list[Membership]:
         """The oldest first, each with its workspace."""

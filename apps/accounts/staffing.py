@@ -4,9 +4,10 @@ from functools import partial
 
 from django.db import transaction
 from django.utils.text import slugify
+from django.utils.timezone import now
 
 from apps.accounts import auditing
-from apps.accounts.models import Membership, Role, User, Workspace
+from apps.accounts.models import Invitation, Membership, Role, User, Workspace
 from apps.common import live
 from apps.common.ids import new_id
 
@@ -35,6 +36,8 @@ def change_role(*, membership: Membership, role: Role, by: User) -> None:
     membership.role = role
     membership.save(update_fields=["role"])
     transaction.on_commit(partial(live.look_again, membership.pk))
+    if role != Role.OWNER:
+        _end_invitations_by(membership)
     auditing.record(
         workspace=membership.workspace,
         actor=by,
@@ -46,8 +49,9 @@ def change_role(*, membership: Membership, role: Role, by: User) -> None:
 
 @transaction.atomic
 def remove(*, membership: Membership, by: User) -> None:
-    """End a membership and its API tokens; what the person judged stays. Raises LastOwner."""
+    """End a membership, its API tokens and the invitations that it made; what the person judged stays. Raises LastOwner."""
     _keep_an_owner(membership)
+    _end_invitations_by(membership)
     auditing.record(
         workspace=membership.workspace,
         actor=by,
@@ -59,6 +63,12 @@ def remove(*, membership: Membership, by: User) -> None:
     )
     transaction.on_commit(partial(live.look_again, membership.pk))
     membership.delete()
+
+
+def _end_invitations_by(membership: Membership) -> None:
+    """Whoever is an owner no more may know open links; one of them would lead back in."""
+    made = Invitation.objects.open().filter(workspace=membership.workspace_id, invited_by=membership.user_id)
+    made.update(revoked_at=now())
 
 
 def _keep_an_owner(membership: Membership, *, unless: bool = False) -> None:

@@ -44,7 +44,7 @@ OWN = {
 SEEN_FROM = {
     Role.ANNOTATOR: {
         *("home", "accounts:sign_out", "accounts:settings"),
-        *("accounts:workspaces", "accounts:found", "accounts:switch", "accounts:leave"),
+        *("accounts:workspaces", "accounts:switch", "accounts:leave"),
         *("accounts:profile", "accounts:change_name", "accounts:change_password", "accounts:preferences"),
         *("annotation:queues", "annotation:queue", "annotation:desk", "annotation:next", "annotation:undo"),
         *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue"),

@@ -9,7 +9,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from apps.accounts import auditing, inviting, issuing
+from apps.accounts import auditing, inviting, issuing, staffing
 from apps.accounts.models import ApiToken, Invitation, Membership, Role, User
 from tests import factories
 
@@ -284,12 +284,26 @@ def test_somebody_in_no_workspace_is_told_what_to_do():
     assert "Ask an owner for an invitation" in settings.content.decode()
 
 
-def test_somebody_in_no_workspace_can_found_one():
+def test_an_operator_in_no_workspace_can_found_one():
     client = Client()
-    client.force_login(factories.user())
+    client.force_login(User.objects.create_superuser(email="ada@example.org", name="Ada", password="pass-phrase-1"))
+    assert "Make a workspace" in client.get("/").content.decode()
     assert client.post("/workspaces/new/", {"name": ""}).status_code == 422
     assert client.post("/workspaces/new/", {"name": "Mine"}, follow=True).status_code == 200
     assert Membership.objects.get().workspace.name == "Mine"
+
+
+def test_who_researches_nowhere_founds_no_workspace(owner):
+    """In one of their own they could do all that they may not do here: train, register servers, publish to those of others."""
+    removed = factories.member(Role.RESEARCHER, of=owner.workspace)
+    staffing.remove(membership=removed, by=owner.user)
+    labellers = [factories.member(role, of=owner.workspace) for role in (Role.ANNOTATOR, Role.REVIEWER)]
+    for nobody in (removed, *labellers):
+        assert "Make a workspace" not in as_(nobody).get("/workspaces/").content.decode()
+        assert as_(nobody).post("/workspaces/new/", {"name": "Mine"}).status_code == 404
+    researcher = factories.member(Role.RESEARCHER, of=owner.workspace)
+    assert "Make a workspace" in as_(researcher).get("/workspaces/").content.decode()
+    assert as_(researcher).post("/workspaces/new/", {"name": "Mine"}).status_code == 302
 
 
 def test_leaving_a_workspace(owner):

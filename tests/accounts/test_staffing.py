@@ -3,7 +3,7 @@ import threading
 import pytest
 from django.db import connection
 
-from apps.accounts import issuing, staffing
+from apps.accounts import inviting, issuing, staffing
 from apps.accounts.models import ApiToken, AuditEntry, Membership, Role
 from tests import factories
 
@@ -18,6 +18,22 @@ def test_the_last_owner_cannot_leave_or_step_down():
         staffing.change_role(membership=owner, role=Role.RESEARCHER, by=owner.user)
     owner.refresh_from_db()
     assert owner.role == Role.OWNER
+
+
+@pytest.mark.parametrize("becomes", [None, Role.RESEARCHER], ids=["removed", "demoted"])
+def test_no_invitation_of_a_former_owner_leads_back_in(becomes: Role | None) -> None:
+    owner = factories.member(Role.OWNER)
+    other = factories.member(Role.OWNER, of=owner.workspace)
+    made, others = (
+        inviting.invite(workspace=by.workspace, email=f"{by.pk}@example.org", role=Role.OWNER, by=by.user)
+        for by in (owner, other)
+    )
+    if becomes is None:
+        staffing.remove(membership=owner, by=other.user)
+    else:
+        staffing.change_role(membership=owner, role=becomes, by=other.user)
+    assert inviting.find(made.secret) is None
+    assert inviting.find(others.secret) == others.invitation
 
 
 def test_an_owner_may_leave_when_there_is_another():

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import Count
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.views.decorators.http import require_POST, require_safe
 
@@ -33,6 +33,8 @@ def switch(request: HtmxRequest, workspace_id: UUID) -> HttpResponse:
 
 @require_POST
 def found(request: HtmxRequest) -> HttpResponse:
+    if not request.user.may_found:
+        raise Http404
     form = WorkspaceForm(request.POST)
     if not form.is_valid():
         return render(request, "accounts/workspaces.html", _page(request, form), status=422)
