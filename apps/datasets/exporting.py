@@ -18,7 +18,7 @@ from apps.datasets.models import Version
 
 CONTENT_TYPES = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
 PIECE_BYTES = 1024 * 1024
-RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class Span(NamedTuple):
@@ -40,7 +40,8 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
     size: int = facts["bytes"]
     response: HttpResponseBase
     span = wanted_span(request, size=size, tag=tag)
-    if {tag, zipped_tag, "*"} & set(parse_etags(request.headers.get("If-None-Match", ""))):
+    known = {each.removeprefix("W/") for each in parse_etags(request.headers.get("If-None-Match", ""))}
+    if {tag, zipped_tag, "*"} & known:
         response = HttpResponse(status=304)
     elif span is not None and span.start >= span.end:
         response = HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
@@ -73,10 +74,10 @@ def wanted_span(request: HttpRequest, *, size: int, tag: str) -> Span | None:
         return None
     if not asked[1]:
         return Span(max(0, size - int(asked[2])), size)
-    start, last = int(asked[1]), int(asked[2] or size)
-    if last < start:
+    start = int(asked[1])
+    if asked[2] and int(asked[2]) < start:
         return None
-    return Span(start, min(last + 1, size))
+    return Span(start, min(int(asked[2]) + 1, size) if asked[2] else size)
 
 
 def accepts_gzip(request: HttpRequest) -> bool:
@@ -89,10 +90,13 @@ def accepts_gzip(request: HttpRequest) -> bool:
 
 
 def _body(request: HttpRequest, pieces: AsyncIterator[bytes], *, status: int = 200) -> HttpResponseBase:
-    """A streamed body, or none for HEAD."""
-    if request.method == "HEAD":
-        return HttpResponse(status=status)
-    return StreamingHttpResponse(pieces, status=status)
+    """A streamed body, or none for HEAD: streamed too, as Django would say of another that the file has 0 bytes."""
+    return StreamingHttpResponse(_nothing() if request.method == "HEAD" else pieces, status=status)
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    for piece in ():
+        yield piece
 
 
 async def _pieces(name: str, span: Span) -> AsyncIterator[bytes]:

@@ -33,6 +33,9 @@ from apps.trajectories.uploading import (
     unfinished_import,
 )
 
+MOST_KEY = 200
+"""Characters of an Idempotency-Key. Cut short, two keys could be one, and the second file would be lost."""
+
 
 class TooLarge(APIException):
     """413"""
@@ -106,7 +109,9 @@ class ImportsView(MemberView):
         },
     )
     def post(self, request: Request) -> Response:
-        key = request.headers.get("Idempotency-Key", "")[:200]
+        key = request.headers.get("Idempotency-Key", "")
+        if len(key) > MOST_KEY:
+            raise ValidationError({"Idempotency-Key": [f"It has {len(key)} characters; {MOST_KEY} fit."]})
         known = ImportBatch.objects.visible_to(self.member).filter(idempotency_key=key).first() if key else None
         if known:
             return self._answer(known, status.HTTP_200_OK)

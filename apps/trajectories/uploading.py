@@ -75,7 +75,6 @@ def start_import(
 
     policy_name: who acted in the runs that do not say so themselves.
     """
-    idempotency_key = idempotency_key[:200]
     try:
         with transaction.atomic():
             batch = ImportBatch.objects.create(

@@ -244,6 +244,12 @@ class TestApi:
         assert (first.status_code, second.status_code) == (202, 200)
         assert first.json()["id"] == second.json()["id"]
 
+    def test_two_keys_that_begin_alike_are_never_taken_for_one(self, client, token):
+        long = ["k" * 200 + end for end in "ab"]
+        answers = [self.send(client, b"{}", token, HTTP_IDEMPOTENCY_KEY=key) for key in [*long, "k" * 200]]
+        assert [answer.status_code for answer in answers] == [400, 400, 202]
+        assert answers[0].json()["fields"] == {"Idempotency-Key": ["It has 201 characters; 200 fit."]}
+
     def test_a_file_over_the_limit_is_413(self, client, token, settings):
         settings.IMPORT_MAX_BYTES = 10
         answer = self.send(client, json.dumps(CHAT).encode(), token)
