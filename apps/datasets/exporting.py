@@ -95,7 +95,7 @@ def _body(request: HttpRequest, pieces: AsyncIterator[bytes], *, status: int = 2
 
 
 async def _nothing() -> AsyncIterator[bytes]:
-    for piece in ():
+    for piece in list[bytes]():
         yield piece
 
 
