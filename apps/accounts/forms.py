@@ -112,7 +112,7 @@ class PreferencesForm(forms.Form):
         """{"Group/Label": "key"}, as static/js/keys.js writes it."""
         try:
             keys = json.loads(self.cleaned_data["keys"] or "{}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValidationError("Keys are a JSON object of names and keys.") from error
         if not isinstance(keys, dict) or len(keys) > MAX_REMAPPED_KEYS:
             raise ValidationError(f"Keys are a JSON object with at most {MAX_REMAPPED_KEYS} names.")

@@ -178,7 +178,7 @@ class KnownForm(forms.Form):
         widget=forms.RadioSelect,
         initial="gold",
     )
-    answer_given = forms.CharField(label="Right answer", required=False)
+    answer_given = forms.CharField(label="Right answer", required=False, max_length=9)
     because = forms.CharField(
         label="Why",
         required=False,

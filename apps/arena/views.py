@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import at_least
@@ -17,7 +17,7 @@ from apps.arena.models import Experiment
 from apps.arena.queries import Standing, figures_of
 from apps.arena.rating import Interval
 from apps.arena.stopping import Outcome
-from apps.common.http import HtmxRequest
+from apps.common.http import HtmxRequest, next_url
 from apps.common.pages import page_of
 from apps.common.storable import is_storable
 from apps.policies import promoting
@@ -165,10 +165,4 @@ def roll_back(request: HtmxRequest, environment: str) -> HttpResponse:
         messages.error(request, str(refusal))
     else:
         messages.success(request, f"{promotion.policy} is champion of {environment} again.")
-    return redirect(request.POST.get("next") or "policies:list") if _is_local(request) else redirect("policies:list")
-
-
-def _is_local(request: HtmxRequest) -> bool:
-    """Whether `next` stays on this site."""
-    target = request.POST.get("next", "")
-    return target.startswith("/") and not target.startswith(("//", "/\\"))
+    return redirect(next_url(request, otherwise=resolve_url("policies:list")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.http import Http404, HttpRequest
+from django.utils.http import url_has_allowed_host_and_scheme
 
 if TYPE_CHECKING:
     from django_htmx.middleware import HtmxDetails
@@ -22,3 +23,11 @@ class HtmxRequest(HttpRequest):
 
 class NotHere(Http404):
     """A 404 whose words are for the visitor: why there is nothing, and what to do. Other 404s only say that there is nothing."""
+
+
+def next_url(request: HttpRequest, *, otherwise: str) -> str:
+    """Where `next` leads, if that is a page of ours."""
+    wanted = request.POST.get("next") or request.GET.get("next") or ""
+    # Anything but a path would be taken for the name of a view.
+    is_ours = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+    return wanted if is_ours else otherwise

@@ -338,7 +338,15 @@ def test_preferences_keep_what_was_not_sent(owner):
 
 
 @pytest.mark.parametrize(
-    "data", [{"theme": "pink"}, {"keys": "[]"}, {"keys": "{"}, {"keys": '{"a": 1}'}, {"keys": '{"a": ""}'}]
+    "data",
+    [
+        {"theme": "pink"},
+        {"keys": "[]"},
+        {"keys": "{"},
+        {"keys": '{"a": 1}'},
+        {"keys": '{"a": ""}'},
+        {"keys": "[" * 100_000},
+    ],
 )
 def test_preferences_that_no_page_sends_are_refused(owner, data):
     assert as_(owner).post("/profile/preferences/", data).status_code == 422

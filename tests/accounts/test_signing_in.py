@@ -49,8 +49,18 @@ def test_a_deactivated_account_cannot_sign_in(client):
     assert sign_in(client).status_code == 422
 
 
-@pytest.mark.parametrize("onward", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
-def test_signing_in_never_leads_to_another_site(client, onward):
+@pytest.mark.parametrize(
+    "onward",
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "nowhere",
+        "accounts:profile",
+    ],
+)
+def test_signing_in_leads_to_paths_of_this_site_only(client, onward):
     factories.user(email="ada@example.org")
     assert sign_in(client, next=onward)["Location"] == reverse("home")
 

@@ -205,6 +205,14 @@ def test_the_list_of_disputes_leads_to_review_until_all_are_decided(disputed, re
     assert "decided</span>" in page
 
 
+def test_a_place_that_no_item_has_begins_the_list_again(disputed, reviewer, client):
+    client.force_login(reviewer.user)
+    (item,) = awaiting_review(disputed)
+    first = reverse("annotation:review_item", args=[disputed.pk, item.pk])
+    for after in ("9" * 5000, "-1", "٣"):
+        assert client.get(reverse("annotation:review", args=[disputed.pk]), {"after": after})["Location"] == first
+
+
 def test_an_open_review_shows_who_said_what(disputed, reviewer, client):
     Queue.objects.update(blind_review=False)
     client.force_login(reviewer.user)

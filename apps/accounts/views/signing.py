@@ -7,7 +7,6 @@ from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
@@ -16,7 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from apps.accounts import signing_in
 from apps.accounts.forms import SignInForm
 from apps.accounts.models import User
-from apps.common.http import HtmxRequest
+from apps.common.http import HtmxRequest, next_url
 from apps.common.limits import TooManyTries
 from apps.common.quantities import duration
 
@@ -53,15 +52,6 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
 def sign_out(request: HttpRequest) -> HttpResponse:
     logout(request)
     return redirect(settings.LOGOUT_REDIRECT_URL)
-
-
-def next_url(request: HttpRequest, *, otherwise: str) -> str:
-    """Where `next` leads, if that is a page of ours."""
-    wanted = request.POST.get("next") or request.GET.get("next") or ""
-    safe = url_has_allowed_host_and_scheme(
-        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return wanted if safe else otherwise
 
 
 def _demo_people() -> list[dict[str, str]]:

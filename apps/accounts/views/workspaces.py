@@ -14,8 +14,7 @@ from apps.accounts.forms import WorkspaceForm
 from apps.accounts.membership import current_membership
 from apps.accounts.models import Membership
 from apps.accounts.switching import enter
-from apps.accounts.views.signing import next_url
-from apps.common.http import HtmxRequest
+from apps.common.http import HtmxRequest, next_url
 
 
 @require_safe

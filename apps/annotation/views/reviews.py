@@ -30,7 +30,9 @@ def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = _visible(request, queue_id)
     waiting = reviewing.awaiting_review(queue)
     after = request.GET.get("after", "")
-    found = (waiting.filter(position__gt=int(after)).first() if after.isdecimal() else None) or waiting.first()
+    found = (
+        waiting.filter(position__gt=int(after)).first() if after.isdecimal() and len(after) < 19 else None
+    ) or waiting.first()
     if found is None:
         return render(request, "annotation/review_done.html", {"queue": queue})
     return redirect("annotation:review_item", queue_id=queue.pk, item_id=found.pk)
