@@ -12,6 +12,7 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
+from apps.accounts.knowing import is_researcher
 from apps.accounts.middleware import MemberOnSocket
 from apps.common.handling import OneTripHandler
 from apps.common.static_files import StaticFiles
@@ -20,7 +21,7 @@ from apps.routing import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": StaticFiles(LimitUploads(OneTripHandler())),
+        "http": StaticFiles(LimitUploads(OneTripHandler(), may_upload=is_researcher)),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns)))),
     }
 )

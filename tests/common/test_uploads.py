@@ -1,20 +1,29 @@
 """The limit in front of Django: what may be sent where, by its declared and by its true length."""
 
-import pytest
+import json
 
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client
+
+from apps.accounts.knowing import is_researcher
+from apps.accounts.models import Role
 from apps.common import uploads
 from apps.common.uploads import FORM_BYTES, SMALL_BYTES, LimitUploads
+from tests import factories
 
 
 class Exchange:
     """One request in blocks, and what was answered."""
 
-    def __init__(self, path: str, blocks: list[bytes], declared: int | None = None) -> None:
+    def __init__(self, path: str, blocks: list[bytes], declared: int | None = None, *, is_known: bool = True) -> None:
         headers = [] if declared is None else [(b"content-length", str(declared).encode())]
         self.scope = {"type": "http", "path": path, "headers": headers}
         self.blocks = list(blocks)
         self.answered: list[dict] = []
         self.taken = 0
+        self.is_known = is_known
+        self.asked = 0
 
     async def receive(self) -> dict:
         block = self.blocks.pop(0)
@@ -34,8 +43,12 @@ class Exchange:
                 break
         await send({"type": "http.response.start", "status": 200})
 
+    async def may_upload(self, scope: dict) -> bool:
+        self.asked += 1
+        return self.is_known
+
     async def run(self) -> int:
-        await LimitUploads(self.inner)(self.scope, self.receive, self.send)
+        await LimitUploads(self.inner, may_upload=self.may_upload)(self.scope, self.receive, self.send)
         return self.answered[0]["status"]
 
 
@@ -77,3 +90,36 @@ async def test_a_body_that_grows_over_the_limit_is_cut_whatever_it_declared(decl
     assert exchange.taken == 60
     assert len(exchange.blocks) == 998
     assert len(exchange.answered) == 2  # the start and the body of one answer
+
+
+@pytest.mark.parametrize("declared", [None, 600])
+async def test_of_a_stranger_an_upload_is_taken_no_further_than_any_body(declared):
+    exchange = Exchange("/api/v1/imports", [b"x" * 60] * 10, declared=declared, is_known=False)
+    assert await exchange.run() == 401
+    assert exchange.taken == (60 if declared is None else 0)
+    assert json.loads(exchange.answered[1]["body"])["detail"].startswith("Sign in, or send a researcher's token")
+
+
+@pytest.mark.parametrize(("size", "times"), [(100, 0), (101, 1), (1010, 1)])
+async def test_who_sends_something_is_asked_once_and_only_of_what_is_large(size, times):
+    exchange = Exchange("/imports/", [b"x" * 50] * (size // 50) + [b"x" * (size % 50)])
+    assert (await exchange.run(), exchange.asked) == (200, times)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_researchers_are_known_by_a_token_or_by_their_session():
+    def headers_of(role: Role) -> list[tuple[bytes, bytes]]:
+        member, client = factories.member(role), Client()
+        client.force_login(member.user)
+        cookie = f"sessionid={client.cookies['sessionid'].value}"
+        return [(b"authorization", f"Bearer {factories.token(member)}".encode()), (b"cookie", cookie.encode())]
+
+    for role, expected in ((Role.RESEARCHER, True), (Role.REVIEWER, False)):
+        for header in await sync_to_async(headers_of)(role):
+            assert await is_researcher(scope_with(header)) == expected, (role, header[0])
+    for header in ((b"authorization", b"Bearer rt_made-up"), (b"cookie", b"sessionid=made-up"), (b"accept", b"*/*")):
+        assert not await is_researcher(scope_with(header))
+
+
+def scope_with(header: tuple[bytes, bytes]) -> dict:
+    return {"type": "http", "method": "POST", "path": "/imports/", "query_string": b"", "headers": [header]}

@@ -1,0 +1,30 @@
+"""Whether a request comes from somebody, told by its headers alone: before its body is read."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from io import BytesIO
+from typing import Any
+
+from channels.db import database_sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.core.handlers.asgi import ASGIRequest
+
+from apps.accounts.authentication import digest_of
+from apps.accounts.membership import current_membership
+from apps.accounts.models import ApiToken, Role
+
+
+@database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types
+def is_researcher(scope: Any) -> bool:
+    """By a token, or else by the session: the views look again, and say what is wrong with either."""
+    request = ASGIRequest(dict(scope), BytesIO())
+    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
+        return able.filter(digest=digest_of(secret.strip())).exists()
+    store = import_module(settings.SESSION_ENGINE).SessionStore
+    request.session = store(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    member = current_membership(get_user(request), request.session)
+    return member is not None and member.is_researcher
