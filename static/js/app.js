@@ -8,6 +8,7 @@ import "./toast.js";
 import "./time.js";
 import "./copy.js";
 import "./dialog.js";
+import "./once.js";
 import "./menu.js";
 import "./select.js";
 import "./rows.js";

@@ -21,7 +21,8 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if service.get("build")]
 EXAMPLE = (ROOT / "production.env.example").read_text()
 SECRETS = {"SECRET_KEY", "POSTGRES_PASSWORD", "VALKEY_PASSWORD", "VLLM_API_KEY"}
-READ_BY_LIBRARIES = {"WEB_CONCURRENCY", "VLLM_API_KEY"}  # uvicorn; and by the name that a served policy gives
+READ_BY_LIBRARIES = {"WEB_CONCURRENCY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "VLLM_API_KEY"}
+"""By uvicorn and boto; and the last one by the name that a served policy gives."""
 
 
 def filled_in(text: str) -> str:
@@ -69,9 +70,14 @@ def test_the_key_of_the_vllm_here_goes_to_it_and_nowhere_else() -> None:
         check_key("VLLM_API_KEY", "http://elsewhere:8000/v1", permissions(default[1]))
 
 
-def test_a_filled_in_env_file_is_never_committed() -> None:
-    ignored = subprocess.run(["git", "check-ignore", "--no-index", ".env"], cwd=ROOT, capture_output=True, text=True)
-    assert ignored.stdout.strip() == ".env"
+@pytest.mark.parametrize("name", [".env", "workers.env"])
+def test_a_filled_in_env_file_is_never_committed(name: str) -> None:
+    ignored = subprocess.run(["git", "check-ignore", "--no-index", name], cwd=ROOT, capture_output=True, text=True)
+    assert ignored.stdout.strip() == name
+
+
+def test_keys_of_other_servers_reach_the_workers_alone() -> None:
+    assert {name for name in SERVICES if SERVICES[name].get("env_file")} == {"worker", "trainer", "trainer-cpu"}
 
 
 def test_there_is_one_clock_and_a_worker_for_every_queue() -> None:
