@@ -84,7 +84,7 @@ def measure(size: Size) -> Iterator[Figure]:
     )
     for name in ("wrong_items", "twice", "lost", "unasked", "own_again", "different_in_tabs"):
         yield Figure(name=f"hammer.{name}", value=getattr(audit, name), unit="", limit=0, with_=circumstances)
-    walked = len(tally.walked_away)
+    walked = Assignment.objects.filter(pk__in=tally.walked_away).values("item").distinct().count()
     yield Figure(
         name="hammer.came_back", value=audit.came_back, unit="items", limit=walked, better="higher", with_=circumstances
     )
