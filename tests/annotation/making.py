@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from apps.accounts.models import Workspace
-from apps.annotation.models import Annotator, Queue
+from apps.annotation import knowing
+from apps.annotation.assigning import next_assignment
+from apps.annotation.labelling import record_preference
+from apps.annotation.models import Annotator, Item, Preference, Queue
 from apps.annotation.pairing import Pair
 from apps.annotation.queueing import create_queue_of_pairs, create_queue_of_runs
 from apps.trajectories.actions import digest_of
@@ -77,3 +80,19 @@ def _came(made: Trajectory, index: int) -> dict[str, str]:
     if index == 0:
         return {"role": "user", "content": made.task.instruction}
     return {"role": "tool", "tool_call_id": f"call{index - 1}", "content": f"Shelf {index - 1} is empty."}
+
+
+def known(queue: Queue, purpose: Item.Purpose, how_many: int = 1, answer: int = 1) -> list[Item]:
+    """The first unseen items of `queue` get a known answer."""
+    items = list(queue.items.filter(purpose=Item.Purpose.WORK, taken=0).order_by("position")[:how_many])
+    for item in items:
+        knowing.make_known(item=item, purpose=purpose, answer=answer, because="See rule 2.", by=None)
+    queue.refresh_from_db()
+    return items
+
+
+def judge(queue: Queue, who: Annotator, strength: int) -> Preference:
+    """What comes next for `who` gets this answer."""
+    assignment = next_assignment(queue=queue, annotator=who)
+    assert assignment is not None
+    return record_preference(assignment=assignment, strength=strength)
