@@ -14,6 +14,7 @@ from apps.trajectories import jsontext
 from apps.trajectories.columns import Columns, listed, named
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import NAMES_OF_CHAT, Chat, chat_trajectory
+from apps.trajectories.formats.prompt_response import with_subject
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, read_each
 from apps.trajectories.speakers import role_of
 
@@ -103,11 +104,7 @@ def _prompt(side: dict[str, Json]) -> tuple[list[str], list[Json]]:
     """The columns that say what was asked, and what they say."""
     for name in ASKED:
         if said := _said(side.get(name), "user"):
-            given = side.get("input")
-            if name == "instruction" and type(given) is str and given:
-                # Alpaca: what the instruction is about stands beside it.
-                return [name, "input"], [{"role": "user", "content": f"{side[name]}\n\n{given}"}]
-            return [name], said
+            return with_subject(side, name, said)
     return [], []
 
 

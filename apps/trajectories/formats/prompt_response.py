@@ -52,15 +52,20 @@ def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
         answered = "completions"
     if not prompt or not answer:
         raise BadRow(f"There is no {'answer' if prompt else 'prompt'}.", EXPECTED)
-    taken = [asked, answered, *(["labels"] if labels else [])]
-    if asked == "instruction" and type(row.get("input")) is str and prompt[0].get("content"):
-        # Alpaca: what the instruction is about stands beside it.
-        prompt = [{"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], row["input"])))}]
-        taken.append("input")
+    columns, prompt = with_subject(row, asked, prompt)
+    taken = [*columns, answered, *(["labels"] if labels else [])]
     if earlier := _earlier(row):
         prompt = earlier + prompt
         taken.append("history")
     yield chat_trajectory(Chat(row, prompt + answer, tuple(taken)))
+
+
+def with_subject(row: dict[str, Json], asked: str, prompt: list[Json]) -> tuple[list[str], list[Json]]:
+    """What was asked, and the columns that say it: of Alpaca's instructions also what they are about, which stands beside them."""
+    subject = row.get("input")
+    if asked != "instruction" or type(subject) is not str or not prompt[0].get("content"):
+        return [asked], prompt
+    return [asked, "input"], [{"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], subject)))}]
 
 
 def _earlier(row: dict[str, Json]) -> list[Json]:
