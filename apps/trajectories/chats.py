@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import first_of
+from apps.trajectories.fields import first_of, prompt_key, prompt_of
 from apps.trajectories.parts import call_of, kind_of, result_of, turns_in
-from apps.trajectories.records import BadRow, Json, Message, StepRecord
+from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 from apps.trajectories.rendering.decoding import Unreadable, decode_result
 from apps.trajectories.speakers import CALL, REASONING, ROLES, spelled
 
@@ -53,6 +53,28 @@ class Conversation:
     def opening(self) -> list[Message]:
         """What was said before the agent's first turn."""
         return self.steps[0].context if self.steps else self.waiting
+
+    def run(
+        self,
+        *,
+        asked: list[Message] | None = None,
+        environment: str = "",
+        tools: list[Json] | None = None,
+        policy: str = "",
+        external_id: str = "",
+        info: dict[str, Json] | None = None,
+    ) -> TrajectoryRecord:
+        """The run that this chat is, of a source that names no task: its task is what was asked, which is the opening unless given."""
+        asked = self.opening if asked is None else asked
+        return TrajectoryRecord(
+            task=TaskRecord(key=prompt_key(asked), instruction=prompt_of(asked), environment=environment),
+            steps=self.steps,
+            closing=self.waiting,
+            tools=tools or [],
+            policy=policy or None,
+            external_id=external_id,
+            info=info or {},
+        )
 
     def add(self, given: Json) -> StepRecord | None:
         """Take the next message. Answers the step it completes, if it is an assistant's. Raises BadRow."""

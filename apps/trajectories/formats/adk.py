@@ -13,13 +13,11 @@ from apps.trajectories.fields import (
     lasted,
     mapping,
     number,
-    prompt_key,
-    prompt_of,
     required_list,
     text,
 )
 from apps.trajectories.formats import Format
-from apps.trajectories.records import BadRow, Json, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord
 from apps.trajectories.traces.payloads import read_payload
 
 SHAPE = "`events` with `author` and `content`, whose `parts` are Gemini's"
@@ -42,15 +40,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             _add(conversation, event, lasted(before, at))
         model = text(first_of(event, "modelVersion", "model_version")) or model
         before = before if at is None else at
-    yield TrajectoryRecord(
-        task=TaskRecord(
-            key=prompt_key(conversation.opening),
-            instruction=prompt_of(conversation.opening),
-            environment=text(first_of(row, "appName", "app_name")),
-        ),
-        steps=conversation.steps,
-        closing=conversation.waiting,
-        policy=model or None,
+    yield conversation.run(
+        environment=text(first_of(row, "appName", "app_name")),
+        policy=model,
         external_id=text(row.get("id")),
         info={"state": row["state"]} if row.get("state") else {},
     )

@@ -13,9 +13,9 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation, tool_schemas
-from apps.trajectories.fields import count, first_of, mapping, optional_list, prompt_key, prompt_of, required_list, text
+from apps.trajectories.fields import count, first_of, mapping, optional_list, required_list, text
 from apps.trajectories.formats import Format
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
 
 EXPECTED = "An object with `schema_version` “ATIF-v1.…”, `agent` and `steps`."
 SOURCES = {"system": "system", "user": "user", "agent": "assistant"}
@@ -48,12 +48,9 @@ def _runs(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     for given in required_list(row, "steps"):
         _add(conversation, given)
     agent = mapping(row.get("agent"))
-    yield TrajectoryRecord(
-        task=TaskRecord(key=prompt_key(conversation.opening), instruction=prompt_of(conversation.opening)),
-        steps=conversation.steps,
-        closing=conversation.waiting,
+    yield conversation.run(
         tools=tool_schemas(agent.get("tool_definitions")),
-        policy=text(first_of(agent, "model_name", "name")) or None,
+        policy=text(first_of(agent, "model_name", "name")),
         external_id=text(first_of(row, "trajectory_id", "session_id")),
         info={key: row[key] for key in OF_RUN if row.get(key) not in (None, "", {})},
     )

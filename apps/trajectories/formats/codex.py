@@ -10,10 +10,10 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import count, first_of, lasted, mapping, prompt_key, prompt_of, seconds_of, text
+from apps.trajectories.fields import count, first_of, lasted, mapping, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
+from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord, numbered, read_each
 from apps.trajectories.speakers import role_of
 
 EXPECTED = "Lines with `type` and `payload`, among them `response_item`, as the Codex CLI keeps them."
@@ -72,11 +72,9 @@ def _run(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
     if not conversation.steps and not conversation.waiting:
         raise BadRow("The session holds no items.", EXPECTED)
     asked = [message for message in conversation.opening if not text_of(message.get("content")).startswith(MADE_UP)]
-    yield TrajectoryRecord(
-        task=TaskRecord(key=prompt_key(asked), instruction=prompt_of(asked)),
-        steps=conversation.steps,
-        closing=conversation.waiting,
-        policy=model or None,
+    yield conversation.run(
+        asked=asked,
+        policy=model,
         external_id=text(session.get("id")),
         info={key: session[key] for key in OF_SESSION if session.get(key)},
     )

@@ -12,14 +12,12 @@ from apps.trajectories.fields import (
     lasted,
     mapping,
     optional_list,
-    prompt_key,
-    prompt_of,
     required_list,
     seconds_of,
     text,
 )
 from apps.trajectories.formats import Format
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
 from apps.trajectories.traces.payloads import read_payload
 
 SHAPE = "`sessionId` and `messages` with `type` “user” or “gemini”"
@@ -50,13 +48,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
                 step.seconds = lasted(before, at)
             model = text(given.get("model")) or model
         before = before if at is None else at
-    yield TrajectoryRecord(
-        task=TaskRecord(key=prompt_key(conversation.opening), instruction=prompt_of(conversation.opening)),
-        steps=conversation.steps,
-        closing=conversation.waiting,
-        policy=model or None,
-        external_id=text(row.get("sessionId")),
-    )
+    yield conversation.run(policy=model, external_id=text(row.get("sessionId")))
 
 
 def _words(content: Json) -> Json:

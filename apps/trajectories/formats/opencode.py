@@ -7,10 +7,10 @@ from typing import Any
 
 from apps.trajectories import jsontext
 from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import count, lasted, mapping, number, prompt_key, prompt_of, required_list, text
+from apps.trajectories.fields import count, lasted, mapping, number, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.parts import kind_of
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
 
 SHAPE = "`messages`, each with an `info` that has a `role`, and `parts`"
 ASIDE = frozenset({"snapshot", "patch", "compaction", "retry", "agent", "subtask"})
@@ -36,11 +36,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         if about.get("role") == "assistant" and len(conversation.steps) > made:
             model = text(about.get("modelID")) or model
             _describe(conversation, made, about)
-    yield TrajectoryRecord(
-        task=TaskRecord(key=prompt_key(conversation.opening), instruction=prompt_of(conversation.opening)),
-        steps=conversation.steps,
-        closing=conversation.waiting,
-        policy=model or None,
+    yield conversation.run(
+        policy=model,
         external_id=text(session.get("id")),
         info={key: session[key] for key in OF_SESSION if session.get(key)},
     )

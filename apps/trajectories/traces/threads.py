@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from apps.trajectories.chats import to_steps
-from apps.trajectories.fields import lasted, prompt_key, prompt_of, text
+from apps.trajectories.fields import lasted, text
 from apps.trajectories.outlines import text_of
-from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
+from apps.trajectories.records import BadRow, Json, Message, StepRecord, TrajectoryRecord
 from apps.trajectories.traces.payloads import Payload, read_payload
 
 EXPECTED = "A trace holds at least one call of a model, with what it was given or what it answered."
@@ -102,12 +102,9 @@ def runs_of(
         conversation = to_steps(_answered(thread, ordered))
         _tell(conversation.steps, thread.calls)
         models = Counter(span.model for span in thread.calls.values() if span.model)
-        yield TrajectoryRecord(
-            task=TaskRecord(key=prompt_key(conversation.opening), instruction=prompt_of(conversation.opening)),
-            steps=conversation.steps,
-            closing=conversation.waiting,
+        yield conversation.run(
             tools=thread.tools,
-            policy=models.most_common(1)[0][0] if models else None,
+            policy=models.most_common(1)[0][0] if models else "",
             external_id=trace if len(threads) == 1 else f"{trace}/{place + 1}",
             info=about,
         )
