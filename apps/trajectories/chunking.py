@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, NamedTuple
 
 from apps.trajectories import jsontext
 from apps.trajectories.outlines import visible
@@ -35,6 +35,14 @@ class Rejected:
     excerpt: str
 
 
+class Verdict(NamedTuple):
+    """What a record of a report says of an instance."""
+
+    row: RawRow
+    instance: str
+    is_resolved: bool
+
+
 @dataclass(slots=True)
 class Chunk:
     """Consecutive records of a file: what they became, and where the next chunk starts."""
@@ -45,6 +53,7 @@ class Chunk:
     bytes_read: int = 0
     prepared: list[tuple[Prepared, RawRow]] = field(default_factory=list)
     """With each its record's beginning."""
+    verdicts: list[Verdict] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     size: int = 0
 
@@ -119,10 +128,17 @@ def _take(found: Found, chunk: Chunk) -> None:
     try:
         if row.problem:
             raise BadRow(row.problem, f"One record: {format.shape}.")
-        for place, record in enumerate(format.read(jsontext.loads(body), filename)):
-            if outcomes and (place == 0 or record.part is not None):  # others are of agents that it started
+        given = jsontext.loads(body)
+        if format.judges:
+            chunk.verdicts.append(Verdict(row, *format.judges(given)))
+        for place, record in enumerate(format.read(given, filename)):
+            is_judged = outcomes and (place == 0 or record.part is not None)  # others are of agents that it started
+            if outcomes and is_judged:
                 outcomes.tell(record, row.file)
-            prepared.append(prepare(record, body if record.part is None else jsontext.dumps(record.part)))
+            item = prepare(record, body if record.part is None else jsontext.dumps(record.part))
+            if outcomes and is_judged and record.success is None:
+                item.verdict = outcomes.verdict(record, row.file)
+            prepared.append(item)
     except BadRow as refusal:
         chunk.reject(row, refusal.reason, refusal.expected)
         if isinstance(refusal, BadParts):

@@ -127,7 +127,15 @@ def _insert_trajectories(
 
     def row(item: Prepared) -> list[Any]:
         policy = origin.policy_id or policies.get(item.policy or origin.policy_name)
-        values = {**shared, **item.columns, "id": item.id, "task_id": tasks[_identity(item.task)], "policy_id": policy}
+        told = {} if item.verdict is None else {"success": item.verdict}
+        values = {
+            **shared,
+            **item.columns,
+            **told,
+            "id": item.id,
+            "task_id": tasks[_identity(item.task)],
+            "policy_id": policy,
+        }
         return [values[name] for name in TRAJECTORY_COLUMNS]
 
     table, unique = Trajectory._meta.db_table, ("workspace_id", "content_hash")

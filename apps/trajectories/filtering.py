@@ -44,7 +44,7 @@ class Filters:
     tag: str = ""
     source: str = ""
     batch: str = ""
-    """An import's id."""
+    """An import's id: for the runs that it brought, or gave an outcome."""
     rollouts: str = ""
     """The id of a batch of rollouts."""
 
@@ -95,7 +95,8 @@ class Filters:
         if self.source:
             found = found.filter(source=self.source)
         if self.batch:
-            found = found.filter(import_batch=_uuid("batch", self.batch))
+            batch = _uuid("batch", self.batch)
+            found = found.filter(Q(import_batch=batch) | Q(outcome_batch=batch))
         if self.rollouts:
             found = found.filter(rollout_batch=_uuid("rollouts", self.rollouts))
         return found

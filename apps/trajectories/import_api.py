@@ -53,12 +53,13 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
     steps = serializers.IntegerField(source="step_count")
     duplicates = serializers.IntegerField(source="duplicate_count")
     rejected = serializers.IntegerField(source="rejected_count")
+    outcomes = serializers.IntegerField(source="outcome_count")
 
     class Meta:
         model = ImportBatch
         fields = [
             *("id", "url", "state", "file", "size", "sha256", "format", "bytes_read"),
-            *("trajectories", "steps", "duplicates", "rejected", "rejected_rows", "error"),
+            *("trajectories", "steps", "duplicates", "outcomes", "rejected", "rejected_rows", "error"),
             *("created_at", "started_at", "finished_at"),
         ]
         read_only_fields = fields

@@ -21,6 +21,7 @@ from apps.common.streaming import download
 from apps.trajectories import claiming, formats, rejected
 from apps.trajectories.import_forms import ImportForm
 from apps.trajectories.models import ImportBatch
+from apps.trajectories.telling import take_back
 from apps.trajectories.uploading import FileTooLarge, start_import, store
 from apps.trajectories.watching import progress_of
 
@@ -92,6 +93,15 @@ def retry_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
         claiming.retry(batch)
     except claiming.NotRetryable as refusal:
         messages.error(request, str(refusal))
+    return redirect("trajectories:import", batch_id=batch.pk)
+
+
+@require_POST
+def take_back_outcomes(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """Leave the runs that were here before without the outcomes that this import gave them."""
+    batch = _find(request, batch_id)
+    taken = take_back(batch)
+    messages.success(request, f"{taken:,} run{'' if taken == 1 else 's'} again without an outcome.")
     return redirect("trajectories:import", batch_id=batch.pk)
 
 

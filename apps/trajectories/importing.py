@@ -32,6 +32,7 @@ from apps.trajectories.models import ImportBatch, RejectedRow
 from apps.trajectories.outlines import visible
 from apps.trajectories.reading import UnreadableFile
 from apps.trajectories.reading_process import chunks_elsewhere
+from apps.trajectories.telling import tell_instances, tell_known
 from apps.trajectories.uploading import discard
 
 WORTH_A_PROCESS = 32 << 20
@@ -120,12 +121,17 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
         policy_name=batch.policy_name,
     )
     copied = _copy_in_or_reject(batch, chunk, origin)
+    told = tell_instances(batch, chunk.verdicts)
+    for verdict, reason, expected in told.refused:
+        chunk.reject(verdict.row, reason, expected)
+    outcomes = told.outcomes + tell_known(batch, (item for item, _ in chunk.prepared))
     RejectedRow.objects.bulk_create(RejectedRow(batch_id=batch.pk, **asdict(row)) for row in chunk.rejected)
     ImportBatch.objects.filter(pk=batch.pk).update(
         bytes_read=min(chunk.bytes_read, batch.size),
         trajectory_count=F("trajectory_count") + copied.trajectories,
         step_count=F("step_count") + copied.steps,
-        duplicate_count=F("duplicate_count") + copied.duplicates,
+        duplicate_count=F("duplicate_count") + copied.duplicates + told.known,
+        outcome_count=F("outcome_count") + outcomes,
         rejected_count=F("rejected_count") + len(chunk.rejected),
     )
     batch.refresh_from_db()

@@ -48,9 +48,10 @@ class Outcomes:
         place = PurePosixPath(path)
         if "verifier_result" in mapping(row) and ("task_name" in row or "trial_name" in row):
             self.trials[place.parent] = row
-        elif found := _judged(row):
+        elif found := verdicts_in(row):
             around = place.parent.parent if place.parent.name in ASIDE else place.parent
-            self.reports.setdefault(around, []).append(found)
+            plain = {instance: resolved for instance, resolved in found.items() if resolved is not None}
+            self.reports.setdefault(around, []).append(plain)
         else:
             return
         self.read.add(path)
@@ -72,16 +73,15 @@ class Outcomes:
         return path in self.read or (not _is_of_trial(place) and not self.told.isdisjoint(place.parents))
 
     def tell(self, record: TrajectoryRecord, path: str) -> None:
-        """Say of a run in the file at `path` what was found, as far as it does not say it itself."""
+        """Say of a run in the file at `path` what its trial says, as far as it does not say it itself."""
         place = PurePosixPath(path)
         trial = next((self.trials[folder] for folder in place.parents if folder in self.trials), None)
         if trial is not None and _is_of_trial(place) and ".summarization" not in place.name:
             _tell_trial(record, trial)
-        elif record.success is None:
-            record.success = self._success({record.task.key, record.external_id}, place)
 
-    def _success(self, names: set[str], place: PurePosixPath) -> bool | None:
-        """What the nearest report says; nothing where reports differ, or where it may be of another run of the same instance."""
+    def verdict(self, record: TrajectoryRecord, path: str) -> bool | None:
+        """Whether the nearest report says that a run was a success; None where reports differ, or may be of another run of the same instance."""
+        place, names = PurePosixPath(path), {record.task.key, record.external_id}
         for folder in place.parents:
             found = {(name, report[name]) for report in self.reports.get(folder, ()) for name in names & report.keys()}
             if found:
@@ -95,11 +95,14 @@ def begins_like_report(path: str, head: bytes) -> bool:
     return path.endswith(".json") and (PurePosixPath(path).name in NAMES or BEGINNING in head)
 
 
-def _judged(row: Json) -> dict[str, bool]:
-    """Instances, and whether they were resolved: of a report about many, or of one about one."""
+def verdicts_in(row: Json) -> dict[str, bool | None]:
+    """Instances, and whether they were resolved, of a report about many or about one; None where it says both."""
     about = mapping(row)
-    lists = {key: about.get(key) for key in ("resolved_ids", "unresolved_ids", "resolved")}
-    found = {text(name): key != "unresolved_ids" for key, names in lists.items() for name in _names(names)}
+    found: dict[str, bool | None] = {}
+    for key in ("resolved_ids", "unresolved_ids", "resolved"):
+        for name in _names(about.get(key)):
+            resolved = key != "unresolved_ids"
+            found[name] = resolved if found.get(name, resolved) == resolved else None
     alone = {name: mapping(given).get("resolved") for name, given in about.items()}
     return found or {name: given for name, given in alone.items() if type(given) is bool}
 

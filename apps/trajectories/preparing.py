@@ -51,6 +51,8 @@ class Prepared:
     columns: dict[str, Any]
     steps: bytes
     original: bytes
+    verdict: bool | None = None
+    """Whether a report beside the run says that it was a success, where the run itself does not say. No part of its content."""
 
     @property
     def size(self) -> int:

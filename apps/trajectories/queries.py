@@ -28,9 +28,9 @@ class Window(NamedTuple):
 def replayable(member: Membership) -> TrajectoryQuerySet:
     """Trajectories for replay, with what the page says about them."""
     trajectories: TrajectoryQuerySet = Trajectory.objects.visible_to(member)
-    return trajectories.select_related("task", "policy", "import_batch", "rollout_batch", "parent").defer(
-        "tools", "closing", "info", "task__initial_state", "task__success_check"
-    )
+    return trajectories.select_related(
+        "task", "policy", "import_batch", "outcome_batch", "rollout_batch", "parent"
+    ).defer("tools", "closing", "info", "task__initial_state", "task__success_check")
 
 
 def heads_of(trajectory: Trajectory) -> list[StepHead]:

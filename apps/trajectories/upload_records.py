@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import IO, NamedTuple
@@ -68,6 +69,14 @@ class Upload:
                 refused += [found.row.problem] if not is_known else []
                 yield found._replace(row=found.row._replace(position=position, file=path), outcomes=outcomes)
                 position += 1
+        if not is_known and outcomes.read and not refused:
+            # They hold no runs, but outcomes of runs that may be here.
+            judged = (_of_member(path, file) for path, file in folder.files() if path in outcomes.read)
+            for found in itertools.chain.from_iterable(judged):
+                if found.format:
+                    is_known = True
+                    yield found._replace(row=found.row._replace(position=position))
+                    position += 1
         if not is_known:
             alone = REPORTS_ALONE if outcomes.read and not refused else ""
             raise UnknownFormat(alone or _nothing_in(folder, refused))

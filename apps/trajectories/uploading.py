@@ -18,6 +18,7 @@ from django.utils.timezone import now
 from apps.accounts.models import User
 from apps.common.ids import new_id
 from apps.common.leases import REMIND_AFTER
+from apps.trajectories import formats
 from apps.trajectories.models import ImportBatch, JobState
 from apps.trajectories.outlines import clip
 from workers.app import enqueue
@@ -109,6 +110,8 @@ def finished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
     batch = done.order_by("-pk").first()
     if batch is None or (batch.trajectory_count and not batch.trajectories.exists()):
         return None
+    if not batch.trajectory_count and formats.holds_no_runs(batch.format):
+        return None  # of a report: the runs that it judges may have come since
     return batch
 
 

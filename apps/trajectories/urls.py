@@ -37,6 +37,7 @@ urlpatterns = [
     path("imports/<uuid:batch_id>/progress/", import_views.import_progress, name="import_progress"),
     path("imports/<uuid:batch_id>/cancel/", import_views.cancel_import, name="cancel_import"),
     path("imports/<uuid:batch_id>/retry/", import_views.retry_import, name="retry_import"),
+    path("imports/<uuid:batch_id>/take-back/", import_views.take_back_outcomes, name="take_back_outcomes"),
     path("imports/<uuid:batch_id>/rejected.<str:form>", import_views.rejected_rows, name="rejected_rows"),
 ]
 

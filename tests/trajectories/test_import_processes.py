@@ -103,6 +103,7 @@ def test_a_killed_command_run_again_loses_nothing_and_doubles_nothing(command, t
         "trajectories": 2999,
         "steps": 2999 * STEPS,
         "duplicates": 0,
+        "outcomes": 0,
         "rejected": 1,
     }
     assert (Trajectory.objects.count(), Step.objects.count(), Original.objects.count()) == (2999, 2999 * STEPS, 2999)
@@ -135,6 +136,7 @@ def test_the_command_says_of_each_file_what_came_of_it(command, tmp_path):
         "trajectories": 0,
         "steps": 0,
         "duplicates": 3,
+        "outcomes": 0,
         "rejected": 1,
     }
 

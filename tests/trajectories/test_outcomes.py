@@ -40,7 +40,11 @@ def tarred(members: dict[str, Any]) -> bytes:
 def told(body: bytes) -> list[tuple[str, Any, Any]]:
     """Of each run its task, its reward and its success."""
     found = [item for chunk in chunks(io.BytesIO(body), "runs.zip") for item, _ in chunk.prepared]
-    return [(item.task.key, item.columns["reward"], item.columns["success"]) for item in found]
+    outcomes = ((item.columns["success"], item.verdict) for item in found)
+    return [
+        (item.task.key, item.columns["reward"], verdict if stated is None else stated)
+        for item, (stated, verdict) in zip(found, outcomes, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred])
@@ -105,6 +109,6 @@ def test_what_a_run_says_itself_counts() -> None:
     assert told(zipped({f"{NAME}.json": chat, "report.json": REPORT})) == [(NAME, 0.0, False)]
 
 
-def test_reports_without_runs_are_refused_with_what_to_do() -> None:
+def test_results_of_trials_without_runs_are_refused_with_what_to_do() -> None:
     with pytest.raises(UnknownFormat, match="Pack them with the runs that they judge"):
-        told(zipped({"a/model.run.json": REPORT}))
+        told(zipped({"job/hello__x/result.json": TRIAL}))

@@ -38,6 +38,9 @@ class Format:
     gather: Callable[[Iterator[RawRow], int], Iterator[RawRow]] | None = None
     """Puts together what lies in several records of a file; the second argument is the most bytes that one may have."""
 
+    judges: Callable[[Row], tuple[str, bool]] | None = None
+    """Of reports, which hold no runs but outcomes of runs: the instance that a record is about, and whether it was resolved. Raises BadRow."""
+
     general: bool = False
     """Asked last: a shape so common that the specific formats share it."""
 
@@ -58,6 +61,11 @@ def known() -> tuple[Format, ...]:
 def named(name: str) -> Format:
     """The format of that name. Raises KeyError."""
     return {format.name: format for format in known()}[name]
+
+
+def holds_no_runs(name: str) -> bool:
+    """Whether files of the format of that name hold outcomes alone."""
+    return any(format.judges for format in known() if format.name == name)
 
 
 def titled(name: str) -> str:

@@ -66,6 +66,7 @@ class ImportBatch(WorkspaceModel):
     step_count = models.BigIntegerField(default=0)
     duplicate_count = models.IntegerField(default=0)
     rejected_count = models.IntegerField(default=0)
+    outcome_count = models.IntegerField(default=0, help_text="Runs that were here before and got an outcome by it.")
     error = models.TextField(blank=True)
     idempotency_key = models.CharField(
         max_length=200, blank=True, help_text="The header of the API request that made it."

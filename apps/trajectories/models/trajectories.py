@@ -64,6 +64,14 @@ class Trajectory(WorkspaceModel):
     branch_step = models.PositiveIntegerField(null=True, help_text="The first step that differs from the parent.")
     reward = models.FloatField(null=True)
     success = models.BooleanField(null=True)
+    outcome_batch = models.ForeignKey(
+        ImportBatch,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="outcomes",
+        db_index=False,
+        help_text="The import whose report said later whether it was a success.",
+    )
     termination = models.CharField(max_length=100, blank=True)
     step_count = models.PositiveIntegerField()
     error_count = models.PositiveIntegerField(default=0)
@@ -103,6 +111,7 @@ class Trajectory(WorkspaceModel):
             Index(fields=["workspace", "-id"], condition=Q(error_count__gt=0), name="trajectory_with_errors"),
             Index(fields=["workspace", "step_count"], name="trajectory_by_length"),
             Index(fields=["workspace", "external_id"], condition=~Q(external_id=""), name="trajectory_by_external_id"),
+            Index(fields=["outcome_batch"], condition=Q(outcome_batch__isnull=False), name="trajectory_by_report"),
             GinIndex(fields=["tags"], name="trajectory_tags"),
         ]
 

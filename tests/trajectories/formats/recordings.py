@@ -5,6 +5,7 @@ from typing import Any
 from tests.trajectories.formats.parts import CALL, TOOLS
 
 RECORDINGS: dict[str, Any] = {
+    "swe-bench-report": {"total_instances": 2, "resolved_ids": ["owner__repo-1"], "unresolved_ids": ["owner__repo-2"]},
     "openhands": {
         "instance_id": "owner__repo-1",
         "instance": {"problem_statement": "It breaks."},

@@ -134,6 +134,7 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
             "smolagents",
             "spans",
             "swe-agent",
+            "swe-bench-report",
             "tau-bench",
         ),
         *(

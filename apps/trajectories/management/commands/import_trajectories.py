@@ -23,7 +23,7 @@ from apps.trajectories.uploading import FileTooLarge, start_import, store, unfin
 class Command(BaseCommand):
     help = (
         "Import files of trajectories (JSON Lines, JSON and .traj, also gzip; .eval; Parquet). The format is recognised. Waits to the end, and prints a JSON "
-        "object a file: file, format, trajectories, steps, duplicates, rejected (and error, where the file was refused). "
+        "object a file: file, format, trajectories, steps, duplicates, outcomes (of runs that were here), rejected (and error, where the file was refused). "
         "What is in already is counted as duplicates and not added again. A command that was killed goes on where it stopped "
         "when it is run again. Needs no worker. Exits with 1 when nothing of some file could be read."
     )
@@ -107,12 +107,13 @@ def _counts(batch: ImportBatch | None) -> dict[str, int]:
         "trajectories": batch.trajectory_count if batch else 0,
         "steps": batch.step_count if batch else 0,
         "duplicates": batch.duplicate_count if batch else 0,
+        "outcomes": batch.outcome_count if batch else 0,
         "rejected": batch.rejected_count if batch else 0,
     }
 
 
 def _holds_nothing(result: dict[str, Any]) -> bool:
-    return bool(result["rejected"]) and not result["trajectories"] and not result["duplicates"]
+    return bool(result["rejected"]) and not (result["trajectories"] or result["duplicates"] or result["outcomes"])
 
 
 class _Progress:
