@@ -6,6 +6,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import at_least
@@ -17,6 +18,7 @@ from apps.arena.models import Experiment
 from apps.arena.queries import Standing, figures_of
 from apps.arena.rating import Interval
 from apps.arena.stopping import Outcome
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, next_url
 from apps.common.pages import page_of
 from apps.common.storable import is_storable
@@ -57,6 +59,7 @@ def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     return render(request, "arena/experiment.html", _experiment_context(found))
 
 
+@fragment_of(lambda experiment_id, **_: reverse("arena:experiment", args=[experiment_id]))
 @require_GET
 @at_least(Role.RESEARCHER)
 def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:

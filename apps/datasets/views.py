@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.models import Queue
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.datasets import freezing
@@ -127,6 +128,7 @@ def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse
     return render(request, "datasets/version.html", context)
 
 
+@fragment_of(lambda dataset_id, number, **_: reverse("datasets:version", args=[dataset_id, number]))
 @require_safe
 @at_least(Role.RESEARCHER)
 def version_live(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:

@@ -8,8 +8,10 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.streaming import download
 from apps.policies.downloading import tar_of
@@ -40,6 +42,7 @@ def publish(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     return render(request, "policies/publish.html", {"policy": policy, "form": form}, status=status)
 
 
+@fragment_of(lambda policy_id, **_: reverse("policies:policy", args=[policy_id]) + "#publications")
 @require_GET
 def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     """The part of a policy's page that moves while it is being published."""

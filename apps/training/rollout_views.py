@@ -9,11 +9,13 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Membership, Role
 from apps.common.environments import CHOICES, LEVELS
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.policies.models import Policy
 from apps.training.folders import folder_of
@@ -115,6 +117,7 @@ def show(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     )
 
 
+@fragment_of(lambda batch_id, **_: reverse("training:rollouts", args=[batch_id]))
 @require_GET
 def live(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """The live part alone."""

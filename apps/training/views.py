@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
@@ -141,6 +142,7 @@ def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     return render(request, "training/run.html", context)
 
 
+@fragment_of(lambda run_id, **_: reverse("training:run", args=[run_id]))
 @require_GET
 def live(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """The live parts alone, for pages that missed something or cannot open a websocket."""
@@ -148,6 +150,7 @@ def live(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     return render(request, "training/_live.html", run_context(run))
 
 
+@fragment_of(lambda run_id, **_: reverse("training:run", args=[run_id]))
 @require_GET
 def charts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """All curves, drawn afresh."""

@@ -15,6 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.common.streaming import download
@@ -70,6 +71,7 @@ def show_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     return render(request, "trajectories/import.html", progress_of(_find(request, batch_id)))
 
 
+@fragment_of(lambda batch_id, **_: reverse("trajectories:import", args=[batch_id]))
 @require_GET
 def import_progress(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """The live part alone, for pages that cannot open a websocket."""

@@ -262,3 +262,27 @@ def test_a_stranger_is_sent_to_sign_in_or_asked_for_a_token(addresses: list[Addr
         if address.name not in PUBLIC:
             expected = {401, 405} if address.path.startswith("/api/") else {302}
             assert set(answers(None, address)) <= expected, address
+
+
+def test_whoever_opens_a_piece_of_a_page_by_hand_is_led_to_the_page(
+    owner: Membership, labeller: Membership, addresses: list[Address]
+) -> None:
+    bare, led = set(), set()
+    for member in (owner, labeller):
+        client = Client(headers={"accept": "text/html,*/*;q=0.8"}, raise_request_exception=False)
+        client.force_login(member.user)
+        for address in addresses:
+            asked = ASKED.get(address.name)
+            by_script = client.get(address.path, asked, headers={"accept": "*/*"})
+            opened = client.get(address.path, asked)
+            if by_script.status_code == 200 != opened.status_code:
+                led.add(address.name)
+                opened = client.get(opened["Location"])
+            if _is_html(opened) and not opened.content.lstrip().lower().startswith(b"<!doctype html"):
+                bare.add(address.name)
+    assert bare == set()
+    assert len(led) > 15
+
+
+def _is_html(answer: Any) -> bool:
+    return answer.status_code == 200 and answer["Content-Type"].startswith("text/html") and not answer.streaming

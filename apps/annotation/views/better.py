@@ -12,13 +12,15 @@ from django.views.decorators.http import require_safe
 from apps.annotation.asking import StepsAsks
 from apps.annotation.correcting import ArgumentField, Tool, calls_of, check_action, fields_of, read_call, tools_of
 from apps.annotation.models import Assignment, Queue
-from apps.annotation.views.desk_requests import acting, own_with_runs
+from apps.annotation.views.desk_requests import acting, desk_of, own_with_runs
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.models import Step
 
 TEXT = 100_000
 
 
+@fragment_of(desk_of)
 @require_safe
 def form(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
     """What the policy did at a step, to be made better; `tool` asks for the form of another tool, or "" for words."""

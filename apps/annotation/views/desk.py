@@ -22,8 +22,9 @@ from apps.annotation.desk_forms import ReasonForm
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
-from apps.annotation.views.desk_requests import acting, own, own_with_runs, wants_json
+from apps.annotation.views.desk_requests import acting, desk_of, own, own_with_runs, wants_json
 from apps.annotation.views.kinds import asks_of, kind_of, run_at
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
 from apps.trajectories.rendering import markdown
@@ -60,6 +61,7 @@ def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     return JsonResponse({"item": _item_url(assignment) if assignment else None, "progress": progress.to_json()})
 
 
+@fragment_of(desk_of)
 @require_safe
 def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     """What is judged and the answer bar, ready to be put in place of another item."""
@@ -68,6 +70,7 @@ def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     return render(request, context["item_template"], context)
 
 
+@fragment_of(desk_of)
 @require_safe
 def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
     """A few rows of an item, opened."""

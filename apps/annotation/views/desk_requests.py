@@ -10,6 +10,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from apps.annotation.models import Assignment
@@ -48,3 +49,10 @@ def own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
 
 def own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     return get_object_or_404(Assignment.objects.of(request.member).with_runs(), pk=assignment_id)
+
+
+def desk_of(assignment_id: UUID, **_: object) -> str:
+    """The address of the desk that an assignment lies on."""
+    return reverse(
+        "annotation:desk", args=[Assignment.objects.values_list("queue_id", flat=True).get(pk=assignment_id)]
+    )

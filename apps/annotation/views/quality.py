@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from apps.accounts.access import at_least
@@ -18,6 +19,7 @@ from apps.annotation.machines import beside_machines
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.queries import golds_of, latest_judgements_of
 from apps.annotation.reporting import report_of
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 
 
@@ -30,6 +32,7 @@ def quality(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     return render(request, "annotation/_quality.html" if request.htmx else "annotation/quality.html", context)
 
 
+@fragment_of(lambda queue_id, **_: reverse("annotation:queue", args=[queue_id]) + "#agreement")
 @at_least(Role.REVIEWER)
 @require_safe
 def agreement(request: HtmxRequest, queue_id: UUID) -> HttpResponse:

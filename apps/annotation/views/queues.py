@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import at_least
@@ -21,6 +22,7 @@ from apps.annotation.remarks import remarks_in
 from apps.annotation.reviewing import awaiting_review
 from apps.annotation.selecting import Selection, preview_of
 from apps.annotation.setting_forms import KnownForm
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.trajectories.filtering import BadFilter
@@ -122,6 +124,7 @@ def queue(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     return render(request, "annotation/queue.html", context)
 
 
+@fragment_of(lambda queue_id, **_: reverse("annotation:queue", args=[queue_id]))
 @at_least(Role.REVIEWER)
 @require_safe
 def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
@@ -184,6 +187,7 @@ def _known(item: Item) -> dict[str, Any]:
     return {"purpose": item.purpose, "answer_given": str(given), "because": item.known.get("because", "")}
 
 
+@fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]) + "#judgements")
 @at_least(Role.REVIEWER)
 @require_safe
 def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:

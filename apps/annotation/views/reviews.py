@@ -19,6 +19,7 @@ from apps.annotation.models import Adjudication, Annotator, Assignment, Item, Qu
 from apps.annotation.refusals import Refusal
 from apps.annotation.setting_forms import DecisionForm, RemarkForm
 from apps.annotation.views.kinds import run_at
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
 
@@ -71,6 +72,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     return render(request, "annotation/review.html", context, status=422 if form.is_bound else 200)
 
 
+@fragment_of(lambda queue_id, item_id, **_: reverse("annotation:review_item", args=[queue_id, item_id]))
 @at_least(Role.REVIEWER)
 @require_safe
 def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> HttpResponse:

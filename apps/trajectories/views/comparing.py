@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories import comparing, queries
 from apps.trajectories.models import Trajectory
@@ -30,6 +31,7 @@ def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse
     return render(request, "trajectories/compare.html", context)
 
 
+@fragment_of(lambda left_id, right_id, **_: reverse("trajectories:compare", args=[left_id, right_id]))
 @require_safe
 def compare_rows(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse:
     """Rows of the comparison, opened; `row` names one ("3-5": step 3 beside step 5) and may be given several times."""

@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories import following
 from apps.trajectories.answering import answer_for
@@ -25,6 +26,7 @@ def episode(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
     return render(request, "trajectories/episode.html", context)
 
 
+@fragment_of(lambda batch_id, name, **_: reverse("trajectories:episode", args=[batch_id, name]))
 @require_safe
 def episode_state(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
     """How far it is, for pages that no socket reaches."""
@@ -32,6 +34,7 @@ def episode_state(request: HtmxRequest, batch_id: UUID, name: str) -> HttpRespon
     return HttpResponse(following.state_of(batch.pk, found))
 
 
+@fragment_of(lambda batch_id, name, **_: reverse("trajectories:episode", args=[batch_id, name]))
 @require_safe
 def episode_steps(request: HtmxRequest, batch_id: UUID, name: str) -> HttpResponse:
     """The steps from index `from` on, opened."""

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories import finding, queries
 from apps.trajectories.answering import SEALED, answer_part
@@ -71,6 +72,7 @@ def outline(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     )
 
 
+@fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]))
 @require_safe
 @kept_a_while
 def steps(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
@@ -90,6 +92,7 @@ def part(request: HtmxRequest, trajectory_id: UUID, index: int) -> HttpResponse:
     return answer_part(request, trajectory, index, url=_part_url(trajectory, index))
 
 
+@fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]))
 @require_safe
 def map_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """The minimap by another measure."""
