@@ -51,15 +51,20 @@ def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> list[str]:
         case Item.Purpose.GOLD:
             desk.golds += by
             desk.golds_right += by * is_right(item, judgement)
-            return ["golds", "golds_right"]
+            _take_time(desk, judgement, by)
+            return ["golds", "golds_right", "seconds"]
         case Item.Purpose.TRAINING:
             desk.trained += by
             desk.trained_right += by * is_right(item, judgement)
             return ["trained", "trained_right"]
         case _:
             desk.judged += by
-            desk.seconds = max(desk.seconds + by * judgement.seconds, 0.0)
+            _take_time(desk, judgement, by)
             return ["judged", "seconds"]
+
+
+def _take_time(desk: Desk, judgement: Judgement, by: int) -> None:
+    desk.seconds = max(desk.seconds + by * judgement.seconds, 0.0)
 
 
 def known_of(item: Item) -> dict[str, Any]:

@@ -9,7 +9,18 @@ from uuid import UUID
 from django.db.models import F
 
 from apps.annotation.asking import PairwiseAsks, RatingAsks
-from apps.annotation.models import Annotator, Inspection, Item, Preference, Queue, Rating, StepLabel
+from apps.annotation.checking import is_right
+from apps.annotation.models import (
+    JUDGEMENTS,
+    Annotator,
+    Inspection,
+    Item,
+    Judgement,
+    Preference,
+    Queue,
+    Rating,
+    StepLabel,
+)
 
 ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
 AT_ONCE = 10_000
@@ -34,6 +45,8 @@ class Work(NamedTuple):
     """None of a model or a rule: it takes no time worth telling."""
     chose_left: bool | None
     """None where no side was chosen."""
+    is_right: bool | None = None
+    """Of a gold item: whether it says what is known."""
 
 
 @dataclass
@@ -56,11 +69,30 @@ class Gathered:
 
     measures: list[Measure]
     work: list[Work] = field(default_factory=list)
+    golds: list[Work] = field(default_factory=list)
+    """Judgements of gold items: they take time and have sides, and no part in agreement."""
 
 
 def gather(queue: Queue) -> Gathered:
     """All standing judgements of `queue`, oldest first."""
-    return _GATHER[Queue.Kind(queue.kind)](queue)
+    found = _GATHER[Queue.Kind(queue.kind)](queue)
+    found.golds = _golds(queue)
+    return found
+
+
+def _golds(queue: Queue) -> list[Work]:
+    model: Any = JUDGEMENTS[Queue.Kind(queue.kind)].objects
+    rows = model.standing().filter(queue=queue, item__purpose=Item.Purpose.GOLD).order_by("pk")
+    return [_gold(each) for each in rows.select_related("item", "annotator", "queue").iterator(chunk_size=AT_ONCE)]
+
+
+def _gold(judged: Judgement) -> Work:
+    seconds = judged.seconds if judged.annotator.kind == Annotator.Kind.PERSON else None
+    chose_left = (
+        (judged.strength > 0) == judged.a_was_left if isinstance(judged, Preference) and judged.strength else None
+    )
+    right = is_right(judged.item, judged)
+    return Work(judged.annotator_id, judged.item_id, judged.created_at, seconds, chose_left, right)
 
 
 def _preferences(queue: Queue) -> Gathered:

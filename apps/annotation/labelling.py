@@ -6,6 +6,7 @@ Nothing is overwritten: a judgement taken back stays, marked; the item is assign
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils.timezone import now
 
 from apps.annotation import checking
@@ -112,27 +113,17 @@ def keep(*, assignment: Assignment) -> Assignment:
 def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     """Take back this person's latest judgement or skip in `queue`; the item is theirs again, with the old answer as its draft.
 
-    Raises NothingToUndo, PlaceLost.
+    A skip whose item others took since is passed over. Raises NothingToUndo; PlaceLost where there was nothing but such skips.
     """
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     if queue.is_of_experiment and Queue.objects.filter(pk=queue.pk, state=Queue.State.CLOSED).exists():
         raise NothingToUndo("This comparison is closed, and its result rests on the answers as they are. They stay.")
-    own = Assignment.objects.filter(queue=queue, annotator=annotator)
-    if own.filter(state=Assignment.State.OPEN, replaces__isnull=False).count() >= UNDO_REACH:
-        raise NothingToUndo
-    closed = own.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED]).exclude(
-        item__purpose=Item.Purpose.TRAINING  # its answer was shown
-    )
-    last = closed.select_for_update(of=("self",)).select_related("item").order_by("-closed_at").first()
-    if last is None:
-        raise NothingToUndo
+    last = _last_act(queue, annotator)
     last.queue = queue
     item = Item.objects.select_for_update().get(pk=last.item_id)
     if last.state == Assignment.State.JUDGED:
         draft = _retract(last, item, desk)
     else:
-        if not retake_place(item):
-            raise PlaceLost("Other people have taken what you skipped. It no longer needs you.")
         draft = last.draft
         desk.skipped -= 1
     desk.save(update_fields=["judged", "skipped", "seconds", "golds", "golds_right"])
@@ -151,6 +142,28 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
         opened_at=now(),
         draft=draft,
     )
+
+
+def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
+    """The latest judgement or skip within reach; of a skip, the place is taken again. The caller has locked the desk.
+
+    What was taken back already counts for the reach, so that it ends at the same item however often, and however late, one undoes.
+    """
+    acts = Assignment.objects.filter(queue=queue, annotator=annotator, closed_at__isnull=False).exclude(
+        item__purpose=Item.Purpose.TRAINING  # its answer was shown
+    )
+    done = acts.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED, Assignment.State.UNDONE])
+    latest = done.values("item").annotate(latest=Max("closed_at")).order_by("-latest")[:UNDO_REACH]
+    reached = acts.filter(
+        item__in=[each["item"] for each in latest], state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED]
+    )
+    found = list(reached.select_for_update(of=("self",)).select_related("item").order_by("-closed_at"))
+    for act in found:
+        if act.state == Assignment.State.JUDGED or retake_place(act.item):
+            return act
+    if found:
+        raise PlaceLost("Other people have taken what you skipped. It no longer needs you.")
+    raise NothingToUndo
 
 
 @transaction.atomic

@@ -1,7 +1,7 @@
 """How good the judgements of a queue are, from what `gathering` found. Pure; the result is JSON, for keeping."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import combinations, pairwise
 from statistics import median
@@ -14,6 +14,7 @@ from apps.annotation.agreement import Patterns, alpha, fleiss, raw, to_json
 from apps.annotation.gathering import Gathered, Given, Measure, Work
 from apps.annotation.kappa import cohen
 from apps.annotation.shares import share
+from apps.annotation.telling import batched, settled
 
 PEOPLE_COMPARED = 24
 """The busiest; with more, a matrix of pairs can be read no more."""
@@ -29,7 +30,7 @@ def measure(gathered: Gathered) -> dict[str, Any]:
     """Everything that the pages of quality show."""
     work = gathered.work
     main = gathered.measures[0] if gathered.measures else None
-    typical = _median(_seconds(work))
+    typical = _median(_seconds([*work, *gathered.golds]))
     return {
         "judgements": len(work),
         "items": len({each.item for each in work}),
@@ -38,6 +39,7 @@ def measure(gathered: Gathered) -> dict[str, Any]:
         "over_time": over_time(main, work) if main else [],
         "pairs": between_people(main) if main else {"people": [], "cells": []},
         "annotators": people(main, work, typical or 0.0),
+        "own": own(main, [*work, *gathered.golds], typical or 0.0),
     }
 
 
@@ -132,8 +134,11 @@ class Consensus(NamedTuple):
     """Things that others judged as well, and on which most of them agree."""
 
 
-def with_others(measure: Measure) -> dict[UUID, Consensus]:
-    """Of each annotator. Their own judgement takes no part in what the others say; where others are divided, nothing is compared."""
+def with_others(measure: Measure, among: Mapping[UUID, Collection[int]] | None = None) -> dict[UUID, Consensus]:
+    """Of each annotator. Their own judgement takes no part in what the others say; where others are divided, nothing is compared.
+
+    `among`: the items of each annotator to compare them on; all of theirs without it.
+    """
     votes: dict[Hashable, Counter[int]] = defaultdict(Counter)
     said = [(each, _side(each.value) if measure.sides else each.value) for each in measure.given]
     for given, value in said:
@@ -141,6 +146,8 @@ def with_others(measure: Measure) -> dict[UUID, Consensus]:
     same: Counter[UUID] = Counter()
     of: Counter[UUID] = Counter()
     for given, value in said:
+        if among is not None and given.item not in among[given.annotator]:
+            continue
         others = [times - (each == value) for each, times in votes[given.thing].items()]
         most = max(others)
         if not most or others.count(most) > 1:
@@ -164,6 +171,34 @@ def people(measure: Measure | None, work: Sequence[Work], typical: float) -> dic
         }
         for who, mine in by.items()
     }
+
+
+def own(measure: Measure | None, answers: Iterable[Work], typical: float) -> dict[str, dict[str, Any]]:
+    """What each annotator is told of themselves, by their id. `answers`: gold ones too, or a figure that stood still would tell them.
+
+    Pace and sides are what they know already; how right they were comes as `telling` says.
+    """
+    by: dict[UUID, list[Work]] = defaultdict(list)
+    for each in sorted(answers, key=lambda each: each.at):
+        by[each.annotator].append(each)
+    told = {who: settled(mine) for who, mine in by.items()}
+    agreeing = (
+        with_others(measure, {who: {each.item for each in mine} for who, mine in told.items()}) if measure else {}
+    )
+    return {
+        str(who): {
+            **_pace(mine, typical),
+            "left": _left(mine),
+            "told": len(told[who]),
+            "consensus": share(*agreeing.get(who, Consensus(0, 0))).to_json(),
+            "gold": _right(batched(told[who], lambda each: each.is_right is not None)),
+        }
+        for who, mine in by.items()
+    }
+
+
+def _right(golds: Sequence[Work]) -> dict[str, Any]:
+    return share(sum(bool(each.is_right) for each in golds), len(golds)).to_json()
 
 
 def _pace(mine: Sequence[Work], typical: float) -> dict[str, Any]:

@@ -34,8 +34,13 @@ class DeskProgress:
 def desk_progress(queue: Queue, annotator: Annotator) -> DeskProgress:
     desks = {who: found for who, *found in Desk.objects.filter(queue=queue).values_list("annotator", "judged", "golds")}
     mine, golds = desks.get(annotator.pk, (0, 0))
-    left = max(queue.places - sum(judged for judged, _ in desks.values()), 0)
-    return DeskProgress(mine=mine + golds, left=left and left + max(queue.gold_count - golds, 0))
+    left = queue.places - sum(judged for judged, _ in desks.values())
+    return DeskProgress(mine=mine + golds, left=with_golds(queue, left, golds))
+
+
+def with_golds(queue: Queue, left: int, golds: int) -> int:
+    """What somebody who judged `golds` gold items is told is `left`: it goes down with each of their answers, whatever it was about."""
+    return left + max(queue.gold_count - golds, 0) if left > 0 else 0
 
 
 def latest_guideline(queue: Queue) -> Guideline | None:
@@ -48,19 +53,26 @@ class QueueRow(NamedTuple):
     queue: Queue
     judged: int
     mine: int
+    """With gold items."""
+    golds: int
+    """Of mine."""
 
     @property
     def left(self) -> int:
-        return max(self.queue.places - self.judged, 0)
+        return with_golds(self.queue, self.queue.places - self.judged, self.golds)
 
 
 def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
     """What a list says of each queue, in one query for all."""
     desks = Desk.objects.filter(queue__in=[queue.pk for queue in queues]).values("queue")
-    mine = Sum(F("judged") + F("golds"), default=0, filter=Q(annotator__user=member.user_id))
-    sums = desks.annotate(all=Sum("judged"), mine=mine).values_list("queue", "all", "mine")
-    found = {queue: (everybody, mine) for queue, everybody, mine in sums}
-    return [QueueRow(queue, *found.get(queue.pk, (0, 0))) for queue in queues]
+    my_desk = Q(annotator__user=member.user_id)
+    sums = desks.annotate(
+        all=Sum("judged"),
+        mine=Sum(F("judged") + F("golds"), default=0, filter=my_desk),
+        my_golds=Sum("golds", default=0, filter=my_desk),
+    )
+    found = {queue: counts for queue, *counts in sums.values_list("queue", "all", "mine", "my_golds")}
+    return [QueueRow(queue, *found.get(queue.pk, (0, 0, 0))) for queue in queues]
 
 
 @dataclass(frozen=True)
@@ -78,8 +90,14 @@ class Totals:
 
 
 def totals_of(queue: Queue) -> Totals:
-    desks = list(Desk.objects.filter(queue=queue).values_list("judged", "skipped", "seconds", "annotator__kind"))
-    timed = [(judged, seconds) for judged, _, seconds, kind in desks if kind == Annotator.Kind.PERSON and judged]
+    desks = list(
+        Desk.objects.filter(queue=queue).values_list("judged", "skipped", "golds", "seconds", "annotator__kind")
+    )
+    timed = [
+        (judged + golds, seconds)
+        for judged, _, golds, seconds, kind in desks
+        if kind == Annotator.Kind.PERSON and judged
+    ]
     flagged = Assignment.objects.filter(queue=queue, flagged=True).select_related("annotator", "item__task")
     return Totals(
         judged=sum(desk[0] for desk in desks),

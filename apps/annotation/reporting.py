@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.cache import cache
-from django.db.models import Sum
+from django.db.models import F, Sum
 from django.utils.timezone import now
 
 from apps.annotation.gathering import gather
@@ -21,7 +21,7 @@ REST = 20
 """A report is left alone for so many times what it took: a busy queue must not keep a worker measuring."""
 REST_AT_LEAST = timedelta(seconds=15)
 ASKED_SECONDS = 60
-METHOD = 3
+METHOD = 4
 """Counted up when `measuring` finds something else in the same judgements, so that kept reports are out of date."""
 
 
@@ -38,8 +38,7 @@ class Report:
 
 def report_of(queue: Queue) -> Report:
     """The quality of a queue as far as it is known. A large queue's is measured by a worker, who is asked where it is out of date."""
-    judged = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))["judged"]
-    if judged <= MEASURED_AT_ONCE:
+    if _answers(queue) <= MEASURED_AT_ONCE:
         return Report(measure(gather(queue)), now(), is_current=True)
     kept = QualityReport.objects.filter(queue=queue).first()
     if kept is None:
@@ -73,8 +72,14 @@ def basis_of(queue: Queue) -> str:
     """Changes whenever somebody judges or takes back: the newest judgement, and how many stand. Read from counters and one index."""
     newest: Any = JUDGEMENTS[Queue.Kind(queue.kind)].objects
     newest = newest.filter(queue=queue).order_by("-pk").values_list("pk", flat=True).first()
-    counted = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))
-    return f"{newest} {counted['judged']} {METHOD}"
+    return f"{newest} {_answers(queue)} {METHOD}"
+
+
+def _answers(queue: Queue) -> int:
+    """Standing judgements, gold ones too: were these left out, a report that stays current would tell who asks which were gold."""
+    counted = Desk.objects.filter(queue=queue).aggregate(all=Sum(F("judged") + F("golds"), default=0))
+    found: int = counted["all"]
+    return found
 
 
 def _asked(queue: Queue) -> str:

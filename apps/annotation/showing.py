@@ -107,6 +107,12 @@ def person_row(figures: Figures, annotator: Annotator, golds: Mapping[UUID, Shar
     return PersonRow(annotator, found, gold, concerns(found, gold)) if found else None
 
 
+def own_row(figures: Figures, annotator: Annotator) -> PersonRow | None:
+    """What somebody is told of themselves; None where they have judged nothing yet. Nothing is held against them here."""
+    found = figures.get("own", {}).get(str(annotator.pk))
+    return PersonRow(annotator, found, Share(**found["gold"]), []) if found else None
+
+
 def concerns(person: Mapping[str, Any], gold: Share | None = None) -> list[str]:
     """What a researcher should look at, each beyond what chance explains."""
     found: list[str] = []

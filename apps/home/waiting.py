@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Count, Sum
 from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Desk, Preference, Queue
+from apps.annotation.models import JUDGEMENTS, Desk, Item, Queue
+from apps.annotation.queries import with_golds
 from apps.annotation.reviewing import undecided
 from apps.common.ids import first_id_at
 from apps.common.quantities import duration
@@ -22,8 +24,7 @@ class Waiting:
 
     queue: Queue
     judged_by_me: int
-    answered_by_me: int
-    """With gold items."""
+    golds_by_me: int
     judged_by_all: int
     seconds_each: float | None
     """What this person needs for one judgement here, so far; None before their first."""
@@ -34,14 +35,29 @@ class Waiting:
         return reverse("annotation:desk", args=[self.queue.pk])
 
     @property
+    def answered_by_me(self) -> int:
+        """With gold items, which no number here tells from the others."""
+        return self.judged_by_me + self.golds_by_me
+
+    @property
     def left(self) -> int:
         """Judgements that the queue still asks for, of anybody."""
-        return max(0, self.queue.places - self.judged_by_all)
+        return with_golds(self.queue, self.queue.places - self.judged_by_all, self.golds_by_me)
+
+    @property
+    def all(self) -> int:
+        """Judgements that the queue asks for, done or left."""
+        return self.queue.places + self.queue.gold_count
+
+    @property
+    def done(self) -> int:
+        return self.all - self.left
 
     @property
     def left_for_me(self) -> int:
         """The most that I can still judge: one an item, and no more than are left."""
-        return max(0, min(self.left, self.queue.item_count - self.judged_by_me))
+        left = min(self.queue.places - self.judged_by_all, self.queue.item_count - self.judged_by_me)
+        return with_golds(self.queue, left, self.golds_by_me)
 
     @property
     def time_left(self) -> str:
@@ -85,9 +101,16 @@ def pace_of(member: Membership) -> Pace:
     """From the person's desks, and the judgements of one day."""
     mine = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
     done = Desk.objects.filter(**mine).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
-    lately = Preference.objects.standing().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24))).count()
-    judged = done["judged"] or 0
-    return Pace(judged + (done["golds"] or 0), lately, done["seconds"] / judged if judged else None)
+    lately = sum(_lately(model.objects, mine) for model in JUDGEMENTS.values())
+    judged = (done["judged"] or 0) + (done["golds"] or 0)
+    return Pace(judged, lately, done["seconds"] / judged if judged else None)
+
+
+def _lately(judgements: Any, mine: dict[str, Any]) -> int:
+    """Those of training items are not counted anywhere."""
+    standing = judgements.standing().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24)))
+    found: int = standing.exclude(item__purpose=Item.Purpose.TRAINING).count()
+    return found
 
 
 def waiting_for(member: Membership) -> list[Waiting]:
@@ -101,18 +124,10 @@ def waiting_for(member: Membership) -> list[Waiting]:
 
 
 def _row(queue: Queue, desk: Desk | None, judged_by_all: int) -> Waiting:
-    if desk is None or not desk.judged:
-        return Waiting(
-            queue=queue,
-            judged_by_me=0,
-            answered_by_me=desk.answered if desk else 0,
-            judged_by_all=judged_by_all,
-            seconds_each=None,
-        )
     return Waiting(
         queue=queue,
-        judged_by_me=desk.judged,
-        answered_by_me=desk.answered,
+        judged_by_me=desk.judged if desk else 0,
+        golds_by_me=desk.golds if desk else 0,
         judged_by_all=judged_by_all,
-        seconds_each=desk.seconds_each,
+        seconds_each=desk.seconds_each if desk and desk.answered else None,
     )

@@ -115,20 +115,23 @@ def test_no_count_that_people_see_gives_a_gold_item_away(workspace):
     queue.refresh_from_db()
     seen = [told(queue, member)]
     while assignment := next_assignment(queue=queue, annotator=who):
-        record_preference(assignment=assignment, strength=1)
+        record_preference(assignment=assignment, strength=1, seconds=2.0)  # as much as really passed
         seen.append(told(queue, member))
     golds = len(seen) - 1 - 8
     assert golds > 1
     assert [mine for mine, _ in seen] == list(range(len(seen)))
     assert [left for _, left in seen[:-1]] == [12 - n for n in range(len(seen) - 1)]
     assert seen[-1] == (8 + golds, 0)
+    took = sum(Preference.objects.values_list("seconds", flat=True))
+    assert Desk.objects.get(annotator=who).seconds == pytest.approx(took)  # the pace counts them, too
 
 
 def told(queue: Queue, member: Membership) -> tuple[int, int]:
-    """What the desk says; the lists say the same of what one has judged."""
+    """What the desk says; the lists say the same."""
     progress = desk_progress(queue, annotator_of(member))
     [row], [waiting] = queue_rows([queue], member), waiting_for(member)
     assert progress.mine == row.mine == waiting.answered_by_me == pace_of(member).judged
+    assert progress.left == row.left == waiting.left == waiting.left_for_me == waiting.all - waiting.done
     return progress.mine, progress.left
 
 

@@ -123,6 +123,21 @@ def test_undo_reaches_back_ten_items_and_then_they_come_in_their_order(queue, an
     assert Desk.objects.get().judged == 5
 
 
+def test_undo_ends_at_the_same_item_also_once_what_it_brought_back_has_lapsed(queue, annotator):
+    for _ in range(12):
+        record_preference(assignment=take(queue, annotator), strength=1)
+    for _ in range(10):
+        lapse(undo_last(queue=queue, annotator=annotator))
+    expire_leases()
+    with pytest.raises(NothingToUndo):
+        undo_last(queue=queue, annotator=annotator)
+    record_preference(assignment=take(queue, annotator), strength=-1)
+    assert undo_last(queue=queue, annotator=annotator).draft["answer"]
+    with pytest.raises(NothingToUndo):
+        undo_last(queue=queue, annotator=annotator)
+    assert Desk.objects.get().judged == 2
+
+
 def test_answers_stay_once_an_experiment_is_over():
     queue = making.queue(items=2, selection={"experiment": "1"})
     who = making.rule(of=queue.workspace)
@@ -154,6 +169,18 @@ def test_a_skip_whose_item_others_took_stays(queue, annotator):
         undo_last(queue=queue, annotator=annotator)
     assignment.refresh_from_db()
     assert assignment.state == Assignment.State.SKIPPED
+
+
+def test_undo_passes_over_a_skip_whose_item_others_took(queue, annotator):
+    judged = take(queue, annotator)
+    record_preference(assignment=judged, strength=1)
+    lost = take(queue, annotator)
+    skip(assignment=lost)
+    assert take(queue, making.rule(of=queue.workspace)).item == lost.item
+    assert undo_last(queue=queue, annotator=annotator).item == judged.item
+    lost.refresh_from_db()
+    assert lost.state == Assignment.State.SKIPPED
+    assert Desk.objects.get(annotator=annotator).skipped == 1
 
 
 @pytest.mark.parametrize("overlap", [1, 2])

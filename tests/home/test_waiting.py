@@ -4,10 +4,12 @@ import pytest
 from django.utils.timezone import now
 
 from apps.accounts.models import Role
-from apps.annotation.models import Desk, Queue
+from apps.annotation.assigning import next_assignment
+from apps.annotation.models import Desk, Inspection, Queue, Rating
 from apps.common.ids import first_id_at
 from apps.home.waiting import Pace, pace_of, waiting_for
 from tests import factories
+from tests.annotation import making
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +75,25 @@ def test_a_persons_pace_is_over_all_their_queues_and_nobody_elses(member):
     factories.preference(on=factories.item(of=first), by=who)
     factories.preference(on=factories.item(of=first), by=who, id=first_id_at(now() - timedelta(hours=30)))
     assert pace_of(member) == Pace(judged=4, lately=1, seconds_each=20.0)  # (20 + 60) s / 4
+
+
+def test_judgements_of_every_kind_count_as_made_lately(member):
+    who = factories.annotator(of=member.workspace, user=member.user)
+    for kind in (Queue.Kind.STEPS, Queue.Kind.RATING):
+        queue = making.queue_of_runs(kind, of=member.workspace)
+        columns = {
+            "workspace": member.workspace,
+            "queue": queue,
+            "item": queue.items.get(),
+            "annotator": who,
+            "seconds": 1,
+        }
+        assignment = next_assignment(queue=queue, annotator=who)
+        if kind == Queue.Kind.STEPS:
+            Inspection.objects.create(**columns, assignment=assignment, ending=Inspection.Ending.SOLVED)
+        else:
+            Rating.objects.create(**columns, assignment=assignment, thumb=1)
+    assert pace_of(member).lately == 2
 
 
 def test_nothing_judged_has_no_pace(member):

@@ -113,7 +113,9 @@ class Desk(models.Model):
     paused_at = models.DateTimeField(null=True, help_text="Since then nothing is given to this person here.")
     pause_reason = models.CharField(max_length=300, blank=True, help_text="For the person to read.")
     skipped = models.PositiveIntegerField(default=0)
-    seconds = models.FloatField(default=0, help_text="Time at work on the standing judgements.")
+    seconds = models.FloatField(
+        default=0, help_text="Time at work on the standing judgements, those of gold items too."
+    )
 
     class Meta:
         constraints = [UniqueConstraint(fields=["queue", "annotator"], name="one_desk_per_annotator")]
@@ -125,7 +127,7 @@ class Desk(models.Model):
 
     @property
     def seconds_each(self) -> float:
-        return self.seconds / self.judged if self.judged else 0.0
+        return self.seconds / self.answered if self.answered else 0.0
 
 
 class AssignmentQuerySet(models.QuerySet["Assignment"]):

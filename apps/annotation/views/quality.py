@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import showing
+from apps.annotation import showing, telling
 from apps.annotation.annotators import annotator_of
 from apps.annotation.feedback import feedback_for
 from apps.annotation.machines import beside_machines
@@ -52,7 +52,6 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
         "desk": queue.desks.filter(annotator=annotator).first(),
         "report": (report := report_of(queue)),
         "row": showing.person_row(report.figures, annotator, golds_of(queue)),
-        "shows_gold": True,
         "latest": latest_judgements_of(queue, annotator),
     }
     return render(request, "annotation/person.html", context)
@@ -62,7 +61,7 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
 def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The visitor's own figures at a queue, and nobody else's.
 
-    Gold is not among them: who saw it move could undo an answer until it was right.
+    How right they were is told as `telling` says, lest an answer be mended by it.
     """
     queue = get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
     annotator = annotator_of(request.member)
@@ -70,7 +69,8 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     context = {
         "queue": queue,
         "report": report,
-        "row": showing.person_row(report.figures, annotator, {}),
+        "row": showing.own_row(report.figures, annotator),
+        "telling": telling,
         "annotator": annotator,
         "feedback": feedback_for(queue, annotator),
         "compared": beside_machines(queue, annotator),
