@@ -113,9 +113,7 @@ class Desk(models.Model):
     paused_at = models.DateTimeField(null=True, help_text="Since then nothing is given to this person here.")
     pause_reason = models.CharField(max_length=300, blank=True, help_text="For the person to read.")
     skipped = models.PositiveIntegerField(default=0)
-    seconds = models.FloatField(
-        default=0, help_text="Time at work on the standing judgements, those of gold items too."
-    )
+    seconds = models.FloatField(default=0, help_text="Time at work on the standing judgements.")
 
     class Meta:
         constraints = [UniqueConstraint(fields=["queue", "annotator"], name="one_desk_per_annotator")]
