@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.utils.timezone import now
 
@@ -14,12 +13,6 @@ from tests import factories
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/imports"
-
-
-@pytest.fixture(autouse=True)
-def _limits_start_afresh(monkeypatch):
-    cache.clear()
-    monkeypatch.setattr("apps.common.limits.time", lambda: 1_000_000.0)
 
 
 def ask(secret):

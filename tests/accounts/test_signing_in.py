@@ -1,5 +1,4 @@
 import pytest
-from django.core.cache import cache
 from django.urls import reverse
 
 from apps.accounts import signing_in
@@ -7,13 +6,6 @@ from tests import factories
 
 pytestmark = pytest.mark.django_db
 URL = "/sign-in/"
-
-
-@pytest.fixture(autouse=True)
-def _limits_start_afresh(monkeypatch):
-    cache.clear()
-    # 100 s into a window of 900 s: no window ends while a test runs.
-    monkeypatch.setattr("apps.common.limits.time", lambda: 1_000_000.0)
 
 
 def sign_in(client, email="ada@example.org", password="pass-phrase-1", **more):
