@@ -92,6 +92,8 @@ CACHES = {
         "BACKEND": "apps.common.caching.ValkeyCache",
         "LOCATION": _valkey_channels,
         "KEY_PREFIX": "cache",
+        # Seconds. Without an end a page would wait for as long as Valkey hangs.
+        "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
     }
 }
 CHANNEL_LAYERS = {
@@ -183,7 +185,8 @@ LOGOUT_REDIRECT_URL = "accounts:sign_in"
 # Safety ------------------------------------------------------------------------------------------------------------------
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SESSION_COOKIE_HTTPONLY = True
-SESSION_ENGINE = "django.contrib.sessions.backends.cached_db"
+# Not in the cache: people stay signed in, and signed out, whatever becomes of Valkey.
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SECURE_SSL_REDIRECT = PRODUCTION and os.environ.get("SECURE_SSL_REDIRECT", "1") == "1"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRODUCTION else None
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0

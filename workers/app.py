@@ -37,6 +37,7 @@ CLOCK: dict[str, dict[str, Any]] = {
     "resume-freezing": {"task": "freezing.resume", "schedule": 30.0},
     "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
     "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
+    "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
     **DEMO,
     "expire-leases": {"task": "leases.expire", "schedule": 15.0},
 }
@@ -59,6 +60,9 @@ app.conf.update(
     broker_transport_options={
         "visibility_timeout": 3600,
         "global_keyprefix": "celery:",
+        # Seconds; more than a worker ever waits for the next message. Whoever sends one must not hang with Valkey.
+        "socket_connect_timeout": 5,
+        "socket_timeout": 30,
     },
     imports=[f"workers.tasks.{module.name}" for module in iter_modules([str(Path(__file__).with_name("tasks"))])],
     beat_schedule={name: {**entry, "options": {"expires": STALE_SECONDS}} for name, entry in CLOCK.items()},

@@ -104,9 +104,9 @@ def test_lower_roles_and_outsiders_find_nothing(client, role):
 def test_the_list_takes_the_same_queries_for_one_and_three(client, researcher, django_assert_num_queries):
     make_experiment(researcher.workspace)
     client.get(reverse("v1:experiments"))
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         client.get(reverse("v1:experiments"))
     make_experiment(researcher.workspace)
     make_experiment(researcher.workspace)
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         assert len(client.get(reverse("v1:experiments")).json()["results"]) == 3

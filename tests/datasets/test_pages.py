@@ -173,7 +173,7 @@ def test_lists_cost_the_same_for_one_and_three(member: Membership, django_assert
         Dataset.objects.create(workspace=member.workspace, name=f"d{number}", created_by=member.user)
 
 
-QUERIES_OF_LIST = 2
+QUERIES_OF_LIST = 3
 
 
 def test_verifying_finds_a_changed_file(version: Version, member: Membership) -> None:

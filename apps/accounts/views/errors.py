@@ -1,12 +1,21 @@
 """Pages for what went wrong: each says what to do now. The API answers in JSON, here too."""
 
+import sys
+
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.views.defaults import server_error
+from django.template.loader import render_to_string
+from redis.exceptions import ConnectionError, TimeoutError
 
 from apps.accounts.membership import current_membership
 from apps.accounts.models import Membership, User
 from apps.common.http import NotHere
+
+AWAY = (OperationalError, InterfaceError, ConnectionError, TimeoutError)
+"""What is raised while Postgres or Valkey restarts."""
+RETRY_SECONDS = 5
+FAULT = "This failed through a fault of the server, whose log says more."
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -24,10 +33,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """A fault of ours. Asks for nothing that may be what failed."""
+    """A fault of ours, or Postgres or Valkey is away. Asks for nothing that may be what failed."""
+    is_away = isinstance(sys.exception(), AWAY)
+    status, headers = (503, {"Retry-After": str(RETRY_SECONDS)}) if is_away else (500, {})
     if request.path.startswith("/api/"):
-        return JsonResponse({"detail": "This failed through a fault of the server, whose log says more."}, status=500)
-    return server_error(request)
+        words = "The database or the broker does not answer just now. Try again." if is_away else FAULT
+        return JsonResponse({"detail": words}, status=status, headers=headers)
+    return HttpResponse(render_to_string(f"{status}.html"), status=status, headers=headers)
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
