@@ -1,4 +1,4 @@
-"""Which workspace somebody is in at the moment."""
+"""Which workspace somebody is in at the moment: the one that they entered last."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -17,3 +17,8 @@ def current_membership(user: User | AnonymousUser, session: MutableMapping[str, 
     mine = user.own_memberships
     chosen = session.get(SESSION_KEY)
     return next((member for member in mine if str(member.workspace_id) == chosen), mine[0] if mine else None)
+
+
+def enter(*, session: MutableMapping[str, Any], membership: Membership) -> None:
+    """Make this membership's workspace the current one of the session."""
+    session[SESSION_KEY] = str(membership.workspace_id)

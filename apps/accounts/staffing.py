@@ -12,6 +12,10 @@ from apps.common import live
 from apps.common.ids import new_id
 
 
+class NoMember(Exception):
+    """Somebody was faster: the person is not in the workspace any more."""
+
+
 class LastOwner(Exception):
     """A workspace without an owner could never be changed again."""
 
@@ -20,9 +24,9 @@ class LastOwner(Exception):
 def found_workspace(*, name: str, owner: User) -> Membership:
     """A new workspace with its first member."""
     slug = slugify(name)[:90] or "workspace"
-    if Workspace.objects.filter(slug=slug).exists():
-        slug = f"{slug}-{str(new_id())[-8:]}"
-    workspace = Workspace.objects.create(name=name, slug=slug)
+    workspace, is_new = Workspace.objects.get_or_create(slug=slug, defaults={"name": name})
+    if not is_new:  # somebody else's, of the same name
+        workspace = Workspace.objects.create(name=name, slug=f"{slug}-{str(new_id())[-8:]}")
     membership = Membership.objects.create(workspace=workspace, user=owner, role=Role.OWNER)
     auditing.record(workspace=workspace, actor=owner, action="created workspace", subject=name, about=workspace)
     return membership
@@ -30,8 +34,10 @@ def found_workspace(*, name: str, owner: User) -> Membership:
 
 @transaction.atomic
 def change_role(*, membership: Membership, role: Role, by: User) -> None:
-    """Give a member another role. Raises LastOwner."""
-    _keep_an_owner(membership, unless=role == Role.OWNER)
+    """Give a member another role. Raises LastOwner, NoMember."""
+    _lock(membership)
+    if role != Role.OWNER:
+        _keep_an_owner(membership)
     before = Role(membership.role)
     membership.role = role
     membership.save(update_fields=["role"])
@@ -49,7 +55,8 @@ def change_role(*, membership: Membership, role: Role, by: User) -> None:
 
 @transaction.atomic
 def remove(*, membership: Membership, by: User) -> None:
-    """End a membership, its API tokens and the invitations that it made; what the person judged stays. Raises LastOwner."""
+    """End a membership, its API tokens and the invitations that it made; what the person judged stays. Raises LastOwner, NoMember."""
+    _lock(membership)
     _keep_an_owner(membership)
     _end_invitations_by(membership)
     auditing.record(
@@ -71,11 +78,18 @@ def _end_invitations_by(membership: Membership) -> None:
     made.update(revoked_at=now())
 
 
-def _keep_an_owner(membership: Membership, *, unless: bool = False) -> None:
-    """Refuse to take the last owner away. Locks the workspace, so that two owners cannot remove each other at once."""
+def _lock(membership: Membership) -> None:
+    """Changes of a workspace's members happen one after the other: two owners cannot remove each other at once."""
     Workspace.objects.select_for_update().get(pk=membership.workspace_id)
-    membership.refresh_from_db(fields=["role"])
-    if unless or membership.role != Role.OWNER:
+    try:
+        membership.refresh_from_db(fields=["role"])
+    except Membership.DoesNotExist:
+        raise NoMember(f"{membership.user} is not in {membership.workspace} any more.") from None
+
+
+def _keep_an_owner(membership: Membership) -> None:
+    """Refuse to take the last owner away."""
+    if membership.role != Role.OWNER:
         return
     others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER).exclude(pk=membership.pk)
     if not others.exists():

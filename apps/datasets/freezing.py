@@ -12,11 +12,12 @@ from time import monotonic
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F, Max
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, Membership
+from apps.accounts import auditing
+from apps.accounts.models import Membership
 from apps.annotation.models import Queue
 from apps.common.commits import unawaited
 from apps.common.leases import REMIND_AFTER, Superseded, lease
@@ -45,16 +46,16 @@ class NameTaken(ValueError):
 @transaction.atomic
 def create_dataset(*, name: str, description: str, licence: str, by: Membership) -> Dataset:
     """A named, empty series of versions. Raises NameTaken."""
-    if Dataset.objects.filter(workspace=by.workspace, name=name).exists():
+    try:
+        with transaction.atomic():
+            dataset = Dataset.objects.create(
+                workspace=by.workspace, name=name, description=description, licence=licence, created_by=by.user
+            )
+    except IntegrityError:
         raise NameTaken(
             f"There is a dataset called {name} already. Choose another name, or freeze a version of that one."
-        )
-    dataset = Dataset.objects.create(
-        workspace=by.workspace, name=name, description=description, licence=licence, created_by=by.user
-    )
-    AuditEntry.objects.create(
-        workspace=by.workspace, actor=by.user, action="made dataset", subject=name[:200], subject_id=str(dataset.pk)
-    )
+        ) from None
+    auditing.record(workspace=by.workspace, actor=by.user, action="made dataset", subject=name, about=dataset)
     return dataset
 
 
@@ -86,13 +87,13 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
         recipe=recipe.to_json(),
         created_by=by.user,
     )
-    AuditEntry.objects.create(
+    auditing.record(
         workspace=dataset.workspace,
         actor=by.user,
         action="asked for version",
-        subject=f"{dataset.name} v{version.number}"[:200],
-        subject_id=str(version.pk),
-        detail=version.recipe,
+        subject=f"{dataset.name} v{version.number}",
+        about=version,
+        **version.recipe,
     )
     queue(version)
     return version

@@ -99,3 +99,20 @@ def test_who_founds_a_workspace_owns_it_and_names_may_repeat():
 
 def test_a_name_without_latin_letters_makes_a_workspace_too():
     assert staffing.found_workspace(name="店", owner=factories.user()).workspace.slug == "workspace"
+
+
+def test_who_was_removed_meanwhile_is_told_of_and_nothing_breaks():
+    owner = factories.member(Role.OWNER)
+    ben = factories.member(Role.ANNOTATOR, of=owner.workspace, name="Ben")
+    in_another_tab = Membership.objects.get(pk=ben.pk)
+    staffing.remove(membership=ben, by=owner.user)
+    with pytest.raises(staffing.NoMember, match=r"Ben is not in .* any more"):
+        staffing.remove(membership=in_another_tab, by=owner.user)
+    with pytest.raises(staffing.NoMember):
+        staffing.change_role(membership=in_another_tab, role=Role.REVIEWER, by=owner.user)
+
+
+def test_workspaces_of_one_name_are_two():
+    owner = factories.member(Role.OWNER)
+    names = {staffing.found_workspace(name="Shop agents", owner=owner.user).workspace.slug for _ in range(2)}
+    assert len(names) == 2

@@ -10,8 +10,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from apps.accounts import inviting
 from apps.accounts.forms import NewAccountForm
+from apps.accounts.membership import enter
 from apps.accounts.models import Invitation, Membership, User
-from apps.accounts.switching import enter
 from apps.common.http import HtmxRequest, NotHere
 from apps.common.limits import Limit
 

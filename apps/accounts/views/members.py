@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts import inviting, staffing
+from apps.accounts.access import at_least
 from apps.accounts.forms import InvitationForm, RoleForm
 from apps.accounts.models import Invitation, Membership, Role
 from apps.common.http import HtmxRequest
@@ -24,8 +25,8 @@ def settings(request: HtmxRequest) -> HttpResponse:
 
 
 @require_safe
+@at_least(Role.RESEARCHER)
 def members(request: HtmxRequest) -> HttpResponse:
-    _or_404(request, Role.RESEARCHER)
     return render(request, "accounts/members.html", _page(request, InvitationForm()))
 
 
@@ -38,7 +39,7 @@ def change_role(request: HtmxRequest, membership_id: int) -> HttpResponse:
     try:
         staffing.change_role(membership=membership, role=form.cleaned_data["role"], by=request.user)
         messages.success(request, f"{membership.user} is now {membership.get_role_display()}.")
-    except staffing.LastOwner as refusal:
+    except (staffing.LastOwner, staffing.NoMember) as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:members")
 
@@ -49,16 +50,16 @@ def remove(request: HtmxRequest, membership_id: int) -> HttpResponse:
     try:
         staffing.remove(membership=membership, by=request.user)
         messages.success(request, f"{membership.user} is no longer in {membership.workspace}.")
-    except staffing.LastOwner as refusal:
+    except (staffing.LastOwner, staffing.NoMember) as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:members")
 
 
 @require_POST
 @never_cache
+@at_least(Role.OWNER)
 def invite(request: HtmxRequest) -> HttpResponse:
     """Answers with the page itself and no redirect: the link is shown this once and kept nowhere."""
-    _or_404(request, Role.OWNER)
     form = InvitationForm(request.POST)
     link = ""
     if form.is_valid():
@@ -99,7 +100,3 @@ def _page(request: HtmxRequest, form: InvitationForm) -> dict[str, Any]:
 def _manageable(request: HtmxRequest, membership_id: int) -> Membership:
     people = Membership.objects.visible_to(request.member, at_least=Role.OWNER).select_related("user", "workspace")
     return get_object_or_404(people, pk=membership_id)
-
-
-def _or_404(request: HtmxRequest, role: Role) -> None:
-    get_object_or_404(Membership.objects.visible_to(request.member, at_least=role), pk=request.member.pk)

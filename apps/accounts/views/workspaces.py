@@ -11,9 +11,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts import staffing
 from apps.accounts.forms import WorkspaceForm
-from apps.accounts.membership import current_membership
+from apps.accounts.membership import current_membership, enter
 from apps.accounts.models import Membership
-from apps.accounts.switching import enter
 from apps.common.http import HtmxRequest, next_url
 
 
@@ -51,7 +50,7 @@ def leave(request: HtmxRequest, workspace_id: UUID) -> HttpResponse:
     try:
         staffing.remove(membership=membership, by=request.user)
         messages.success(request, f"You left {membership.workspace}.")
-    except staffing.LastOwner as refusal:
+    except (staffing.LastOwner, staffing.NoMember) as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:workspaces")
 
