@@ -6,7 +6,8 @@ from typing import Any
 from django.db import transaction
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, User, Workspace
+from apps.accounts import auditing
+from apps.accounts.models import User, Workspace
 from apps.annotation.models import Queue
 from apps.annotation.queueing import create_queue_of_pairs
 from apps.arena.matching import Attempt, match
@@ -89,14 +90,7 @@ def start_experiment(
         plan=plan,
         created_by=by,
     )
-    AuditEntry.objects.create(
-        workspace=workspace,
-        actor=by,
-        action="started experiment",
-        subject=name,
-        subject_id=str(experiment.pk),
-        detail=plan,
-    )
+    auditing.record(workspace=workspace, actor=by, action="started experiment", subject=name, about=experiment, **plan)
     return experiment
 
 
@@ -190,12 +184,12 @@ def _end(experiment: Experiment, figures: Standing, *, by: User | None) -> bool:
     Queue.objects.filter(experiment=experiment, state__in=[Queue.State.OPEN, Queue.State.PAUSED]).update(
         state=Queue.State.CLOSED
     )
-    AuditEntry.objects.create(
+    auditing.record(
         workspace=experiment.workspace,
         actor=by,
         action="stopped experiment" if by else "experiment ended by its rule",
         subject=experiment.name,
-        subject_id=str(experiment.pk),
-        detail={"outcome": figures.outcome},
+        about=experiment,
+        outcome=figures.outcome,
     )
     return True

@@ -10,6 +10,7 @@ from apps.arena.models import Experiment
 from apps.arena.stopping import StoppingRule
 from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
 from apps.policies.models import Policy
+from apps.trajectories.rolling_out import MOST_EPISODES
 
 
 class ExperimentForm(forms.Form):
@@ -77,6 +78,12 @@ class ExperimentForm(forms.Form):
         cleaned = super().clean() or {}
         if cleaned.get("policy_a") and cleaned.get("policy_a") == cleaned.get("policy_b"):
             self.add_error("policy_b", "Both sides are the same policy. Choose another one to compare with.")
+        episodes = (cleaned.get("tasks") or 0) * (cleaned.get("samples") or 0)
+        if episodes > MOST_EPISODES:
+            self.add_error(
+                "samples",
+                f"These are {episodes:,} runs of each policy. Ask for {MOST_EPISODES:,} at most: tasks × runs.",
+            )
         environment = cleaned.get("environment")
         if environment and (unknown := set(cleaned.get("levels", ())) - set(ENVIRONMENTS[environment].levels)):
             known = ", ".join(ENVIRONMENTS[environment].levels) or "none"

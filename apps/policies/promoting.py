@@ -4,7 +4,8 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.accounts.models import AuditEntry, User, Workspace
+from apps.accounts import auditing
+from apps.accounts.models import User, Workspace
 from apps.policies.models import Policy, Promotion
 
 
@@ -87,12 +88,13 @@ def _record(
         evidence=evidence,
         is_rollback=is_rollback,
     )
-    AuditEntry.objects.create(
+    auditing.record(
         workspace=policy.workspace,
         actor=by,
         action="rolled back" if is_rollback else "promoted",
         subject=f"{policy.name} to champion of {environment}",
-        subject_id=str(policy.pk),
-        detail={"reason": reason, "previous": str(previous.pk) if previous else None},
+        about=policy,
+        reason=reason,
+        previous=str(previous.pk) if previous else None,
     )
     return promotion

@@ -5,7 +5,8 @@ from functools import partial
 from django.db import transaction
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, User, subject_id
+from apps.accounts import auditing
+from apps.accounts.models import User
 from apps.training.claiming import queue
 from apps.training.live import show
 from apps.training.models import Run, RunEvent
@@ -73,6 +74,4 @@ def resume_run(*, run: Run, by: User) -> Run:
 
 def _record(run: Run, by: User, action: str) -> None:
     transaction.on_commit(partial(show, run.pk), robust=True)
-    AuditEntry.objects.create(
-        workspace=run.workspace, actor=by, action=action, subject=run.name, subject_id=subject_id(run)
-    )
+    auditing.record(workspace=run.workspace, actor=by, action=action, subject=run.name, about=run)

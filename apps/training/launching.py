@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.db import transaction
 
-from apps.accounts.models import AuditEntry, User, Workspace, subject_id
+from apps.accounts import auditing
+from apps.accounts.models import User, Workspace, subject_id
 from apps.datasets.models import Split, Version
 from apps.policies.models import Policy
 from apps.training.claiming import queue
 from apps.training.models import Run, RunEvent
-from apps.training.recipes import RunSettings, as_json
+from apps.training.recipes import RunSettings
 
 ROWS_FOR = {
     Run.Algorithm.SFT: ("demonstrations", "preference"),
@@ -214,17 +215,15 @@ def launch_run(*, plan: Plan, by: User) -> Run:
         created_by=by,
     )
     RunEvent.objects.create(run=run, kind="launched", text=f"Launched by {by}.")
-    AuditEntry.objects.create(
+    auditing.record(
         workspace=plan.workspace,
         actor=by,
         action="launched a run",
         subject=run.name,
-        subject_id=subject_id(run),
-        detail={
-            "algorithm": plan.algorithm,
-            "version": str(plan.version or ""),
-            "settings": as_json(plan.settings),
-        },
+        about=run,
+        algorithm=plan.algorithm,
+        version=str(plan.version or ""),
+        settings=asdict(plan.settings),
     )
     queue(run)
     return run

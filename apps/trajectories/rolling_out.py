@@ -8,7 +8,8 @@ from typing import Any
 from django.db import transaction
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, User, Workspace
+from apps.accounts import auditing
+from apps.accounts.models import User, Workspace
 from apps.common.environments import ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER
 from apps.policies.models import Policy
@@ -145,11 +146,11 @@ def resume_rollouts(*, batch: RolloutBatch, by: User) -> RolloutBatch:
 
 
 def _record(batch: RolloutBatch, by: User | None, action: str) -> None:
-    AuditEntry.objects.create(
+    auditing.record(
         workspace=batch.workspace,
         actor=by,
         action=action,
         subject=f"{batch.policy.name} in {batch.environment}",
-        subject_id=str(batch.pk),
-        detail=batch.config,
+        about=batch,
+        **batch.config,
     )

@@ -90,7 +90,7 @@ def test_the_list_takes_the_same_queries_for_one_row_and_three(client, researche
     client.force_login(researcher.user)
     address = reverse("arena:list")
     client.get(address)  # fills caches of sessions and content types
-    with django_assert_num_queries(2) as one:
+    with django_assert_num_queries(3) as one:
         client.get(address)
     make_experiment(researcher.workspace)
     make_experiment(researcher.workspace)
@@ -212,6 +212,15 @@ def test_the_same_policy_twice_is_refused_with_words(client, researcher):
     answer = client.post(reverse("arena:new"), {**plan, "policy_a": policy.pk, "policy_b": policy.pk})
     assert answer.status_code == 422
     assert "Both sides are the same policy" in answer.content.decode()
+
+
+def test_more_runs_than_a_batch_takes_are_refused_with_words(client, researcher):
+    a, b = factories.policy(of=researcher.workspace), factories.policy(of=researcher.workspace)
+    client.force_login(researcher.user)
+    plan = {"name": "x", "environment": "office", "tasks": 2000, "samples": 16, "overlap": 1, "min_tasks": 2}
+    answer = client.post(reverse("arena:new"), {**plan, "policy_a": a.pk, "policy_b": b.pk})
+    assert answer.status_code == 422
+    assert "These are 32,000 runs of each policy" in answer.content.decode()
 
 
 def test_a_new_experiment_starts_rollouts_of_both(client, researcher):

@@ -75,3 +75,9 @@ def test_another_workspace_has_no_part_in_it(owner):
     assert champion(workspace=elsewhere.workspace, environment="office") is None
     with pytest.raises(NothingToRollBackTo):
         roll_back(workspace=elsewhere.workspace, environment="office", by=elsewhere.user, reason="not mine")
+
+
+def test_a_policy_with_the_longest_name_can_be_promoted(owner):
+    policy = factories.policy(of=owner.workspace, name="p" * 200)
+    promote(policy=policy, environment="office", by=owner.user, reason="Better.")
+    assert champion(workspace=owner.workspace, environment="office") == policy
