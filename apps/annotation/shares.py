@@ -1,10 +1,9 @@
 """Shares with intervals. Pure."""
 
 from dataclasses import asdict, dataclass
-from math import sqrt
 from typing import Any
 
-Z95 = 1.959964
+from apps.common.proportions import wilson
 
 
 @dataclass(frozen=True)
@@ -22,10 +21,7 @@ class Share:
 
 
 def share(count: int, of: int) -> Share:
-    """With the Wilson score interval (Wilson, 1927), which stays within 0 and 1 and holds for few."""
+    """`count` of `of`, with its interval."""
     if not of:
         return Share(0, 0, None, None, None)
-    p = count / of
-    centre = (p + Z95**2 / (2 * of)) / (1 + Z95**2 / of)
-    half = Z95 * sqrt(p * (1 - p) / of + Z95**2 / (4 * of * of)) / (1 + Z95**2 / of)
-    return Share(count, of, p, max(0.0, centre - half), min(1.0, centre + half))
+    return Share(count, of, count / of, *wilson(count, of))

@@ -145,5 +145,5 @@ def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:
     succeeded = sum(map(sum, by_task.values()))
     one_each = all(len(results) == 1 for results in by_task.values())
     # Several runs of a task are not independent: then the task is the unit, as in the win rate.
-    rate = rating.wilson(succeeded, runs_total) if one_each else rating.confidence_sequence(list(shares.values()))
+    rate = rating.success_rate(succeeded, runs_total) if one_each else rating.confidence_sequence(list(shares.values()))
     return shares, Success(runs=runs_total, succeeded=succeeded, rate=rate)

@@ -7,11 +7,13 @@ about that task, so they are averaged first and count once.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log, sqrt
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
+
+from apps.common import proportions
 
 GRID = 2000
 """Candidate means between 0 and 1 that the confidence sequence tests; intervals are this fine."""
@@ -152,14 +154,12 @@ def difference(a: Mapping[str, float], b: Mapping[str, float], *, alpha: float =
     )
 
 
-def wilson(successes: int, n: int, *, z: float = 1.959964) -> Interval:
-    """A proportion of n independent trials with its Wilson score interval (Wilson, 1927)."""
+def success_rate(successes: int, n: int) -> Interval:
+    """A share of n independent runs with its 95 % Wilson score interval."""
     if n == 0:
         return Interval(estimate=None, low=0.0, high=1.0, n=0)
-    share = successes / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return Interval(estimate=share, low=max(0.0, centre - half), high=min(1.0, centre + half), n=n)
+    low, high = proportions.wilson(successes, n)
+    return Interval(estimate=successes / n, low=low, high=high, n=n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,11 +180,3 @@ def side_bias(judgements: Iterable[tuple[int, bool]]) -> SideBias:
             left += (strength > 0) == a_was_left
     p_value = float(binomtest(left, decided).pvalue) if decided else 1.0
     return SideBias(left=left, decided=decided, p_value=p_value)
-
-
-def tasks_needed(*, effect: float, alpha: float = 0.05) -> float:
-    """Roughly how many tasks until a true win rate of ½ + effect shows, for the form's hint: log(2/α) / (2 effect²), doubled.
-
-    Hoeffding's bound gives the order of magnitude; the factor of two is what looking all the time costs here.
-    """
-    return inf if effect <= 0 else 2 * log(2 / alpha) / (2 * effect * effect)

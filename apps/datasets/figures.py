@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
 from uuid import UUID
 
+from apps.common.proportions import wilson
 from apps.datasets.agreeing import Agreement
 from apps.datasets.rows.preference import Sides
 from apps.datasets.verdicts import Drop, Verdict, Vote
@@ -123,19 +123,16 @@ def spread(values: array[int]) -> dict[str, int]:
 
 
 def share(successes: int, trials: int) -> dict[str, Any]:
-    """A share with its 95 % Wilson score interval (Wilson, 1927); nulls where there were no trials."""
+    """A share with its 95 % interval; nulls where there were no trials."""
     if not trials:
         return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
-    z = 1.959964
-    p = successes / trials
-    centre = (p + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z * sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
+    low, high = wilson(successes, trials)
     return {
         "count": successes,
         "of": trials,
-        "share": round(p, 4),
-        "low": round(max(0.0, centre - half), 4),
-        "high": round(min(1.0, centre + half), 4),
+        "share": round(successes / trials, 4),
+        "low": round(low, 4),
+        "high": round(high, 4),
     }
 
 

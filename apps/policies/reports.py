@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import sqrt
 from typing import Any, NamedTuple
 
+from apps.common.proportions import wilson
 from apps.common.quantities import duration, figure, percent
-
-Z95 = 1.959964
 
 
 class Share(NamedTuple):
@@ -22,14 +20,11 @@ class Share(NamedTuple):
 
 
 def held_out_of(succeeded: int | None, played: int | None) -> Share | None:
-    """The Wilson score interval (Wilson, 1927); None where nothing was played."""
+    """None where nothing was played."""
     if not played:
         return None
     wins = succeeded or 0
-    share, z2 = wins / played, Z95**2
-    middle = (share + z2 / (2 * played)) / (1 + z2 / played)
-    half = Z95 / (1 + z2 / played) * sqrt(share * (1 - share) / played + z2 / (4 * played**2))
-    return Share(wins, played, share, max(0.0, middle - half), min(1.0, middle + half))
+    return Share(wins, played, wins / played, *wilson(wins, played))
 
 
 class Figure(NamedTuple):

@@ -10,9 +10,9 @@ from apps.arena.rating import (
     confidence_sequence,
     difference,
     side_bias,
+    success_rate,
     tally,
     task_scores,
-    wilson,
     with_ties,
 )
 from apps.arena.stopping import Outcome, StoppingRule
@@ -35,17 +35,9 @@ def test_a_task_counts_once_however_many_people_judged_it():
     assert scores == {"booked twice": 0.5, "one tie": 0.5}
 
 
-def test_wilson_matches_the_published_example():
-    # Newcombe (1998), Statistics in Medicine 17: 81 of 263 gives 0.2553 to 0.3662; 0 of 20 gives 0 to 0.1611.
-    interval = wilson(81, 263)
-    assert (round(interval.low, 4), round(interval.high, 4)) == (0.2553, 0.3662)
-    interval = wilson(0, 20)
-    assert (interval.low, round(interval.high, 4)) == (0.0, 0.1611)
-
-
 def test_nothing_known_is_the_whole_range():
     assert confidence_sequence([]) == Interval(estimate=None, low=0.0, high=1.0, n=0)
-    assert wilson(0, 0) == Interval(estimate=None, low=0.0, high=1.0, n=0)
+    assert success_rate(0, 0) == Interval(estimate=None, low=0.0, high=1.0, n=0)
 
 
 def test_swapping_the_sides_mirrors_the_interval():
@@ -74,7 +66,7 @@ def test_looking_after_every_judgement_errs_less_than_one_time_in_twenty():
         values = (generator.random(120) < 0.5).astype(float)
         interval = confidence_sequence(values.tolist())  # its running intersection has looked after each of the 120
         wrong["confidence sequence"] += interval.low > 0.5 or interval.high < 0.5
-        looks = [wilson(int(values[:n].sum()), n) for n in range(10, 121)]
+        looks = [success_rate(int(values[:n].sum()), n) for n in range(10, 121)]
         wrong["Wilson at each look"] += any(look.low > 0.5 or look.high < 0.5 for look in looks)
     assert wrong["confidence sequence"] / trials <= 0.05
     assert wrong["Wilson at each look"] / trials > 0.3  # why the usual interval will not do here
