@@ -150,10 +150,6 @@ class Membership(models.Model):
         return f"{self.user} ({self.get_role_display()})"
 
     @property
-    def is_annotator_only(self) -> bool:
-        return self.role < Role.REVIEWER
-
-    @property
     def is_reviewer(self) -> bool:
         return self.role >= Role.REVIEWER
 

@@ -13,7 +13,7 @@ from django.utils.timezone import now
 
 from apps.common.leases import Superseded, lease
 from apps.training.models import Metric, Run, RunEvent
-from apps.training.publishing import publish
+from apps.training.registering import register_result
 
 
 class Happening(NamedTuple):
@@ -126,7 +126,7 @@ def finish(*, run: Run, report: dict[str, Any]) -> None:
     """The run is done: what it made becomes a policy. Raises Superseded."""
     _end(run, state=Run.State.FINISHED, report=report, failure={})
     run.refresh_from_db()
-    policy = publish(run)
+    policy = register_result(run)
     RunEvent.objects.create(run=run, kind="finished", text=f"Finished. It made {policy.name}.")
 
 

@@ -6,7 +6,7 @@ The trainer has more settings than these and checks all of them again; here are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from apps.common.environments import ENVIRONMENTS
@@ -224,11 +224,6 @@ def settings_from(
     if (loss := wanted.get("loss")) and loss not in LOSSES[algorithm]:
         raise InvalidSetting("loss", f"Got {loss!r}, expected one of {', '.join(LOSSES[algorithm])}.")
     return replace(start, **wanted)
-
-
-def as_json(settings: RunSettings) -> dict[str, Any]:
-    """For the API and the forms."""
-    return asdict(settings)
 
 
 def _is_a(kind: type, value: object) -> bool:

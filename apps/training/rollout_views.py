@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
 from uuid import UUID
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -13,13 +11,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import at_least
-from apps.accounts.models import Membership, Role
-from apps.common.environments import CHOICES, LEVELS
+from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
-from apps.policies.models import Policy
+from apps.common.live import telling
 from apps.training.folders import folder_of
 from apps.training.live import rollouts_context, show_rollouts
+from apps.training.rollout_forms import RolloutForm
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rolling_out import (
     NotResumable,
@@ -29,54 +27,6 @@ from apps.trajectories.rolling_out import (
     resume_rollouts,
     start_rollouts,
 )
-
-
-class RolloutForm(forms.Form):
-    """Who attempts what, how often."""
-
-    policy = forms.ModelChoiceField(Policy.objects.none(), empty_label="Choose a policy")
-    environment = forms.ChoiceField(choices=())
-    split = forms.ChoiceField(
-        choices=[("held_out", "Held out: to measure"), ("train", "Training: to judge and learn from")],
-        label="Tasks",
-        widget=forms.RadioSelect,
-        initial="held_out",
-    )
-    levels = forms.MultipleChoiceField(
-        choices=(),
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text="None means the usual ones: all, but of the office L1 to L3.",
-    )
-    count = forms.IntegerField(min_value=1, max_value=5000, initial=30, label="How many tasks")
-    samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")
-    temperature = forms.FloatField(min_value=0, max_value=5, initial=1.0, help_text="Of language models; 0 is greedy.")
-    steps = forms.IntegerField(
-        min_value=1,
-        max_value=200,
-        initial=20,
-        required=False,
-        label="Most steps",
-        help_text="An attempt is cut after them.",
-    )
-    tool_calls = forms.ChoiceField(
-        choices=[("native", "The model’s own"), ("react", "Plain text (ReAct)")],
-        label="Tool calls",
-        widget=forms.RadioSelect,
-        initial="native",
-        required=False,
-        help_text="Of language models. Plain text works with servers that know no tools.",
-    )
-    seed = forms.IntegerField(
-        min_value=0, max_value=2**31 - 1, initial=0, help_text="The same seed draws the same tasks."
-    )
-
-    def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        acting = Policy.objects.visible_to(member).acting().order_by("-id")
-        cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = acting
-        cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES
-        cast("forms.MultipleChoiceField", self.fields["levels"]).choices = [(level, level) for level in LEVELS]
 
 
 @require_http_methods(["GET", "POST"])
@@ -130,7 +80,7 @@ def cancel(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     batch = _find(request, batch_id)
     try:
         cancel_rollouts(batch=batch, by=request.user)
-        show_rollouts(batch.pk)
+        _tell(batch)
     except NotRollingOut as refusal:
         messages.info(request, str(refusal))
     return redirect("training:rollouts", batch.pk)
@@ -142,10 +92,15 @@ def resume(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     batch = _find(request, batch_id)
     try:
         resume_rollouts(batch=batch, by=request.user)
-        show_rollouts(batch.pk)
+        _tell(batch)
     except NotResumable as refusal:
         messages.error(request, str(refusal))
     return redirect("training:rollouts", batch.pk)
+
+
+def _tell(batch: RolloutBatch) -> None:
+    with telling(batch.pk):
+        show_rollouts(batch.pk)
 
 
 def _find(request: HtmxRequest, batch_id: UUID) -> RolloutBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlencode
 from uuid import UUID
@@ -29,7 +30,7 @@ from apps.training.launching import USUAL, LaunchRefused, launch_run
 from apps.training.live import charts_context, run_context
 from apps.training.models import Run
 from apps.training.queries import headway, lineage_of, metric_points, run_for_page, runs_for_comparing, runs_for_list
-from apps.training.recipes import PRESETS, as_json
+from apps.training.recipes import PRESETS
 from apps.training.sampling import NotSampled, open_sampled, sampled
 
 CHECK_PATIENCE_SECONDS = 5.0
@@ -120,7 +121,7 @@ def check(request: HtmxRequest) -> HttpResponse:
             "plan": plan,
             "check": check_with_worker(plan),
             "steps": plan.steps,
-            "settings": as_json(plan.settings),
+            "settings": asdict(plan.settings),
             "command": RunFolder(Path(settings.RUNS_DIR) / "RUN").command_line,
         },
     )

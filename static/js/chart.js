@@ -20,7 +20,7 @@ const DRAW = {
 };
 
 /** Reads the table: {x: {name, unit}, labels: [...], xs: [...], series: [{name, unit, ys, lows, highs}]}. */
-export function readTable(table) {
+function readTable(table) {
   const heads = [...table.tHead.rows[0].cells];
   const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
   const column = (index) => rows.map((row) => numberIn(row.cells[index]));

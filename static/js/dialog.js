@@ -20,7 +20,7 @@ function isOutside({ target, clientX, clientY }) {
 }
 
 /** Asks in a dialog; resolves to whether the person agreed. */
-export function confirm(question, { yes = "Continue", danger = false } = {}) {
+function confirm(question, { yes = "Continue", danger = false } = {}) {
   const dialog = document.getElementById("confirm");
   dialog.querySelector("[data-question]").textContent = question;
   const button = dialog.querySelector("[value=yes]");

@@ -109,7 +109,7 @@ function press(element) {
   element.select?.();
 }
 
-export function isTyping(target) {
+function isTyping(target) {
   if (!(target instanceof Element)) return false;
   if (target.closest("[contenteditable]:not([contenteditable=false])")) return true;
   return target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range])");

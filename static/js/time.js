@@ -7,7 +7,7 @@ const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyl
 const shown = new Set();
 
 /** Short words for a time, as people say it: "now", "5 min ago", "in 2 h", "yesterday", "3 Mar", "3 Mar 2024". */
-export function relative(then, now = new Date()) {
+function relative(then, now = new Date()) {
   const seconds = (now - then) / 1000;
   const size = Math.abs(seconds);
   if (size < 45) return "now";

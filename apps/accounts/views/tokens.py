@@ -4,12 +4,13 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts import issuing
+from apps.accounts.access import at_least
 from apps.accounts.forms import TokenForm
 from apps.accounts.models import ApiToken, Role
 from apps.common.http import HtmxRequest
@@ -20,16 +21,16 @@ PER_MEMBER = Limit("issue-token", tries=20, seconds=60 * 60)
 
 
 @require_safe
+@at_least(Role.RESEARCHER)
 def tokens(request: HtmxRequest) -> HttpResponse:
-    _researchers_only(request)
     return render(request, "accounts/tokens.html", _page(request, TokenForm()))
 
 
 @require_POST
 @never_cache
+@at_least(Role.RESEARCHER)
 def issue(request: HtmxRequest) -> HttpResponse:
     """Answers with the page itself and no redirect: the secret is shown this once and kept nowhere."""
-    _researchers_only(request)
     form = TokenForm(request.POST)
     if not form.is_valid():
         return render(request, "accounts/tokens.html", _page(request, form), status=422)
@@ -55,8 +56,3 @@ def revoke(request: HtmxRequest, token_id: UUID) -> HttpResponse:
 def _page(request: HtmxRequest, form: TokenForm) -> dict[str, Any]:
     visible = ApiToken.objects.visible_to(request.member).select_related("membership__user")
     return {"page": page_of(visible, cursor=request.GET.get("cursor", "")), "form": form}
-
-
-def _researchers_only(request: HtmxRequest) -> None:
-    if request.member.role < Role.RESEARCHER:
-        raise Http404

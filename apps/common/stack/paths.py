@@ -69,5 +69,5 @@ def for_var(var: Path) -> StackPaths:
     var = Path(os.path.abspath(var))
     key = hashlib.sha256(os.fsencode(var)).hexdigest()[:12]
     # Always /tmp, not TMPDIR: two shells of one user must find the same sockets, and TMPDIR may be too long.
-    # The folder is made with mode 0700 (or refused when someone else owns it), so nobody can prepare it for us.
+    # `folders` refuses it when someone else owns it, so nobody can prepare it for us.
     return StackPaths(var=var, runtime=Path(f"/tmp/retrace-{os.getuid()}-{key}"))

@@ -1,4 +1,4 @@
-"""Turns what a finished run made into a policy that others can use, with its descent."""
+"""Making what a finished run made known as a policy, with its descent."""
 
 from apps.policies.models import Checkpoint, Policy
 from apps.policies.naming import free_name
@@ -17,7 +17,7 @@ KIND_MADE_BY = {
 }
 
 
-def publish(run: Run) -> Policy:
+def register_result(run: Run) -> Policy:
     """The policy that `run` made; the same one when asked twice. Call it inside the transaction that ends the run."""
     if run.result is not None:
         return run.result
