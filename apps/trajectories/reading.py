@@ -54,6 +54,11 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"<!DOCTYPE", "a web page; perhaps the download needed a sign-in"),
     (b"<!doctype", "a web page; perhaps the download needed a sign-in"),
     (b"<html", "a web page; perhaps the download needed a sign-in"),
+    (
+        b"# aider chat started",
+        "aider's chat history: Markdown, in which an answer and what aider said of it look alike. Let aider's model calls be logged as "
+        "JSON Lines, for one by a proxy such as LiteLLM, and import these",
+    ),
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{", b"[\x00", b"\x00[")
 _BOM = b"\xef\xbb\xbf"
@@ -139,8 +144,9 @@ def _is_json(line: bytes) -> bool:
 
 
 def _refuse(head: bytes) -> None:
+    begun = head.lstrip(b"\r\n")
     for magic, what in _REFUSED:
-        if head.startswith(magic):
+        if begun.startswith(magic):
             raise UnreadableFile(f"The file is {what}.")
     if head.startswith(_UTF16):
         raise UnreadableFile("The file is UTF-16 or UTF-32. Save it as UTF-8 (`iconv -f UTF-16 -t UTF-8`).")

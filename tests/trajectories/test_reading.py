@@ -86,6 +86,7 @@ def archive_of(kind: str) -> bytes:
         (b"BZh9...", "bzip2"),
         (b"\xfd7zXZ\x00..", "xz"),
         (b"<!doctype html><title>Sign in</title>", "web page"),
+        (b"\n# aider chat started at 2025-01-01 10:00:00\n\n#### Fix it.\n", "aider's chat history"),
         (b"hello", "not JSON"),
         (A.decode().encode("utf-16"), "UTF-16"),
         (A.decode().encode("utf-16-le"), "UTF-16"),

@@ -1,6 +1,7 @@
-"""Spans of OpenTelemetry as its SDKs print them, and as Arize Phoenix exports them: one a line, in a list, in `spans`, or rows of its table.
+"""Spans of OpenTelemetry as its SDKs print them, as Arize Phoenix exports them, and in traces of MLflow: one a line, in a list, in `spans`, or
+rows of a table.
 
-They are put together by trace; attributes are read in the vocabularies that OTLP files have.
+They are put together by trace; attributes are read in the vocabularies that OTLP files have. The outcome is what MLflow's assessments say.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import first_of, mapping, number, seconds_of, text
+from apps.trajectories.columns import REWARD, SUCCESS
+from apps.trajectories.fields import first_of, flag, mapping, number, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
 from apps.trajectories.splitting import as_one
 from apps.trajectories.traces.attributes import span_of
+from apps.trajectories.traces.payloads import decoded
 from apps.trajectories.traces.recorded import read_by_trace
 from apps.trajectories.traces.threads import Span, runs_of
 
 SHAPE = "spans with `context` (`trace_id`, `span_id`) and `attributes`, one a line or in `spans`"
 COLUMN = "attributes."
+ENCODED = "mlflow."
+"""How the names of attributes begin whose values are JSON text."""
 FAILED = ("ERROR", "STATUS_CODE_ERROR")
 LATEST = 1e11
 """Seconds since 1970 beyond which a moment is in milliseconds; beyond a million times that, in nanoseconds."""
@@ -27,6 +32,7 @@ LATEST = 1e11
 def _is_span(given: Json) -> bool:
     about = mapping(given)
     has_context = "trace_id" in mapping(about.get("context")) or "context.trace_id" in about
+    has_context = has_context or {"trace_id", "span_id"} <= about.keys()
     return has_context and ("attributes" in about or any(key.startswith(COLUMN) for key in about))
 
 
@@ -34,7 +40,9 @@ def _spans(row: Json) -> Iterator[dict[str, Any]]:
     for each in row if type(row) is list else [row]:
         if _is_span(each):
             yield each
-        elif type(inside := mapping(each).get("spans")) is list:
+        elif (
+            type(inside := first_of(mapping(each), "spans") or mapping(mapping(each).get("data")).get("spans")) is list
+        ):
             yield from filter(_is_span, inside)
 
 
@@ -45,33 +53,52 @@ def _recognises(row: Json) -> bool:
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) not in (dict, list):
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
-    yield from read_by_trace(_spans(row), _trace_of, _span, _in_trace, expected=f"{SHAPE}.")
+    infos = [mapping(mapping(each).get("info")) for each in (row if type(row) is list else [row])]
+    scores = {text(first_of(info, "trace_id", "request_id")): _scores(info) for info in infos}
+
+    def runs_in(trace: str, given: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
+        told = scores.get(trace) or {}
+        for run in runs_of(spans, trace=trace, about={"trace": {"id": trace}, **({"scores": told} if told else {})}):
+            run.reward, run.success = number(first_of(told, *REWARD)), flag(first_of(told, *SUCCESS))
+            yield run
+
+    yield from read_by_trace(_spans(row), _trace_of, _span, runs_in, expected=f"{SHAPE}.")
 
 
-def _in_trace(trace: str, given: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
-    yield from runs_of(spans, trace=trace, about={"trace": {"id": trace}})
+def _scores(info: dict[str, Any]) -> dict[str, Json]:
+    """MLflow's feedback by name."""
+    assessments = map(mapping, _listed(info.get("assessments")))
+    found = {text(first_of(each, "assessment_name", "name")): mapping(each.get("feedback")) for each in assessments}
+    return {name: feedback["value"] for name, feedback in found.items() if feedback.get("value") is not None}
 
 
 def _trace_of(given: dict[str, Any]) -> str:
-    return text(first_of(mapping(given.get("context")), "trace_id") or given.get("context.trace_id"))
+    request = decoded(mapping(given.get("attributes")).get("mlflow.traceRequestId"))
+    return text(
+        request
+        or first_of(mapping(given.get("context")), "trace_id")
+        or first_of(given, "context.trace_id", "trace_id")
+    )
 
 
 def _span(given: dict[str, Any]) -> Span:
     attributes = _attributes(given)
     status = mapping(given.get("status"))
-    failed = text(first_of(given, "status_code") or status.get("status_code")) in FAILED
+    failed = text(first_of(given, "status_code") or first_of(status, "status_code", "code")) in FAILED
     events = [
         (text(each.get("name")), mapping(each.get("attributes"))) for each in map(mapping, _listed(given.get("events")))
     ]
     return span_of(
         attributes,
         events,
-        id=text(first_of(mapping(given.get("context")), "span_id") or given.get("context.span_id")),
-        parent=text(given.get("parent_id")),
+        id=text(first_of(mapping(given.get("context")), "span_id") or first_of(given, "context.span_id", "span_id")),
+        parent=text(first_of(given, "parent_id", "parent_span_id")),
         name=text(given.get("name")),
-        start=_moment(given.get("start_time")) or 0.0,
-        end=_moment(given.get("end_time")),
-        error=(text(first_of(given, "status_message") or status.get("description")) or "The call failed.")
+        start=_moment(first_of(given, "start_time", "start_time_unix_nano")) or 0.0,
+        end=_moment(first_of(given, "end_time", "end_time_unix_nano")),
+        error=(
+            text(first_of(given, "status_message") or first_of(status, "description", "message")) or "The call failed."
+        )
         if failed
         else None,
     )
@@ -83,6 +110,7 @@ def _attributes(given: dict[str, Any]) -> dict[str, Json]:
     for name, value in given.items():
         if name.startswith(COLUMN) and value is not None:
             flat |= dict(_flat({name.removeprefix(COLUMN): value}, ""))
+    flat |= {name: decoded(value) for name, value in flat.items() if name.startswith(ENCODED)}
     if kind := text(given.get("span_kind")):
         flat.setdefault("openinference.span.kind", kind)
     return flat
@@ -115,7 +143,7 @@ def _moment(given: Json) -> float | None:
 
 FORMAT = Format(
     name="spans",
-    title="OpenTelemetry spans (SDK, Phoenix)",
+    title="OpenTelemetry spans (SDK, Phoenix, MLflow)",
     shape=SHAPE,
     recognises=_recognises,
     read=_read,

@@ -1,7 +1,8 @@
 """Spans of OpenTelemetry as calls of models and tools, by what their attributes say.
 
-Three vocabularies are read: OpenTelemetry's own for generative AI (`gen_ai.input.messages`, and the events and indexed attributes of its earlier
-versions, which OpenLLMetry writes too), OpenInference (`llm.input_messages.0.message.role`), and the Vercel AI SDK (`ai.prompt.messages`).
+Four vocabularies are read: OpenTelemetry's own for generative AI (`gen_ai.input.messages`, and the events and indexed attributes of its earlier
+versions, which OpenLLMetry writes too), OpenInference (`llm.input_messages.0.message.role`), the Vercel AI SDK (`ai.prompt.messages`), and MLflow
+(`mlflow.spanInputs`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,20 @@ from apps.trajectories.traces.threads import Span
 
 Attributes = dict[str, Json]
 MODEL_OPERATIONS = frozenset({"chat", "text_completion", "generate_content", "completion", "message", "response"})
-MODEL_KINDS = frozenset({"llm", "chat", "completion"})
-GIVEN = ("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "input.value", "traceloop.entity.input")
-ANSWERED = ("gen_ai.output.messages", "output.value", "ai.response.text", "traceloop.entity.output")
-ARGUMENTS_OF_TOOL = ("gen_ai.tool.call.arguments", "ai.toolCall.args", "input.value", "traceloop.entity.input")
-RESULT_OF_TOOL = ("gen_ai.tool.call.result", "ai.toolCall.result", "output.value", "traceloop.entity.output")
+MODEL_KINDS = frozenset({"llm", "chat", "chat_model", "completion"})
+INPUTS, OUTPUTS = "mlflow.spanInputs", "mlflow.spanOutputs"
+GIVEN = ("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "input.value", "traceloop.entity.input", INPUTS)
+ANSWERED = ("gen_ai.output.messages", "output.value", "ai.response.text", "traceloop.entity.output", OUTPUTS)
+ARGUMENTS_OF_TOOL = (
+    "gen_ai.tool.call.arguments",
+    "ai.toolCall.args",
+    "input.value",
+    "traceloop.entity.input",
+    INPUTS,
+)
+RESULT_OF_TOOL = ("gen_ai.tool.call.result", "ai.toolCall.result", "output.value", "traceloop.entity.output", OUTPUTS)
+KINDS = ("openinference.span.kind", "traceloop.span.kind", "llm.request.type", "mlflow.spanType")
+MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id", "mlflow.llm.model")
 NAME_OF_TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
 ROLES_OF_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
@@ -46,9 +56,7 @@ def span_of(
         name=text(first_of(attributes, *NAME_OF_TOOL)) or name,
         start=start,
         end=end,
-        model=text(
-            first_of(attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id")
-        ),
+        model=text(first_of(attributes, *MODELS) or mapping(attributes.get(INPUTS)).get("model")),
         given=first_of(attributes, *ARGUMENTS_OF_TOOL) if is_tool else _given(attributes, events),
         answer=first_of(attributes, *RESULT_OF_TOOL) if is_tool else _answer(attributes, events),
         tools=_tools(attributes),
@@ -62,7 +70,7 @@ def span_of(
 def kind_of(attributes: Attributes) -> Literal["model", "tool", "other"]:
     """Whether a model or a tool was called."""
     operation = text(attributes.get("gen_ai.operation.name"))
-    kind = text(first_of(attributes, "openinference.span.kind", "traceloop.span.kind", "llm.request.type")).lower()
+    kind = text(first_of(attributes, *KINDS)).lower()
     sdk = text(attributes.get("ai.operationId"))
     if operation == "execute_tool" or kind == "tool" or sdk == "ai.toolCall":
         return "tool"
@@ -148,7 +156,7 @@ def _listed(tree: Json) -> Json:
 
 
 def _tools(attributes: Attributes) -> list[Json]:
-    given = first_of(attributes, "gen_ai.tool.definitions", "ai.prompt.tools")
+    given = first_of(attributes, "gen_ai.tool.definitions", "ai.prompt.tools", "mlflow.chat.tools")
     if given is None:
         given = nested(attributes, "llm.request.functions")
     if given is None:
@@ -163,6 +171,8 @@ def _tools(attributes: Attributes) -> list[Json]:
 
 def _tokens(attributes: Attributes, *names: str) -> int | None:
     found = first_of(attributes, *(f"gen_ai.usage.{name}" for name in names), *names)
+    if found is None:
+        found = first_of(mapping(attributes.get("mlflow.chat.tokenUsage")), *names)
     return count(int(found) if type(found) is str and found.isdecimal() else found)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.trajectories.formats.conversations import CONVERSATIONS
 from tests.trajectories.formats.frameworks import FRAMEWORKS
 from tests.trajectories.formats.parts import CHAT, TOOLS
 from tests.trajectories.formats.recordings import RECORDINGS
@@ -303,6 +304,7 @@ EXAMPLES: dict[str, Any] = {
             {"action_uid": "u2", "cleaned_html": "<b>", "operation": {"op": "TYPE", "value": "Rome"}},
         ],
     },
+    **CONVERSATIONS,
     **FRAMEWORKS,
     **RECORDINGS,
 }

@@ -242,3 +242,45 @@ def test_mind2web_is_an_action_a_page():
     ]
     assert (record.task.key, record.task.category) == ("a1", "Travel")
     assert refusal("mind2web", {**EXAMPLES["mind2web"], "actions": []})[0].startswith("`action_reprs` tells 2")
+
+
+def mlflow(number: int, kind: str, given: Any, answer: Any, **more: Any) -> dict[str, Any]:
+    """A span as MLflow 3 writes it: attributes are JSON text, ids are base64, times are in nanoseconds."""
+    attributes = {"mlflow.traceRequestId": "tr-1", "mlflow.spanType": kind, "mlflow.spanInputs": given}
+    attributes |= {"mlflow.spanOutputs": answer, **more}
+    return {
+        "trace_id": "AAAA",
+        "span_id": f"s{number}",
+        "parent_span_id": "s0" if number else None,
+        "name": "bash" if kind == "TOOL" else kind.lower(),
+        "start_time_unix_nano": (1_700_000_000 + number) * 10**9,
+        "end_time_unix_nano": (1_700_000_000 + number) * 10**9 + 5 * 10**8,
+        "status": {"code": "STATUS_CODE_OK", "message": ""},
+        "attributes": {name: json.dumps(value) for name, value in attributes.items()},
+    }
+
+
+@pytest.mark.parametrize("is_of_2", [False, True])
+def test_a_trace_of_mlflow_is_a_run_with_its_assessments(is_of_2):
+    usage = {"mlflow.chat.tokenUsage": {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12}}
+    calls = [
+        mlflow(0, "AGENT", {"q": "List the files."}, "One."),
+        mlflow(1, "CHAT_MODEL", {"model": "m", "messages": [ASKED]}, {"choices": [{"message": CALLED}]}, **usage),
+        mlflow(2, "TOOL", {"command": "ls"}, "README.md"),
+        mlflow(3, "CHAT_MODEL", {"model": "m", "messages": [ASKED, CALLED, HEARD]}, {"choices": [{"message": DONE}]}),
+    ]
+    if is_of_2:
+        for call in calls:
+            call["context"] = {"trace_id": "0xaa", "span_id": call.pop("span_id")}
+            call["parent_id"], call["status_code"] = call.pop("parent_span_id"), call.pop("status")["code"]
+            call["start_time"], call["end_time"] = call.pop("start_time_unix_nano"), call.pop("end_time_unix_nano")
+            del call["trace_id"]
+    score = {"assessment_name": "correct", "feedback": {"value": "yes"}}
+    info = {"trace_id": "tr-1", "state": "OK", "assessments": [score, {"assessment_name": "e", "expectation": {}}]}
+    record = read("spans", {"info": info, "data": {"spans": calls}})
+    assert plain(record) == LISTED
+    assert (record.external_id, record.policy, record.success) == ("tr-1", "m", True)
+    assert [(step.seconds, step.prompt_tokens, step.completion_tokens) for step in record.steps] == [
+        (0.5, 9, 3),
+        (0.5, None, None),
+    ]

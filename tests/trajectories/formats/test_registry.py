@@ -123,8 +123,20 @@ def test_the_example_of_a_format_is_recognised_as_that_alone(name):
 def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
     names = [format.name for format in formats.known()]
     assert names == [
-        *("adk", "agents-sdk", "atif", "autogen", "bfcl", "claude-code", "codex", "gemini", "gemini-cli", "goose"),
-        *("inspect", "intercode", "langfuse", "langsmith", "mind2web", "mini-swe-agent", "opencode", "openhands"),
+        *("adk", "agents-sdk", "atif", "autogen", "bfcl", "chatgpt", "claude-ai", "claude-code"),
+        *("codex", "copilot-chat", "gemini", "gemini-cli", "goose"),
+        *(
+            "inspect",
+            "intercode",
+            "langfuse",
+            "langsmith",
+            "librechat",
+            "mind2web",
+            "mini-swe-agent",
+            "open-webui",
+            "opencode",
+            "openhands",
+        ),
         *(
             "otlp",
             "pydantic-ai",
