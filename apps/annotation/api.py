@@ -11,21 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.annotation.models import Correction, Inspection, Judgement, Mark, Preference, Queue, Rating, StepLabel
-from apps.annotation.of_queue import OfQueue
+from apps.annotation.of_queue import OfQueue, QueueSerializer
 from apps.common.api import MemberView
 from apps.common.pages import ApiCursorPagination
 
-
-class QueueSerializer(serializers.ModelSerializer[Queue]):
-    """A queue of pairs or runs to judge. `asks`: what a judgement answers beside the main thing."""
-
-    class Meta:
-        model = Queue
-        fields = [
-            *("id", "name", "kind", "state", "order", "overlap", "lease_seconds", "skipped_come_back"),
-            *("item_count", "items_expected", "asks", "created_at"),
-        ]
-        read_only_fields = fields
+SOURCE = "The file that it came in with; empty: judged here."
 
 
 class PreferenceSerializer(serializers.ModelSerializer[Preference]):
@@ -39,11 +29,23 @@ class PreferenceSerializer(serializers.ModelSerializer[Preference]):
     b = serializers.UUIDField(source="item.b_id")
     annotator = serializers.CharField(source="annotator.name")
     annotator_kind = serializers.CharField(source="annotator.kind")
+    annotator_source = serializers.CharField(source="annotator.source", help_text=SOURCE)
 
     class Meta:
         model = Preference
         fields = [
-            *("id", "item", "task", "a", "b", "annotator", "annotator_kind", "strength", "both_bad"),
+            *(
+                "id",
+                "item",
+                "task",
+                "a",
+                "b",
+                "annotator",
+                "annotator_kind",
+                "annotator_source",
+                "strength",
+                "both_bad",
+            ),
             *("aspects", "confidence", "rationale"),
             *("a_was_left", "guideline_version", "seconds", "created_at"),
         ]
@@ -75,13 +77,25 @@ class InspectionSerializer(serializers.ModelSerializer[Inspection]):
     trajectory = serializers.UUIDField(source="item.a_id")
     annotator = serializers.CharField(source="annotator.name")
     annotator_kind = serializers.CharField(source="annotator.kind")
+    annotator_source = serializers.CharField(source="annotator.source", help_text=SOURCE)
     labels = StepLabelSerializer(many=True)
     corrections = CorrectionSerializer(many=True)
 
     class Meta:
         model = Inspection
         fields = [
-            *("id", "item", "task", "trajectory", "annotator", "annotator_kind", "ending", "first_error", "labels"),
+            *(
+                "id",
+                "item",
+                "task",
+                "trajectory",
+                "annotator",
+                "annotator_kind",
+                "annotator_source",
+                "ending",
+                "first_error",
+                "labels",
+            ),
             *("corrections", "rationale", "guideline_version", "seconds", "created_at"),
         ]
         read_only_fields = fields
@@ -103,12 +117,24 @@ class RatingSerializer(serializers.ModelSerializer[Rating]):
     trajectory = serializers.UUIDField(source="item.a_id")
     annotator = serializers.CharField(source="annotator.name")
     annotator_kind = serializers.CharField(source="annotator.kind")
+    annotator_source = serializers.CharField(source="annotator.source", help_text=SOURCE)
     marks = MarkSerializer(many=True)
 
     class Meta:
         model = Rating
         fields = [
-            *("id", "item", "task", "trajectory", "annotator", "annotator_kind", "answers", "thumb", "marks"),
+            *(
+                "id",
+                "item",
+                "task",
+                "trajectory",
+                "annotator",
+                "annotator_kind",
+                "annotator_source",
+                "answers",
+                "thumb",
+                "marks",
+            ),
             *("rationale", "guideline_version", "seconds", "created_at"),
         ]
         read_only_fields = fields

@@ -24,7 +24,7 @@ class Feedback:
     def said(self) -> str:
         """The annotator's judgement in their own terms: of a pair, by the sides that they saw."""
         if isinstance(self.judgement, Preference):
-            a_was_left = self.judgement.a_was_left
+            a_was_left = self.judgement.a_is_shown_left
             return wording.by_side(self.judgement.strength, self.judgement.both_bad, a_was_left=a_was_left)
         return wording.said(self.judgement)
 
@@ -35,7 +35,7 @@ class Feedback:
             return ""
         if self.decision.strength is None:
             return "your judgement stands" if self.agrees else "another judgement stands"
-        a_was_left = self.judgement.a_was_left
+        a_was_left = self.judgement.a_is_shown_left
         return wording.by_side(self.decision.strength, self.decision.both_bad, a_was_left=a_was_left)
 
     @property

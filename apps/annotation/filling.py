@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.timezone import now
 
+from apps.annotation import adopting
 from apps.annotation.drawing import draw_runs, shuffled_place
 from apps.annotation.models import Item, Queue
 from apps.annotation.pairing import Pairing, Run, draw, shuffled_position
@@ -32,6 +33,13 @@ def _fill_batch(queue_id: UUID) -> bool:
     queue = Queue.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=queue_id)
     if queue.state != Queue.State.FILLING:
         return False
+    has_more = adopting.fill_batch(queue) if "adopted" in queue.selection else _draw_batch(queue)
+    queue.filling_at = now()
+    queue.save(update_fields=["state", "error", "item_count", "selection", "filled_to", "filling_at"])
+    return has_more
+
+
+def _draw_batch(queue: Queue) -> bool:
     pairing = Pairing.from_json(queue.selection["pairing"])
     selection = Selection.from_json(queue.selection["selection"])
     items: list[Item] = []
@@ -46,8 +54,6 @@ def _fill_batch(queue_id: UUID) -> bool:
     else:
         _add(queue, items)
         queue.filled_to = last
-    queue.filling_at = now()
-    queue.save(update_fields=["state", "error", "item_count", "filled_to", "filling_at"])
     return last is not None
 
 

@@ -42,9 +42,9 @@ class Work(NamedTuple):
     item: int
     at: datetime
     seconds: float | None
-    """None of a model or a rule: it takes no time worth telling."""
+    """None of a model or a rule, which take no time worth telling, and of what was judged elsewhere."""
     chose_left: bool | None
-    """None where no side was chosen."""
+    """None where no side was chosen, or nothing says which side it was."""
     is_right: bool | None = None
     """Of a gold item: whether it says what is known."""
 
@@ -103,7 +103,8 @@ def _preferences(queue: Queue) -> Gathered:
     columns = ["strength", "a_was_left", *(["aspects"] if aspects else [])]
     for (who, item, at, seconds), (strength, a_was_left, *graded) in _rows(Preference, queue, columns):
         better.given.append(Given(who, item, item, strength))
-        found.work.append(Work(who, item, at, seconds, (strength > 0) == a_was_left if strength else None))
+        sided = strength and a_was_left is not None
+        found.work.append(Work(who, item, at, seconds, (strength > 0) == a_was_left if sided else None))
         _answered(aspects, who, item, graded[0] if graded else {})
     return found
 
@@ -157,9 +158,11 @@ def _rows(
     """Who, item, when and, of people, seconds of each judgement; and its own columns."""
     standing: Any = model.objects  # the three managers have no type in common
     rows = standing.standing().filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
-    found = rows.values_list("annotator", "item", "created_at", "seconds", "annotator__kind", *columns)
-    for who, item, at, seconds, kind, *own in found.iterator(chunk_size=AT_ONCE):
-        yield (who, item, at, seconds if kind == Annotator.Kind.PERSON else None), tuple(own)
+    found = rows.values_list(
+        "annotator", "item", "created_at", "seconds", "annotator__kind", "annotator__source", *columns
+    )
+    for who, item, at, seconds, kind, source, *own in found.iterator(chunk_size=AT_ONCE):
+        yield (who, item, at, seconds if kind == Annotator.Kind.PERSON and not source else None), tuple(own)
 
 
 _GATHER: dict[Queue.Kind, Callable[[Queue], Gathered]] = {

@@ -134,9 +134,9 @@ def beside_machines(queue: Queue, annotator: Annotator) -> list[Compared]:
     return [
         Compared(
             each,
-            by_side(each.strength, each.both_bad, a_was_left=each.a_was_left),
+            by_side(each.strength, each.both_bad, a_was_left=each.a_is_shown_left),
             [
-                Said(a.judge.annotator, by_side(a.strength, a.both_bad, a_was_left=each.a_was_left), a.reason)
+                Said(a.judge.annotator, by_side(a.strength, a.both_bad, a_was_left=each.a_is_shown_left), a.reason)
                 for a in answers[each.item_id]
             ],
         )

@@ -96,7 +96,7 @@ def totals_of(queue: Queue) -> Totals:
     timed = [
         (judged + golds, seconds)
         for judged, _, golds, seconds, kind in desks
-        if kind == Annotator.Kind.PERSON and judged
+        if kind == Annotator.Kind.PERSON and seconds
     ]
     flagged = Assignment.objects.filter(queue=queue, flagged=True).select_related("annotator", "item__task")
     return Totals(
@@ -124,7 +124,14 @@ def source_of(queue: Queue) -> dict[str, Any]:
     pairing = Pairing.from_json(stored["pairing"]) if "pairing" in stored else None
     selection = stored.get("selection") or {}
     words = None if pairing is None else str(pairing) if queue.kind == Queue.Kind.PAIRWISE else pairing.of_single_runs
-    return {"pairing": words, "picked": len(selection.get("ids", [])), "filter": selection.get("filter", "")}
+    adopted = stored.get("adopted") or {}
+    return {
+        "pairing": words,
+        "picked": len(selection.get("ids", [])),
+        "filter": selection.get("filter", ""),
+        "adopted": adopted,
+        "left_out": list(adopted.get("left_out", {}).items()),
+    }
 
 
 def judgements_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[Judgement]]:

@@ -4,6 +4,7 @@ Desks are locked before items, as `assigning` says, and all of them first: nobod
 """
 
 from django.db.models import QuerySet
+from django.db.models.functions import Greatest
 
 from apps.annotation.models import Desk, Item, Queue
 from apps.annotation.refusals import Refusal
@@ -41,7 +42,7 @@ def raise_overlap(*, queue: Queue, overlap: int) -> None:
     desks.update(position=0)  # what they went past, because it was full, has a place again
     items = Item.objects.filter(queue=queue, purpose=Item.Purpose.WORK)
     _lock(items)
-    items.update(overlap=overlap)
+    items.update(overlap=Greatest(overlap, "taken"))  # of imported judgements there may be more
 
 
 def _lock(rows: QuerySet[Desk] | QuerySet[Item]) -> None:

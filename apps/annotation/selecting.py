@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import BigIntegerField, Count, F, Func, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Coalesce
+from django.http import QueryDict
 
 from apps.accounts.models import Workspace
 from apps.annotation.drawing import preview_runs
@@ -42,12 +43,26 @@ class Selection:
             ids=[UUID(text) for text in stored["ids"]], filter=stored["filter"], until=UUID(until) if until else None
         )
 
+    @classmethod
+    def from_query(cls, given: QueryDict) -> Self:
+        """From `trajectory` ids, or from everything that `filter` (a query string of the list of trajectories) finds."""
+        ids = [UUID(text) for text in given.getlist("trajectory") if _is_uuid(text)]
+        return cls(ids=ids, filter="" if ids else given.get("filter", "")[:2000])
+
     def to_json(self) -> dict[str, Any]:
         return {
             "ids": [str(one) for one in self.ids],
             "filter": self.filter,
             "until": str(self.until) if self.until else None,
         }
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:

@@ -54,7 +54,11 @@ def send_judge(
     if policy.kind not in JUDGING:
         raise NotServed
     annotator, _ = Annotator.objects.get_or_create(
-        workspace_id=queue.workspace_id, kind=Annotator.Kind.MODEL, name=policy.name, defaults={"policy": policy}
+        workspace_id=queue.workspace_id,
+        kind=Annotator.Kind.MODEL,
+        name=policy.name,
+        source="",
+        defaults={"policy": policy},
     )
     try:
         with transaction.atomic():

@@ -2,9 +2,9 @@
 
 from django.urls import path
 
+from apps.annotation import adopting_api, judge_api, review_api
 from apps.annotation import api as rest
-from apps.annotation import judge_api, review_api
-from apps.annotation.views import better, continuing, desk, judges, quality, queues, reviews, settings
+from apps.annotation.views import adopting, better, continuing, desk, judges, quality, queues, reviews, settings
 
 app_name = "annotation"
 
@@ -12,6 +12,9 @@ urlpatterns = [
     path("queues/", queues.queues, name="queues"),
     path("queues/new/", queues.new_queue, name="new_queue"),
     path("queues/new/preview/", queues.preview, name="preview_queue"),
+    path("queues/of-judgements/", adopting.new_adopted, name="new_adopted"),
+    path("queues/of-judgements/preview/", adopting.preview_adopted, name="preview_adopted"),
+    path("imports/<uuid:batch_id>/judgements/", adopting.adoptable, name="adoptable"),
     path("queues/guidelines/preview/", queues.preview_guidelines, name="preview_guidelines"),
     path("queues/<uuid:queue_id>/", queues.queue, name="queue"),
     path("queues/<uuid:queue_id>/items/", queues.items, name="items"),
@@ -79,6 +82,7 @@ urlpatterns = [
 ]
 
 api = [
+    path("imports/<uuid:batch_id>/judgements", adopting_api.ImportJudgementsView.as_view(), name="import_judgements"),
     path("queues", rest.QueuesView.as_view(), name="queues"),
     path("queues/<uuid:queue_id>", rest.QueueView.as_view(), name="queue"),
     path("queues/<uuid:queue_id>/preferences", rest.PreferencesView.as_view(), name="queue_preferences"),

@@ -44,7 +44,7 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
     return {
         **common,
         "strengths": {name: figures.strengths[name] for name in (*STRENGTHS.values(), "tie", "both_bad")},
-        "position": share(figures.left, figures.decided),
+        "position": share(figures.left, figures.sided),
         "lengths": {"chosen": figures.chosen.to_json(), "rejected": figures.rejected.to_json()},
         "longer_chosen": share(figures.longer_chosen, sum(figures.rows.values()) - figures.same_length),
         "agreement": figures.agreement.to_json(),

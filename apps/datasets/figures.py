@@ -40,7 +40,8 @@ class Figures:
     """By annotator."""
     strengths: Counter[str] = field(default_factory=Counter)
     left: int = 0
-    decided: int = 0
+    sided: int = 0
+    """Judgements that preferred a side, of which it is known which was the left one."""
     dropped: Counter[Drop] = field(default_factory=Counter)
     rows: Counter[str] = field(default_factory=Counter)
     """By split."""
@@ -71,8 +72,9 @@ class Figures:
                 self.strengths["both_bad" if vote.both_bad else "tie"] += 1
                 continue
             self.strengths[STRENGTHS[abs(vote.strength)]] += 1
-            self.decided += 1
-            self.left += (vote.strength > 0) == vote.first_was_left
+            if vote.first_was_left is not None:
+                self.sided += 1
+                self.left += (vote.strength > 0) == vote.first_was_left
         self.agreement.add([_sign(vote.strength) for vote in votes])
 
     def count_opinions(self, annotators: list[UUID]) -> None:

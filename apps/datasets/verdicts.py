@@ -59,7 +59,8 @@ class Vote(NamedTuple):
     strength: int
     """In favour of the first run: +3 … −3."""
     both_bad: bool
-    first_was_left: bool
+    first_was_left: bool | None
+    """None: nothing says it."""
 
     @property
     def is_tie(self) -> bool:

@@ -15,11 +15,14 @@ from apps.trajectories.records import BadRow, Json, Message
 def number(value: Json) -> float | None:
     """A reward or a duration: a number, a boolean or a number's text. None for null, NaN, infinity and all else."""
     kind = type(value)
-    if kind not in (float, int, bool, str):
-        return None
-    try:
+    if kind is float or kind is int or kind is bool:
         found = float(value)
-    except (ValueError, OverflowError):  # a text that is no number; a whole number of hundreds of digits
+    elif kind is str:
+        try:
+            found = float(value)
+        except ValueError:
+            return None
+    else:
         return None
     return found if math.isfinite(found) else None
 

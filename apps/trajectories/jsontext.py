@@ -16,9 +16,6 @@ import orjson
 
 type_names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
-BOM = b"\xef\xbb\xbf"
-"""Begins a file in the middle, too, where files were put one after another."""
-
 MAX_DEPTH = 250
 """Levels of nesting a record may have. orjson writes 254; a reader of the stored rows needs a bound too."""
 
@@ -66,7 +63,7 @@ def describe(value: Any) -> str:
 
 def _loads_slowly(body: bytes, refusal: orjson.JSONDecodeError) -> Any:
     try:
-        text = body.removeprefix(BOM).decode("utf-8", "surrogatepass")
+        text = body.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise UnreadableJSON(f"Byte {error.start + 1} (0x{body[error.start]:02x}) is not UTF-8.") from None
     try:

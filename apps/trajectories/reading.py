@@ -17,7 +17,7 @@ import zstandard
 
 from apps.trajectories import jsontext
 from apps.trajectories.archives import ZIP, EvalArchive
-from apps.trajectories.sheets import Sheet, delimiter_of, with_unfit
+from apps.trajectories.sheets import Sheet, delimiter_of
 from apps.trajectories.splitting import BLOCK, Layout, RawRow, split
 from apps.trajectories.tables import PARQUET, Table
 from apps.trajectories.turning import Unusable
@@ -73,12 +73,10 @@ class Source:
     stream: io.BufferedReader
     layout: Layout
     counter: _Counting
-    is_sheet: bool = False
 
     def rows(self, *, limit: int) -> Iterator[RawRow]:
         """The records, one at a time. Raises UnreadableFile where the compression breaks."""
-        rows = split(self.stream, self.layout, limit=limit)
-        return with_unfit(rows) if self.is_sheet else rows
+        return split(self.stream, self.layout, limit=limit)
 
     @property
     def bytes_read(self) -> int:
@@ -107,7 +105,7 @@ def open_source(file: IO[bytes], *, most_bytes: int, layout: Layout | None = Non
     is_whole = len(head) < HEAD - len(_BOM)
     if layout is None and head.lstrip()[:1] not in b"{[" and (delimiter := delimiter_of(head, is_whole=is_whole)):
         rows = io.BufferedReader(Sheet(stream, delimiter), BLOCK)
-        return Source(_bounded(rows, counter, most_bytes), Layout.LINES, counter, is_sheet=True)
+        return Source(stream=_bounded(rows, counter, most_bytes), layout=Layout.LINES, counter=counter)
     found = layout_of(head, is_whole=is_whole)
     return Source(stream=stream, layout=layout or found, counter=counter)
 
@@ -122,8 +120,7 @@ def layout_of(head: bytes, *, is_whole: bool) -> Layout:
     if first[:1] not in b"{[":
         raise UnreadableFile(
             f"The file starts with {first[:40].decode('utf-8', 'replace')!r}, which is not JSON. "
-            f"Expected JSON Lines (an object a line), a JSON list, a JSON object, or a table: names in its first row, each once, "
-            f"and as many cells in the next."
+            f"Expected JSON Lines (an object a line), a JSON list, a JSON object, or a table with names in its first row."
         )
     if lines[0].strip() == b"[":
         return Layout.LIST

@@ -9,7 +9,7 @@ from typing import IO, NamedTuple
 from django.conf import settings
 
 from apps.trajectories import formats, jsontext
-from apps.trajectories.formats import Format, UnknownFormat
+from apps.trajectories.formats import Format
 from apps.trajectories.reading import Source, open_source
 from apps.trajectories.records import Json
 from apps.trajectories.splitting import RawRow, as_one
@@ -39,8 +39,6 @@ def recognise_file(file: IO[bytes]) -> Recognised:
         source = open_source(file, most_bytes=settings.IMPORT_MAX_UNPACKED_BYTES)
         rows = as_one(source.rows(limit=settings.IMPORT_MAX_RECORD_BYTES), settings.IMPORT_MAX_RECORD_BYTES)
         head, samples = _sample(rows)
-    if head and not samples:
-        raise UnknownFormat(f"None of the first records is JSON. {_refusal(head[0])} Expected JSON in UTF-8.")
     format, rows = formats.recognise(samples), itertools.chain(head, rows)
     if format.gather:
         rows = format.gather(rows, settings.IMPORT_MAX_RECORD_BYTES)
@@ -65,16 +63,6 @@ def _sample(rows: Iterator[RawRow]) -> tuple[list[RawRow], list[Json]]:
         if size > SAMPLE_BYTES:
             break
     return head, samples
-
-
-def _refusal(row: RawRow) -> str:
-    """Why a record cannot be read, and where it is."""
-    reason = row.problem
-    try:
-        reason = reason or f"It is {jsontext.describe(jsontext.loads(row.body))}."
-    except jsontext.UnreadableJSON as error:
-        reason = str(error)
-    return f"Line {row.line:,}: {reason}"
 
 
 def _is_known(value: Json) -> bool:

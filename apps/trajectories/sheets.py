@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.splitting import RawRow
 from apps.trajectories.turning import Pieces, Unusable
 
 DELIMITERS = (",", "\t", ";")
@@ -19,9 +18,6 @@ MOST_CELL_BYTES = 64 << 20
 """A quote that is never closed must not take the rest of the file for a cell."""
 
 csv.field_size_limit(MOST_CELL_BYTES)  # of this process
-
-UNFIT = b"\x1f"
-"""How a line begins that is no record, but says why a row of the table is none. JSON never begins so."""
 
 _NAME = re.compile(r"\s*[^\W\d][\w .:/()\[\]-]{0,79}")
 
@@ -48,16 +44,6 @@ class Sheet(Pieces):
         super().__init__(_lines(io.TextIOWrapper(stream, encoding="utf-8", newline=""), delimiter))
 
 
-def with_unfit(rows: Iterator[RawRow]) -> Iterator[RawRow]:
-    """The rows of a table, with those named that are none."""
-    for row in rows:
-        if row.body.startswith(UNFIT):
-            problem = row.body.removeprefix(UNFIT).decode().strip()
-            yield row._replace(body=b"", problem=f"{problem}. Put cells that hold the delimiter into quotes.")
-        else:
-            yield row
-
-
 def _are_names(cells: list[str]) -> bool:
     return len(cells) > 1 and len({*cells}) == len(cells) and all(map(_NAME.fullmatch, cells))
 
@@ -67,14 +53,10 @@ def _lines(text: io.TextIOWrapper, delimiter: str) -> Iterator[bytes]:
     try:
         names = [name.strip() for name in next(rows)]
         for row in rows:
-            if any(row[len(names) :]):
-                # Words under no name would be lost, and the cell before them is hardly whole: a comma stood in it without quotes.
-                yield UNFIT + f"The row has {len(row):,} cells, and the table {len(names):,} columns".encode() + b"\n"
-            elif row:
+            if row:
                 cells = {name: cell for name, cell in zip(names, row, strict=False) if cell}
                 yield jsontext.dumps(cells) + b"\n"
     except csv.Error as error:
         raise Unusable(f"a table that breaks at line {rows.line_num:,} ({error})") from None
     except UnicodeDecodeError:
-        after = f" after line {rows.line_num:,}" if rows.line_num else ""
-        raise Unusable(f"a table that is not UTF-8{after}. Save it as UTF-8") from None
+        raise Unusable(f"a table that is not UTF-8 after line {rows.line_num:,}. Save it as UTF-8") from None

@@ -82,3 +82,37 @@ def test_several_files_at_once_and_a_form_without_one(open_as: Callable[..., Pag
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_text("2 imports started.")).to_be_visible()
     expect(page.locator("tbody tr .row-link")).to_have_count(2)
+
+
+def test_what_others_judged_becomes_judgements_once_it_is_said_what_it_means(
+    open_as: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = open_as(factories.member(Role.RESEARCHER).user)
+    file = tmp_path / "preferences.jsonl"
+    pair = {"response1": "yes", "response2": "no"}
+    said = [(1, 1, 2), (2, 2, 2), (1, 0, 1)]
+    rows = [
+        {
+            "instruction": f"Is {n} a number?",
+            **pair,
+            **{f"annotator{i}": value for i, value in enumerate(each, start=1)},
+        }
+        for n, each in enumerate(said)
+    ]
+    file.write_bytes(lines(*rows))
+    page.goto("/imports/")
+    page.get_by_label("Files").set_input_files(file)
+    page.get_by_role("button", name="Import").click()
+    page.get_by_role("link", name="Use its judgements").click(timeout=30_000)
+    for value, meaning in (("0", "tie"), ("1", "answer 1 clearly better"), ("2", "answer 2 clearly better")):
+        page.get_by_label(value, exact=True).select_option(label=meaning)
+    expect(page.locator("#preview")).to_contain_text("annotator3")
+    expect(page.locator("#preview .stat", has_text="judgements")).to_contain_text("9")
+    shot(page, "adopt")
+    page.get_by_role("button", name="Make judgements").click()
+    page.wait_for_url(re.compile(r"/queues/[0-9a-f-]{36}/"))
+    expect(page.get_by_role("heading", name="Everything is judged")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("row", name=re.compile("annotator2.*imported.*3"))).to_be_visible()
+    page.get_by_role("link", name="Quality").click()
+    expect(page.get_by_text("9 judgements of 3 items")).to_be_visible()
+    shot(page, "adopted-quality")

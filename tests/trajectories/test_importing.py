@@ -327,17 +327,3 @@ def test_two_imports_of_one_file_at_once_bring_every_trajectory_in_once(monkeypa
     assert sum(batch.trajectory_count for batch in batches) == 400
     assert sum(batch.duplicate_count for batch in batches) == 400
     assert (Trajectory.objects.count(), Step.objects.count(), Task.objects.count()) == (400, 800, 90)
-
-
-def test_a_file_in_another_encoding_says_where_it_is_not_utf_8():
-    batch = imported('{"messages": [{"role": "user", "content": "Grüße"}]}'.encode("latin-1"))
-    assert batch.error == (
-        "None of the first records is JSON. Line 1: Byte 46 (0xfc) is not UTF-8. Expected JSON in UTF-8."
-    )
-
-
-def test_a_reward_of_hundreds_of_digits_is_none():
-    """The standard library reads such a whole number, where a record holds what orjson refuses."""
-    row = lines(rich(1, said="\ud800", outcome={"reward": 10**400, "success": True}))
-    assert counts(imported(row)) == (1, 2, 0, 0)
-    assert Trajectory.objects.get().reward is None

@@ -66,7 +66,3 @@ def test_deep_values_are_refused_on_writing_too(text):
         value = [value]
     with pytest.raises(UnreadableJSON, match="250 levels"):
         jsontext.dumps(value)
-
-
-def test_a_byte_order_mark_before_a_record_is_no_part_of_it() -> None:
-    assert jsontext.loads(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}

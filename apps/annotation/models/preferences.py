@@ -22,9 +22,14 @@ class Preference(Judgement):
     )
     confidence = models.PositiveSmallIntegerField(null=True, help_text="1 unsure, 2 fairly sure, 3 sure.")
     rationale = models.TextField(blank=True)
-    a_was_left = models.BooleanField()
+    a_was_left = models.BooleanField(null=True, help_text="Null: judged elsewhere, and nothing says it.")
 
     objects = PreferenceQuerySet.as_manager()
+
+    @property
+    def a_is_shown_left(self) -> bool:
+        """Where it is told by sides."""
+        return self.a_was_left is not False
 
     class Meta:
         constraints = [

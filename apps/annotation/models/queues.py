@@ -16,7 +16,7 @@ MOST_OVERLAP = 50
 
 
 class Annotator(WorkspaceModel):
-    """Whoever judges: a person, a model (LLM judge, reward model) or a rule. Always shown as what it is."""
+    """Whoever judges, or judged elsewhere: a person, a model (LLM judge, reward model) or a rule. Always shown as what it is."""
 
     class Kind(models.TextChoices):
         PERSON = "person", "Person"
@@ -27,6 +27,9 @@ class Annotator(WorkspaceModel):
 
     kind = models.CharField(max_length=10, choices=Kind.choices)
     name = models.CharField(max_length=200)
+    source = models.CharField(
+        max_length=300, blank=True, help_text="The file that their judgements came in with; empty: they judge here."
+    )
     # The person, not their membership: who leaves and comes back is still the same pair of eyes.
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, null=True, related_name="+")
@@ -37,9 +40,15 @@ class Annotator(WorkspaceModel):
         constraints = [
             UniqueConstraint(
                 fields=["workspace", "kind", "name"],
-                condition=~Q(kind="person"),
+                condition=~Q(kind="person") & Q(source=""),
                 name="one_machine_annotator_per_name",
             ),
+            UniqueConstraint(
+                fields=["workspace", "source", "name", "kind"],
+                condition=~Q(source=""),
+                name="one_imported_annotator_per_name",
+            ),
+            CheckConstraint(condition=Q(source="") | Q(user=None), name="imported_annotators_are_no_users"),
             UniqueConstraint(fields=["workspace", "user"], name="one_annotator_per_person"),
             CheckConstraint(condition=Q(kind="person") | Q(user=None), name="only_people_are_users"),
         ]

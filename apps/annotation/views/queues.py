@@ -16,7 +16,7 @@ from apps.accounts.models import Role
 from apps.annotation import queries, queueing
 from apps.annotation.forms import GuidelinesForm, QueueForm
 from apps.annotation.machines import said_by_machines
-from apps.annotation.models import Adjudication, Annotator, Item, Queue
+from apps.annotation.models import Adjudication, Item, Queue
 from apps.annotation.refusals import Refusal
 from apps.annotation.remarks import remarks_in
 from apps.annotation.reviewing import awaiting_review
@@ -49,7 +49,7 @@ def queues(request: HtmxRequest) -> HttpResponse:
 def new_queue(request: HtmxRequest) -> HttpResponse:
     """A queue from `trajectory` ids, or from everything that `filter` (a query string of the list of trajectories) finds."""
     given = request.POST if request.method == "POST" else request.GET
-    selection = _selection(given)
+    selection = Selection.from_query(given)
     workspace = request.member.workspace
     form = (
         QueueForm(request.POST, workspace=workspace)
@@ -78,7 +78,7 @@ def preview(request: HtmxRequest) -> HttpResponse:
     """What the form, as it stands, would give."""
     form = QueueForm(request.POST, workspace=request.member.workspace)
     form.is_valid()
-    return render(request, "annotation/_preview.html", _preview(request, form, _selection(request.POST)))
+    return render(request, "annotation/_preview.html", _preview(request, form, Selection.from_query(request.POST)))
 
 
 def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dict[str, Any]:
@@ -95,19 +95,6 @@ def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dic
         "judgements": found.items * overlap,
         "kind": form.kind(),
     }
-
-
-def _selection(given: Any) -> Selection:
-    ids = [UUID(text) for text in given.getlist("trajectory") if _is_uuid(text)]
-    return Selection(ids=ids, filter="" if ids else given.get("filter", "")[:2000])
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _suggested_name(request: HtmxRequest) -> str:
@@ -170,7 +157,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "queue": found,
         "item": shown,
         "judgements": judgements,
-        "judged_by_people": any(each.annotator.kind == Annotator.Kind.PERSON for each in judgements),
+        "judged_by_people": any(each.annotator.user_id for each in judgements),
         "machines": said_by_machines(shown.pk, a_is_left=True) if shown.b_id else [],
         "decision": Adjudication.objects.standing().filter(item=shown).select_related("by").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),

@@ -1,11 +1,12 @@
-"""Two answers side by side, as data sets of preferences keep them: two runs of one task, to be judged here.
+"""Two answers side by side, as data sets of preferences keep them: two runs of one task.
 
-Which one was preferred is no judgement of anybody in the workspace, and every data set spells it in its own way (1 and 2, 0 and 1, names):
-it is not guessed. The columns that say it are kept with both runs; only `chosen` and `rejected`, which leave no doubt, become tags too.
+Every data set spells in its own way which one was preferred (1 and 2, 0 and 1, names), so that is not guessed. The columns that say it are kept
+with both runs, for a researcher who says what they mean and makes judgements of them; `chosen` and `rejected` become tags too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,6 +19,8 @@ from apps.trajectories.formats.prompt_response import with_subject
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, read_each
 from apps.trajectories.speakers import role_of
 
+COMPARED = "compared"
+"""What both runs keep: `pair`, a digest of the record that held them, and `side`, which of its answers is theirs."""
 NAMES = ("chosen", "rejected")
 PAIRED = (
     *("response", "response_", "output", "output_", "completion", "completion_", "answer", "answer_"),
@@ -63,11 +66,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     pair = _pair_of(row)
     if pair is None:
         raise BadRow(f"The record is {jsontext.describe(row)} without a pair of answers.", EXPECTED)
-    sides = [(f"`{column}`", _side(row, pair, place)) for place, column in enumerate(pair.columns)]
+    record = hashlib.sha256(jsontext.canonical(row)).hexdigest()[:16]
+    sides = [(f"`{column}`", _side(row, record, pair, place)) for place, column in enumerate(pair.columns)]
     yield from read_each(sides, lambda side: [_run(side, pair)])
 
 
-def _side(row: dict[str, Json], pair: Pair, place: int) -> dict[str, Json]:
+def _side(row: dict[str, Json], record: str, pair: Pair, place: int) -> dict[str, Json]:
     """The row as one side has it: with its own answer and its own model, and without the other's answer."""
     ours, others = pair.sides[place], pair.sides[1 - place]
     side = {key: value for key, value in row.items() if key != pair.columns[1 - place]}
@@ -75,7 +79,7 @@ def _side(row: dict[str, Json], pair: Pair, place: int) -> dict[str, Json]:
         if first in side:
             side["model"] = side.pop(first)
             side.pop(second, None)
-    return {**side, "side": ours}
+    return {**side, COMPARED: {"pair": record, "side": ours}}
 
 
 def _run(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
@@ -87,11 +91,12 @@ def _run(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
     if not prompt and not _is_whole(answer):
         raise BadRow("Nothing says what was asked.", EXPECTED)
     name = Columns(side).take(named, ("id", "idx", *NAMES_OF_CHAT))
+    ours = side[COMPARED]["side"]
     tags = [text for text in listed(side.get("tags")) or [] if type(text) is str]
     beside = {key: value for key, value in side.items() if key not in (*asked, column)}
-    beside["tags"] = [*tags, side["side"]] if pair.sides == NAMES else tags
+    beside["tags"] = [*tags, ours] if pair.sides == NAMES else tags
     if name:
-        beside["id"] = f"{name}/{side['side']}"
+        beside["id"] = f"{name}/{ours}"
     return chat_trajectory(Chat(beside, prompt + answer, ()))
 
 
