@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.demo import recipe
+from bench.learning.paired import Difference, difference
 from trainer.records import Trajectory, read_trajectories
 from trainer.statistics import Proportion
 
@@ -87,6 +88,11 @@ class Bench:
         tasks = {"split": "held_out", "levels": recipe.LEVELS, "count": HELD_OUT_TASKS}
         report = self.play(f"{model}-held-out", model, tasks=tasks)
         return Proportion(**report["success"])
+
+    def difference(self, before: str, after: str) -> Difference:
+        """How much oftener the policy of the run `after` succeeds on the held-out tasks than that of `before`; both must have played them."""
+        played = (self.trajectories(f"{model}-held-out") for model in (before, after))
+        return difference(*({run.task.key: bool(run.outcome.success) for run in runs} for runs in played))
 
     def play(self, name: str, model: str, *, tasks: dict[str, Any], samples: int = 1) -> dict[str, Any]:
         """Let a model play. The trajectories lie in `name`."""

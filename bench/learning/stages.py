@@ -29,16 +29,16 @@ def sft(bench: Bench) -> Outcome:
 
 
 def grpo(bench: Bench) -> Outcome:
-    return online(bench, "grpo", "grpo", kind="grpo")
+    return online(bench, "grpo", recipe.GRPO, kind="grpo")
 
 
 def rloo(bench: Bench) -> Outcome:
-    return online(bench, "rloo", "rloo", kind="rloo")
+    return online(bench, "rloo", recipe.GRPO, kind="rloo")
 
 
 def grpo_turn_credit(bench: Bench) -> Outcome:
     """The same run as `grpo` but for its credit."""
-    return online(bench, "grpo-turn-credit", "grpo-turn-credit", kind="grpo", credit="turn")
+    return online(bench, "grpo-turn-credit", recipe.GRPO, kind="grpo", credit="turn")
 
 
 def credit_compared(bench: Bench) -> Outcome:
@@ -53,8 +53,11 @@ def dpo(bench: Bench) -> Outcome:
 
 
 def step_dpo(bench: Bench) -> Outcome:
-    """On the same pairs, each side cut after the first turn in which they differ."""
-    return from_pairs(bench, "step-dpo", own_pairs(bench), scope="step")
+    """On the same pairs, each side cut after the first turn in which they differ; `less_dpo` compares the two, task by task."""
+    dpo(bench)
+    result = from_pairs(bench, "step-dpo", own_pairs(bench), scope="step")
+    result.more["less_dpo"] = bench.difference("dpo", "step-dpo")._asdict()
+    return result
 
 
 def error_dpo(bench: Bench) -> Outcome:
@@ -79,10 +82,8 @@ def reward_model(bench: Bench) -> Outcome:
 def prm(bench: Bench) -> Outcome:
     """`f1` of finding the first error on held-out runs, with the share of rightly judged turns and its interval."""
     play_own(bench)
-    runs = [each.to_json() for each in bench.trajectories("own") if each.steps]
-    cut = len(runs) * 4 // 5 // ROLLOUTS_A_TASK * ROLLOUTS_A_TASK  # no task on both sides
-    files = bench.write("judged.jsonl", runs[:cut]), bench.write("judged-held-out.jsonl", runs[cut:])
-    config = {"kind": "process_reward_model", **settings(bench, recipe.PRM, *files)}
+    learnt, others = ([run.to_json() for run in part if run.steps] for part in parted(bench.trajectories("own")))
+    config = {"kind": "process_reward_model", **settings(bench, recipe.PRM, *written(bench, "judged", learnt, others))}
     report = bench.run("prm", config)
     judged = report["step_accuracy"]
     after = Proportion(judged["value"], judged["low"], judged["high"], judged["n"])
@@ -133,19 +134,21 @@ def first_model(bench: Bench) -> dict[str, Any]:
     return bench.run("sft", config)
 
 
-def online(bench: Bench, stage: str, name: str, **changes: Any) -> Outcome:
+def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -> Outcome:
     first_model(bench)
     before = bench.success("sft")
     config = {
-        **recipe.GRPO,
+        **practice,
         "model": {"path": "../sft/model"},
         "tasks": {"levels": recipe.LEVELS, "count": 1000, "seed": 200 + bench.seed},
         "checkpoints": {"every": 1000},
         "seed": bench.seed,
         **changes,
     }
-    report = bench.run(name, config)
-    return outcome(bench, stage, report, before=before.value, after=bench.success(name), rollouts=report["rollouts"])
+    report = bench.run(stage, config)
+    after = bench.success(stage)
+    gain = bench.difference("sft", stage)._asdict()
+    return outcome(bench, stage, report, before=before.value, after=after, gain=gain, rollouts=report["rollouts"])
 
 
 def play_own(bench: Bench) -> None:
@@ -206,14 +209,32 @@ def cut_and_whole(bench: Bench, stage: str, files: tuple[str, str]) -> Outcome:
     """On pairs whose sides are cut after their first turn; `whole` learned from the same pairs uncut."""
     whole = from_pairs(bench, f"{stage}-whole", files, scope="trajectory")
     result = from_pairs(bench, stage, files, scope="step")
-    result.more["whole"] = {"after": whole.after, "low": whole.low, "high": whole.high, "seconds": whole.seconds}
+    result.more["whole"] = {
+        "after": whole.after,
+        "low": whole.low,
+        "high": whole.high,
+        "seconds": whole.seconds,
+        **whole.more,
+    }
+    result.more["cut_less_whole"] = bench.difference(f"{stage}-whole", stage)._asdict()
     return result
 
 
 def from_pairs(bench: Bench, stage: str, files: tuple[str, str], **changes: Any) -> Outcome:
     before = bench.success("sft")
     report = bench.run(stage, {"kind": "dpo", **settings(bench, recipe.DPO, *files), **changes})
-    return outcome(bench, stage, report, before=before.value, after=bench.success(stage), pairs=report["rows"]["train"])
+    after = bench.success(stage)
+    gain = bench.difference("sft", stage)._asdict()
+    return outcome(
+        bench,
+        stage,
+        report,
+        before=before.value,
+        after=after,
+        gain=gain,
+        pairs=report["rows"]["train"],
+        policy_tokens=report["rows"]["policy_tokens"],
+    )
 
 
 def settings(bench: Bench, optimizer: dict[str, Any], rows: str, held_out: str) -> dict[str, Any]:
