@@ -54,6 +54,7 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
 def _annotators(known: dict[UUID, Annotator], figures: Figures) -> list[dict[str, Any]]:
     entries = [
         {"id": str(who), "kind": known[who].kind, "label": label(known[who]), "judgements": count}
+        | ({"source": known[who].source} if known[who].source else {})
         for who, count in figures.judgements.items()
     ]
     return sorted(entries, key=lambda entry: (-entry["judgements"], entry["label"]))
@@ -138,7 +139,7 @@ def markdown(version: Version) -> str:
         "",
         *_table(
             ("Annotator", "Kind", "Judgements"),
-            [(_plain(who["label"]), who["kind"], who["judgements"]) for who in card["annotators"]],
+            [(_plain(who["label"]), _kind_words(who), who["judgements"]) for who in card["annotators"]],
         ),
         *(_pair_lines(card) if version.row_type == "preference" else _kind_lines(card)),
         "## Which policies",
@@ -158,6 +159,10 @@ def markdown(version: Version) -> str:
         *_table(("Rule", "Value"), [(name, f"`{value}`") for name, value in version.recipe.items()]),
     ]
     return "\n".join(lines)
+
+
+def _kind_words(who: dict[str, Any]) -> str:
+    return f"{who['kind']}, judged in {_plain(who['source'])}" if "source" in who else str(who["kind"])
 
 
 def _pair_lines(card: dict[str, Any]) -> list[str]:

@@ -20,6 +20,8 @@ from apps.annotation.meanings import Column, Meanings
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
 from apps.annotation.queueing import resume_queue
 from apps.annotation.raising import raise_overlap
+from apps.datasets import freezing
+from apps.datasets.card import markdown
 from apps.datasets.recipe import Recipe
 from apps.datasets.selecting import judged_pairs
 from apps.trajectories.importing import run_import
@@ -121,6 +123,19 @@ def test_they_go_into_a_version_like_any_others():
     found = list(judged_pairs(Recipe(queues=(str(queue.pk),)), workspace))
     assert sorted(len(each.counted) for each in found) == [3, 3]
     assert sum(bool(each.decision.verdicts) for each in found) == 2
+
+
+def test_the_card_of_a_version_says_where_they_were_judged():
+    member = factories.member(Role.RESEARCHER)
+    queue = filled(imported(compared(1, 1, 1, 2), workspace=member.workspace), three())
+    dataset = freezing.create_dataset(name="theirs", description="", licence="", by=member)
+    version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
+    freezing.freeze(version.pk)
+    version.refresh_from_db()
+    assert (version.state, sum(version.row_counts.values())) == ("frozen", 1)
+    assert {(who["kind"], who["source"]) for who in version.card["annotators"]} == {("person", "chats.jsonl")}
+    assert version.card["position"]["of"] == 0
+    assert "person, judged in chats.jsonl" in markdown(version)
 
 
 def test_chosen_is_better_by_its_name():
