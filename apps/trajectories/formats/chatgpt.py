@@ -78,11 +78,10 @@ def _said(kind: str, content: dict[str, Any]) -> Json:
 
 def _part(part: Json) -> Json:
     """Text, or what else was shown: pictures are named, not held, in an export."""
-    return {"type": "text", "text": part} if type(part) is str else {**mapping(part), "type": _kind(part)}
-
-
-def _kind(part: Json) -> str:
-    return text(mapping(part).get("content_type")) or "other"
+    if type(part) is str:
+        return {"type": "text", "text": part}
+    about = dict(mapping(part))
+    return {"type": text(about.pop("content_type", None)) or "other", **about}
 
 
 FORMAT = Format(name="chatgpt", title="ChatGPT export", shape=SHAPE, recognises=_recognises, read=_read)

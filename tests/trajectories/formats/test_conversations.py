@@ -135,7 +135,10 @@ def test_pictures_stay_beside_the_words_that_came_with_them() -> None:
     asked = {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": parts}}
     record = read("chatgpt", chatgpt(node("a", None, asked), node("b", "a", words("assistant", "A cat."))))
     assert record.task.instruction.endswith("What is it?")
-    assert record.steps[0].context[0]["content"][0]["type"] == "image_asset_pointer"
+    assert record.steps[0].context[0]["content"][0] == {
+        "type": "image_asset_pointer",
+        "asset_pointer": "file-service://f",
+    }
 
 
 def test_text_of_attached_files_is_what_the_person_said() -> None:
