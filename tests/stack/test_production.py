@@ -50,7 +50,21 @@ def test_every_name_that_our_containers_get_is_read_somewhere() -> None:
 
 def test_every_variable_of_compose_stands_in_the_example_and_nothing_else_does() -> None:
     asked = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text())) - {"RETRACE_VERSION"}
-    assert set(re.findall(r"^(\w+)=", EXAMPLE, re.MULTILINE)) == asked
+    assert set(re.findall(r"^(\w+)=", EXAMPLE, re.MULTILINE)) == asked | {"COMPOSE_PROFILES"}
+
+
+def test_as_it_comes_every_queue_has_a_worker() -> None:
+    chosen = re.search(r"^COMPOSE_PROFILES=(.*)$", EXAMPLE, re.MULTILINE)
+    assert chosen
+    profiles = set(chosen[1].split(","))
+    running = [service for service in SERVICES.values() if profiles & set(service.get("profiles", profiles))]
+    queues = {queue for service in running for queue in re.findall(r"--queues (\w+)", str(service.get("command")))}
+    assert queues == {"default", "gpu"}
+
+
+def test_no_container_fills_the_disk_with_its_log() -> None:
+    for name, service in SERVICES.items():
+        assert service["logging"]["options"]["max-size"], name
 
 
 @pytest.mark.parametrize("secret", sorted(SECRETS))
@@ -162,6 +176,8 @@ def test_docker_itself_accepts_the_file(tmp_path: Path) -> None:
         "gpu",
         "--profile",
         "cpu",
+        "--profile",
+        "vllm",
         "config",
         "--quiet",
     ]
