@@ -36,8 +36,9 @@ export function drawForest(canvas, { labels, series }, options) {
     const known = Number.isFinite(lows?.[i]) && Number.isFinite(highs?.[i]);
     if (known) root.append(svg("line", { x1: toX(lows[i]), y1: y, x2: toX(highs[i]), y2: y, class: "chart-interval" }));
     root.append(svg("rect", { x: toX(ys[i]) - 4, y: y - 4, width: 8, height: 8, rx: 1, class: "chart-estimate" }));
-    const spread = known && readout > 100 ? ` (${written(lows[i], options)} to ${written(highs[i], options)})` : "";
-    root.append(text(`${written(ys[i], options)}${spread}`, { x: width, y: y + 4, class: "chart-value", "text-anchor": "end" }));
+    const [estimate, low, high] = [ys[i], lows?.[i], highs?.[i]].map((value) => written(value, { ...options, fixed: true }));
+    const spread = known && readout > 100 ? ` (${low} to ${high})` : "";
+    root.append(text(`${estimate}${spread}`, { x: width, y: y + 4, class: "chart-value", "text-anchor": "end" }));
   });
 }
 
