@@ -1,5 +1,6 @@
 import threading
 from datetime import timedelta
+from time import sleep
 
 import pytest
 from django.db import connection
@@ -14,11 +15,6 @@ pytestmark = pytest.mark.django_db
 
 def invite(owner, email="ben@example.org", role=Role.REVIEWER):
     return inviting.invite(workspace=owner.workspace, email=email, role=role, by=owner.user)
-
-
-@pytest.fixture
-def owner():
-    return factories.member(Role.OWNER)
 
 
 def test_the_secret_is_not_stored(owner):
@@ -89,6 +85,29 @@ def test_a_second_invitation_of_the_same_address_replaces_the_first(owner):
     first, second = invite(owner), invite(owner, email="Ben@example.org")
     assert inviting.find(first.secret) is None
     assert inviting.find(second.secret) == second.invitation
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_invitations_of_one_address_at_once_one_link_works(owner, monkeypatch):
+    """Both owners have ended what was open before either makes their own, unless the second waits for the first."""
+    secret_of = inviting.secrets.token_urlsafe
+    monkeypatch.setattr(inviting.secrets, "token_urlsafe", lambda length: (sleep(0.3), secret_of(length))[1])
+    ready = threading.Barrier(2)
+    secrets: list[str] = []
+
+    def ask():
+        ready.wait()
+        try:
+            secrets.append(invite(owner).secret)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [bool(inviting.find(secret)) for secret in secrets] == [False, True]
 
 
 def test_a_revoked_invitation_cannot_be_used_or_revoked_again(owner):
