@@ -71,12 +71,16 @@ class Gathered:
     work: list[Work] = field(default_factory=list)
     golds: list[Work] = field(default_factory=list)
     """Judgements of gold items: they take time and have sides, and no part in agreement."""
+    machines: frozenset[UUID] = frozenset()
+    """Of the annotators, those that are models or rules."""
 
 
 def gather(queue: Queue) -> Gathered:
     """All standing judgements of `queue`, oldest first."""
     found = _GATHER[Queue.Kind(queue.kind)](queue)
     found.golds = _golds(queue)
+    machines = Annotator.objects.filter(desks__queue=queue).exclude(kind=Annotator.Kind.PERSON)
+    found.machines = frozenset(machines.values_list("pk", flat=True))
     return found
 
 

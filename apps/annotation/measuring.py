@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import combinations, pairwise
 from statistics import median
@@ -28,22 +29,39 @@ PAUSE = timedelta(minutes=30)
 
 def measure(gathered: Gathered) -> dict[str, Any]:
     """Everything that the pages of quality show."""
-    work = gathered.work
+    work, machines = gathered.work, gathered.machines
     main = gathered.measures[0] if gathered.measures else None
     typical = _median(_seconds([*work, *gathered.golds]))
     return {
         "judgements": len(work),
         "items": len({each.item for each in work}),
         "median_seconds": typical,
-        "measures": [_agreement(each) for each in gathered.measures],
-        "over_time": over_time(main, work) if main else [],
+        "measures": [row for each in gathered.measures for row in _agreements(each, machines)],
+        "over_time": over_time(*_of_peers(main, work, machines)) if main else [],
         "pairs": between_people(main) if main else {"people": [], "cells": []},
-        "annotators": people(main, work, typical or 0.0),
-        "own": own(main, [*work, *gathered.golds], typical or 0.0),
+        "annotators": people(main, work, typical or 0.0, machines),
+        "own": own(main, [*work, *gathered.golds], typical or 0.0, machines),
     }
 
 
 # Agreement -----------------------------------------------------------------------------------------------------------
+
+
+def _agreements(measure: Measure, machines: Collection[UUID]) -> list[dict[str, Any]]:
+    """Among people; then, where models or rules judged in places of their own, among all, which says how these change it."""
+    of_people = [given for given in measure.given if given.annotator not in machines]
+    rows = [{**_agreement(replace(measure, given=of_people)), "among": "people"}]
+    if len(of_people) == len(measure.given):
+        return rows
+    return [*(rows if of_people else []), {**_agreement(measure), "among": "all"}]
+
+
+def _of_peers(measure: Measure, work: Sequence[Work], machines: Collection[UUID]) -> tuple[Measure, Sequence[Work]]:
+    """What people said; where none of them judged, what machines said."""
+    given = [each for each in measure.given if each.annotator not in machines]
+    if not given:
+        return measure, work
+    return replace(measure, given=given), [each for each in work if each.annotator not in machines]
 
 
 def _agreement(measure: Measure) -> dict[str, Any]:
@@ -134,35 +152,43 @@ class Consensus(NamedTuple):
     """Things that others judged as well, and on which most of them agree."""
 
 
-def with_others(measure: Measure, among: Mapping[UUID, Collection[int]] | None = None) -> dict[UUID, Consensus]:
+def with_others(
+    measure: Measure, among: Mapping[UUID, Collection[int]] | None = None, machines: Collection[UUID] = ()
+) -> dict[UUID, Consensus]:
     """Of each annotator. Their own judgement takes no part in what the others say; where others are divided, nothing is compared.
 
-    `among`: the items of each annotator to compare them on; all of theirs without it.
+    The others are people: `machines` are compared with them and are nobody's measure, unless no person judged. `among`: the
+    items of each annotator to compare them on; all of theirs without it.
     """
+    if all(given.annotator in machines for given in measure.given):
+        machines = ()
     votes: dict[Hashable, Counter[int]] = defaultdict(Counter)
     said = [(each, _side(each.value) if measure.sides else each.value) for each in measure.given]
     for given, value in said:
-        votes[given.thing][value] += 1
+        votes[given.thing][value] += given.annotator not in machines
     same: Counter[UUID] = Counter()
     of: Counter[UUID] = Counter()
     for given, value in said:
-        if among is not None and given.item not in among[given.annotator]:
+        if among is not None and given.item not in among.get(given.annotator, ()):
             continue
-        others = [times - (each == value) for each, times in votes[given.thing].items()]
+        mine = given.annotator not in machines
+        others = [times - (mine and each == value) for each, times in votes[given.thing].items()]
         most = max(others)
         if not most or others.count(most) > 1:
             continue
         of[given.annotator] += 1
-        same[given.annotator] += votes[given.thing][value] - 1 == most
+        same[given.annotator] += votes[given.thing][value] - mine == most
     return {who: Consensus(same[who], of[who]) for who in of}
 
 
-def people(measure: Measure | None, work: Sequence[Work], typical: float) -> dict[str, dict[str, Any]]:
+def people(
+    measure: Measure | None, work: Sequence[Work], typical: float, machines: Collection[UUID] = ()
+) -> dict[str, dict[str, Any]]:
     """By annotator id. `typical`: seconds that half of people's judgements take."""
     by: dict[UUID, list[Work]] = defaultdict(list)
     for each in work:
         by[each.annotator].append(each)
-    agreeing = with_others(measure) if measure else {}
+    agreeing = with_others(measure, machines=machines) if measure else {}
     return {
         str(who): {
             **_pace(mine, typical),
@@ -173,7 +199,9 @@ def people(measure: Measure | None, work: Sequence[Work], typical: float) -> dic
     }
 
 
-def own(measure: Measure | None, answers: Iterable[Work], typical: float) -> dict[str, dict[str, Any]]:
+def own(
+    measure: Measure | None, answers: Iterable[Work], typical: float, machines: Collection[UUID] = ()
+) -> dict[str, dict[str, Any]]:
     """What each annotator is told of themselves, by their id. `answers`: gold ones too, or a figure that stood still would tell them.
 
     Pace and sides are what they know already; how right they were comes as `telling` says.
@@ -182,9 +210,8 @@ def own(measure: Measure | None, answers: Iterable[Work], typical: float) -> dic
     for each in sorted(answers, key=lambda each: each.at):
         by[each.annotator].append(each)
     told = {who: settled(mine) for who, mine in by.items()}
-    agreeing = (
-        with_others(measure, {who: {each.item for each in mine} for who, mine in told.items()}) if measure else {}
-    )
+    items = {who: {each.item for each in mine} for who, mine in told.items()}
+    agreeing = with_others(measure, items, machines) if measure else {}
     return {
         str(who): {
             **_pace(mine, typical),

@@ -26,6 +26,8 @@ class MeasureRow(NamedTuple):
     """What people were asked, and how far they agree on it."""
 
     name: str
+    among_all: bool
+    """Models and rules are counted as well, not people alone."""
     figures: list[dict[str, Any]]
     """In the order of FIGURES; each with its title."""
     judgements: int
@@ -42,7 +44,15 @@ def measure_rows(figures: Figures) -> list[MeasureRow]:
             }
             for key, _, title in FIGURES
         ]
-        rows.append(MeasureRow(measure["name"], cells, measure["raw"]["judgements"], measure["raw"]["items"]))
+        rows.append(
+            MeasureRow(
+                measure["name"],
+                measure.get("among") == "all",
+                cells,
+                measure["raw"]["judgements"],
+                measure["raw"]["items"],
+            )
+        )
     return rows
 
 

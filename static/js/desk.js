@@ -122,6 +122,7 @@ class Desk {
     if (this.shown) return;
     this.clock.stop();
     this.replace(this.fromTemplate("nothing-more"));
+    this.element.querySelector("[data-desk-end]").focus({ preventScroll: true });
     const say = this.element.querySelector("[data-desk-end-words]");
     if (!say) return; // the queue had stopped when this page came, and it says so
     if (words) say.textContent = words;

@@ -21,6 +21,7 @@ export function element(tag, name, text) {
 function kindOf(step) {
   const made = element("span", "kind", step.kind.letter);
   made.title = step.kind.label;
+  made.ariaHidden = "true";
   return made;
 }
 
@@ -34,7 +35,8 @@ export function shell(step, url) {
   const head = element("header", "step-head");
   const number = element("a", "step-number", step.index + 1);
   number.href = url;
-  const line = element("span", "step-line");
+  const line = element("h2", "step-line");
+  line.append(element("span", "unseen", `Step ${step.index + 1}, ${step.kind.label.toLowerCase()}: `));
   if (step.tool) line.append(element("b", "tool", step.tool), " ");
   line.append(element("span", "headline", step.headline));
   const result = element("span", step.isError ? "step-result bad" : "step-result", step.result);

@@ -1,4 +1,5 @@
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from apps.accounts import signing_in
@@ -57,10 +58,15 @@ def test_signing_in_leads_to_paths_of_this_site_only(client, onward):
     assert sign_in(client, next=onward)["Location"] == reverse("home")
 
 
-def test_after_ten_tries_an_account_has_to_wait_even_with_the_right_password(client):
+def guess(client, times, *, email="ada@example.org", address="192.0.2.1"):
+    for _ in range(times):
+        answer = client.post(URL, {"email": email, "password": "guess"}, REMOTE_ADDR=address)
+    return answer
+
+
+def test_after_ten_tries_from_an_address_an_account_has_to_wait_even_with_the_right_password(client):
     factories.user(email="ada@example.org")
-    for _ in range(signing_in.PER_ACCOUNT.tries):
-        assert sign_in(client, password="guess").status_code == 422
+    assert guess(client, 10, address="127.0.0.1").status_code == 422
     refused = sign_in(client)
     assert refused.status_code == 429
     assert refused["Retry-After"] == "800"
@@ -70,18 +76,79 @@ def test_after_ten_tries_an_account_has_to_wait_even_with_the_right_password(cli
 
 def test_the_tries_of_one_account_do_not_lock_another(client):
     factories.user(email="ada@example.org")
-    for _ in range(signing_in.PER_ACCOUNT.tries):
-        sign_in(client, email="ben@example.org", password="guess")
+    guess(client, 10, email="ben@example.org", address="127.0.0.1")
     assert sign_in(client).status_code == 302
 
 
 def test_signing_in_forgives_earlier_tries(client):
     factories.user(email="ada@example.org")
     for _ in range(2):
-        for _ in range(signing_in.PER_ACCOUNT.tries - 1):
-            sign_in(client, password="guess")
+        guess(client, 9, address="127.0.0.1")
         assert sign_in(client).status_code == 302
         client.logout()
+
+
+def test_a_stranger_elsewhere_locks_nobody_out(client):
+    factories.user(email="ada@example.org")
+    assert guess(client, 60).status_code == 429
+    assert sign_in(client).status_code == 302
+
+
+def known_browser(client):
+    """Somebody has signed in with this browser and out again."""
+    assert sign_in(client).status_code == 302
+    client.post("/sign-out/")
+    return client
+
+
+def test_guessing_from_many_addresses_has_to_wait_but_not_a_browser_that_knows_the_account(client):
+    factories.user(email="ada@example.org")
+    known_browser(client)
+    for number in range(6):
+        last = guess(Client(), 10, address=f"192.0.2.{number}")
+    assert last.status_code == 429  # at 50 tries of the account
+    assert Client().post(URL, {"email": "ada@example.org", "password": "pass-phrase-1"}).status_code == 429
+    assert sign_in(client).status_code == 302
+
+
+def test_a_known_browser_is_let_in_though_its_address_has_to_wait(client):
+    factories.user(email="ada@example.org")
+    known_browser(client)
+    stranger = Client()
+    for number in range(51):
+        guess(stranger, 1, email=f"person{number}@example.org", address="127.0.0.1")
+    assert stranger.post(URL, {"email": "x@example.org", "password": "x"}).status_code == 429
+    assert sign_in(client).status_code == 302
+
+
+def test_a_known_browser_has_ten_tries_of_its_own(client):
+    factories.user(email="ada@example.org")
+    known_browser(client)
+    for number in range(10):  # wherever it is carried
+        assert guess(client, 1, address=f"192.0.2.{number}").status_code == 422
+    assert sign_in(client).status_code == 429
+
+
+def test_a_browser_is_known_for_no_other_account_and_cannot_say_so_itself(client):
+    factories.user(email="ada@example.org")
+    factories.user(email="eve@example.org")
+    sign_in(client, email="eve@example.org")
+    client.post("/sign-out/")
+    guess(client, 10, address="127.0.0.1")
+    assert sign_in(client).status_code == 429
+    client.cookies["known"] = "made:up:signature"
+    assert sign_in(client).status_code == 429
+
+
+def test_a_browser_that_knows_an_account_does_not_lend_its_tries_to_others(client):
+    factories.user(email="ada@example.org")
+    cookie = known_browser(client).cookies["known"]
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/sign-in/")
+    assert "ada" not in cookie.value
+    guess(client, 9)
+    assert known_browser(client).cookies["known"]  # forgiven, and still the same browser
+    assert guess(client, 10).status_code == 422
+    assert guess(client, 1).status_code == 429
 
 
 def test_an_address_that_tries_many_accounts_has_to_wait(client):

@@ -1,5 +1,6 @@
 """From judgements to the figures of the quality pages."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -171,3 +172,44 @@ def test_what_only_follows_after_a_first_error_is_not_compared():
         (3, -1),
     ]  # the second error lies beyond what the first one saw
     assert measure(gather(queue))["measures"][1]["raw"]["value"] == 0.5  # of two steps that both spoke about
+
+
+def test_agreement_is_of_people_and_once_more_with_machines():
+    alike = better(
+        *((ANN, n, 2 if n % 2 else -2) for n in range(12)), *((BEA, n, 2 if n % 2 else -2) for n in range(12))
+    )
+    machine = [Given(CAI, n, n, -2 if n % 2 else 2) for n in range(12)]  # always the other run
+    gathered = Gathered([replace(alike, given=[*alike.given, *machine])], [], machines=frozenset({CAI}))
+    of_people, of_all = measure(gathered)["measures"]
+    assert (of_people["among"], of_people["raw"]["value"], of_people["raw"]["judgements"]) == ("people", 1.0, 24)
+    assert (of_all["among"], of_all["raw"]["value"], of_all["raw"]["judgements"]) == ("all", 0.3333, 36)
+    assert of_people["nominal"]["value"] == 1.0
+
+
+def test_one_person_and_a_machine_do_not_agree_among_people():
+    said = better((ANN, 1, 2), (CAI, 1, 2), (ANN, 2, -2), (CAI, 2, -2))
+    of_people, of_all = measure(Gathered([said], [], machines=frozenset({CAI})))["measures"]
+    assert of_people["nominal"]["undefined_because"] == "no item has two judgements yet"
+    assert of_all["nominal"]["value"] == 1.0
+
+
+def test_where_only_machines_judged_their_agreement_is_all_there_is():
+    said = better((CAI, 1, 2), (BEA, 1, 2))
+    [row] = measure(Gathered([said], [], machines=frozenset({BEA, CAI})))["measures"]
+    assert row["among"] == "all"
+    assert with_others(said, machines={BEA, CAI}) == {BEA: (1, 1), CAI: (1, 1)}
+
+
+def test_machines_are_compared_with_people_and_are_nobodys_measure():
+    said = better(*((ANN, 1, 3), (BEA, 1, 2), (CAI, 1, -2)), *((ANN, 2, 3), (CAI, 2, -1)))
+    # Of item 2, Ann has no other person to be compared with; Cai has Ann.
+    assert with_others(said, machines={CAI}) == {ANN: (1, 1), BEA: (1, 1), CAI: (0, 2)}
+
+
+@pytest.mark.django_db
+def test_who_is_a_machine_is_known():
+    queue = making.queue(overlap=2, steps=0)
+    machine, person = making.rule(of=queue.workspace), factories.annotator(of=queue.workspace)
+    for who in (machine, person):
+        making.judge(queue, who, 1)
+    assert gather(queue).machines == {machine.pk}

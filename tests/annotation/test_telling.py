@@ -49,7 +49,7 @@ class Work:
         Queue.objects.update(gold_percent=50)
         self.queue.refresh_from_db()
         for _ in range(2):
-            other = making.rule(of=self.queue.workspace)
+            other = factories.annotator(of=self.queue.workspace)
             while assignment := next_assignment(queue=self.queue, annotator=other):
                 record_preference(assignment=assignment, strength=1)
         client.force_login(self.member.user)

@@ -234,7 +234,7 @@ def test_a_refused_answer_keeps_its_text(page: Page, console):
 
 def test_guidelines_flag_folds_and_sides_have_keys(page: Page):
     press(page, "g")
-    expect(page.locator("#guidelines h1")).to_have_text("Be fair")
+    expect(page.locator("#guidelines h3")).to_have_text("Be fair")
     press(page, "g")
     expect(page.locator("#guidelines")).to_be_hidden()
     press(page, "!")
@@ -253,6 +253,21 @@ def test_guidelines_flag_folds_and_sides_have_keys(page: Page):
     expect(right).to_be_visible()
 
 
+def test_who_listens_hears_which_task_came_whose_step_it_is_and_what_each_answer_means(page: Page, queue: Queue):
+    tasks = list(queue.items.order_by("position").values_list("task__instruction", flat=True))
+    expect(page.get_by_role("group", name=f"Task: {tasks[0]}")).to_be_focused()
+    answer(page, "2")
+    expect(page.get_by_role("group", name=f"Task: {tasks[1]}")).to_be_focused()
+    heads = page.get_by_role("heading", level=2)
+    expect(heads.filter(has_text="Left, step 2, ")).to_have_count(1)
+    expect(heads.filter(has_text="Right, step 2, ")).to_have_count(1)
+    names = ["much", "clearly", "slightly"]
+    form = page.get_by_role("form", name="Your answer")
+    for side, key in (("Left", "1"), ("Left", "3"), ("Right", "5"), ("Right", "7")):
+        grade = names[int(key) - 1] if side == "Left" else names[7 - int(key)]
+        expect(form.get_by_role("radio", name=f"{side} is {grade} better")).to_have_attribute("data-key", key)
+
+
 def test_at_the_end_the_desk_says_so(open_as: Open, annotator: Membership):
     queue = making.queue(of=annotator.workspace, items=1)
     page = open_as(annotator.user)
@@ -260,6 +275,7 @@ def test_at_the_end_the_desk_says_so(open_as: Open, annotator: Membership):
     ready(page)
     press(page, "4", "Enter")
     expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    expect(page.get_by_role("region", name="Nothing to judge")).to_be_focused()
     expect(page.locator("[data-desk-mine]")).to_have_text("1")
 
 

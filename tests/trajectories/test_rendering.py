@@ -131,7 +131,7 @@ def test_an_exit_code_is_told_apart_from_the_output() -> None:
 
 def test_markdown_keeps_its_structure_and_marks_its_links() -> None:
     html = markdown.render("# A\n\n- **b** [c](https://example.org)\n\n| x |\n|---|\n| 1 |")
-    assert "<h1>A</h1>" in html
+    assert "<h4>A</h4>" in html
     assert '<a href="https://example.org" target="_blank" rel="noopener nofollow noreferrer">c</a>' in html
     assert "<td>1</td>" in html
 

@@ -12,6 +12,7 @@ from apps.accounts import inviting
 from apps.accounts.forms import NewAccountForm
 from apps.accounts.membership import enter
 from apps.accounts.models import Invitation, Membership, User
+from apps.accounts.signing_in import remember_browser
 from apps.common.http import HtmxRequest, NotHere
 from apps.common.limits import Limit
 
@@ -47,7 +48,9 @@ def join(request: HtmxRequest, secret: str) -> HttpResponse:
     except inviting.AccountExists:
         return redirect(request.path)
     login(request, membership.user)
-    return _welcome(request, membership)
+    response = _welcome(request, membership)
+    remember_browser(request, response, membership.user)
+    return response
 
 
 def _join_as(request: HtmxRequest, invitation: Invitation) -> HttpResponse:

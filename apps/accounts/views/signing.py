@@ -34,8 +34,10 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
     status, retry_after = 422 if form.is_bound else 200, ""
     if form.is_valid():
         try:
-            signing_in.sign_in(request, **form.cleaned_data)
-            return redirect(onward)
+            user = signing_in.sign_in(request, **form.cleaned_data)
+            response = redirect(onward)
+            signing_in.remember_browser(request, response, user)
+            return response
         except signing_in.WrongCredentials as refusal:
             form.add_error(None, str(refusal))
         except TooManyTries as refusal:

@@ -30,6 +30,8 @@ from apps.trajectories.answering import answer_part
 from apps.trajectories.rendering import markdown
 
 BESIDES = 30
+GUIDELINES = 2
+"""The level of the heading over them."""
 
 
 @require_safe
@@ -177,7 +179,10 @@ def _item(assignment: Assignment) -> dict[str, Any]:
 
 def _guidelines(queue: Queue) -> dict[str, Any]:
     guideline = latest_guideline(queue)
-    return {"guideline": guideline, "guidelines_html": markdown.render(guideline.text) if guideline else ""}
+    return {
+        "guideline": guideline,
+        "guidelines_html": markdown.render(guideline.text, under=GUIDELINES) if guideline else "",
+    }
 
 
 def _item_url(assignment: Assignment) -> str:

@@ -29,6 +29,8 @@ from apps.trajectories.filtering import BadFilter
 from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering import markdown
 
+GUIDELINES = 2
+"""The level of the heading over them."""
 STEERING = {"pause": queueing.pause_queue, "resume": queueing.resume_queue, "close": queueing.close_queue}
 
 
@@ -202,7 +204,7 @@ def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "form": form,
         "latest": latest,
         "versions": versions,
-        "html": markdown.render(latest.text) if latest else "",
+        "html": markdown.render(latest.text, under=GUIDELINES) if latest else "",
     }
     return render(request, "annotation/guidelines.html", context, status=422 if request.method == "POST" else 200)
 
@@ -214,7 +216,7 @@ def preview_guidelines(request: HtmxRequest) -> HttpResponse:
     return render(
         request,
         "annotation/_guidelines_preview.html",
-        {"html": markdown.render(request.POST.get("text", "")[:100_000])},
+        {"html": markdown.render(request.POST.get("text", "")[:100_000], under=GUIDELINES)},
     )
 
 
@@ -240,6 +242,6 @@ def _context(found: Queue) -> dict[str, Any]:
         "queue": found,
         "totals": queries.totals_of(found),
         "guideline": guideline,
-        "guidelines_html": markdown.render(guideline.text) if guideline else "",
+        "guidelines_html": markdown.render(guideline.text, under=GUIDELINES) if guideline else "",
         "source": queries.source_of(found),
     }

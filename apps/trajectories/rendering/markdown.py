@@ -5,6 +5,7 @@ from __future__ import annotations
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from apps.trajectories.rendering.text import legible
 
@@ -20,9 +21,27 @@ _TAGS = {
 _SIGNS = ("```", "**", "\n# ", "\n## ", "\n### ", "\n- ", "\n* ", "\n1. ", "](http", "`", "\n|", "\n> ")
 
 
-def render(text: str) -> SafeString:
-    """Safe markup: no raw HTML, no images, links only to http, https and mailto."""
-    return sanitise(_parser.render(legible(text)))
+PART = 3
+"""The level of the heading over a part of a step."""
+
+
+def render(text: str, *, under: int = PART) -> SafeString:
+    """Safe markup: no raw HTML, no images, links only to http, https and mailto.
+
+    Its headings take their place in the outline of the page: below level `under`, and none more than one level below the one before.
+    """
+    tokens = _parser.parse(legible(text))
+    _fit_headings(tokens, under)
+    return sanitise(_parser.renderer.render(tokens, _parser.options, {}))
+
+
+def _fit_headings(tokens: list[Token], under: int) -> None:
+    before = under
+    for token in tokens:
+        if token.type == "heading_open":
+            before = min(under + int(token.tag[1]), before + 1, 6)
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{before}"
 
 
 def sanitise(html: str) -> SafeString:
