@@ -127,8 +127,9 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
         draft = last.draft
         desk.skipped -= 1
     desk.save(update_fields=["judged", "skipped", "seconds", "golds", "golds_right"])
-    last.state = Assignment.State.UNDONE
-    last.save(update_fields=["state"])
+    flag = {"flagged": last.flagged, "flag_reason": last.flag_reason}  # it goes along, or nobody could take it off
+    last.state, last.flagged, last.flag_reason = Assignment.State.UNDONE, False, ""
+    last.save(update_fields=["state", "flagged", "flag_reason"])
     item.disputed = is_disputed(item)
     item.save(update_fields=["judged", "disputed"])
     return Assignment.objects.create(
@@ -141,6 +142,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
         leased_until=lease_end(queue),
         opened_at=now(),
         draft=draft,
+        **flag,
     )
 
 

@@ -113,6 +113,12 @@ def totals_of(queue: Queue) -> Totals:
     )
 
 
+def flagged_items(queues: Iterable[UUID | str]) -> list[int]:
+    """The items of these queues that somebody flagged, in the order of their ids."""
+    flagged = Assignment.objects.filter(queue__in=list(queues), flagged=True, item__purpose=Item.Purpose.WORK)
+    return sorted(set(flagged.values_list("item", flat=True)))
+
+
 def people_of(queue: Queue) -> list[Desk]:
     """Who judged here, the busiest first."""
     return list(Desk.objects.filter(queue=queue).select_related("annotator").order_by("-judged", "pk")[:100])

@@ -66,6 +66,14 @@ class RecipeSerializer(RequestSerializer):
     without_annotators = serializers.ListField(
         child=serializers.UUIDField(), default=list, help_text="Annotators whose judgements are left out."
     )
+    flagged = Chosen(
+        CHOICES["flagged"], default="keep", help_text="Items that an annotator flagged: kept, or left out as of now."
+    )
+    without_items = serializers.ListField(
+        child=serializers.IntegerField(),
+        default=list,
+        help_text="Ids of items to leave out, in place of those flagged now.",
+    )
     train = serializers.IntegerField(default=DEFAULT_SHARES["train"], min_value=0, max_value=100)
     validation = serializers.IntegerField(default=DEFAULT_SHARES["validation"], min_value=0, max_value=100)
     test = serializers.IntegerField(default=DEFAULT_SHARES["test"], min_value=0, max_value=100)

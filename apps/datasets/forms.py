@@ -97,6 +97,13 @@ class RecipeForm(forms.Form):
     without_annotators: forms.ModelMultipleChoiceField[Annotator] = forms.ModelMultipleChoiceField(
         label="Leave out", queryset=Annotator.objects.none(), required=False, widget=forms.CheckboxSelectMultiple
     )
+    flagged = forms.ChoiceField(
+        label=NAMES["flagged"],
+        choices=list(CHOICES["flagged"].items()),
+        initial="keep",
+        required=False,
+        help_text="Annotators said that something is wrong with them; the page of their queue says what.",
+    )
     train = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["train"])
     validation = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["validation"])
     test = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["test"])
@@ -125,6 +132,7 @@ class RecipeForm(forms.Form):
         plain = {
             **data,
             "row_type": data["row_type"] or "preference",
+            "flagged": data["flagged"] or "keep",
             "queues": [str(queue.pk) for queue in data["queues"]],
             "without_annotators": [str(annotator.pk) for annotator in data["without_annotators"]],
         }

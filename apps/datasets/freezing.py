@@ -26,6 +26,7 @@ from apps.datasets.building import Builder, Built
 from apps.datasets.card import make_card
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
+from apps.datasets.selecting import items_left_out
 from apps.datasets.splitfiles import content_hash
 from apps.datasets.storing import discard, store
 from apps.datasets.surveying import leaves_rows
@@ -64,8 +65,9 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
     """Make the next version of a dataset and have a worker build it. Raises BadRecipe and NothingToFreeze.
 
     The recipe gets its moment here, the present at the latest: what is judged later is left to the next version, however long
-    building takes.
+    building takes. So do the flagged items that it leaves out.
     """
+    recipe = replace(recipe, without_items=items_left_out(replace(recipe, until=None)))
     recipe = replace(recipe, until=min(recipe.until or now(), now()))
     kinds = list(Queue.objects.visible_to(by).filter(pk__in=recipe.queues).values_list("kind", flat=True))
     if len(kinds) != len(recipe.queues):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from apps.accounts.models import Workspace
+from apps.annotation.queries import flagged_items
+from apps.common.quantities import count
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
 from apps.datasets.splitting import assign
@@ -30,11 +32,17 @@ class Preview(NamedTuple):
     splits: list[SplitPreview]
     dropped: list[tuple[str, int]]
     """Reasons in words, and how many."""
+    flagged: int = 0
+    """Flagged items of its queues that go in like the others."""
 
     @property
     def warnings(self) -> list[str]:
         """What someone should know before freezing."""
         found = []
+        if self.flagged:
+            found.append(
+                f"Annotators flagged {count(self.flagged)} of these items. Look at them on the page of their queue, or leave them out."
+            )
         rows = {entry.split: entry.rows for entry in self.splits}
         if self.survey.rows and not rows[Split.TRAIN]:
             found.append("No row is for training: all these tasks are held out or in another split.")
@@ -54,4 +62,6 @@ def preview(recipe: Recipe, workspace: Workspace) -> Preview:
         rows = sum(entry.rows for entry in inside)
         new = sum(entry.task.split is None for entry in inside)
         splits.append(SplitPreview(split, len(inside), new, rows, rows / found.rows if found.rows else 0.0))
-    return Preview(found, splits, [(REASONS[reason], count) for reason, count in found.dropped.most_common()])
+    dropped = [(REASONS[reason], times) for reason, times in found.dropped.most_common()]
+    kept = len(flagged_items(recipe.queues)) if recipe.flagged == "keep" else 0
+    return Preview(found, splits, dropped, kept)

@@ -19,6 +19,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "adjudicated": ("win", "ignore"),
     "ties": ("count", "drop"),
     "both_bad": ("count", "drop"),
+    "flagged": ("keep", "leave_out"),
     "surrogates": ("replace", "keep"),
 }
 KINDS: Final = tuple(Annotator.Kind.values)
@@ -66,6 +67,10 @@ class Recipe:
     """Whose judgements count: people, models, rules. Rows and card say which is which."""
     without_annotators: tuple[str, ...] = ()
     """Ids of annotators whose judgements are left out."""
+    flagged: str = "keep"
+    """Items that an annotator flagged. keep: judged like the others. leave_out: those that are flagged when the version is made."""
+    without_items: tuple[int, ...] = ()
+    """Ids of those, sorted, with leave_out. Set when the version is made: a flag that comes or goes later changes nothing."""
     train: int = DEFAULT_SHARES["train"]
     validation: int = DEFAULT_SHARES["validation"]
     test: int = DEFAULT_SHARES["test"]
@@ -88,6 +93,9 @@ class Recipe:
         if not self.annotator_kinds or not set(self.annotator_kinds) <= set(KINDS):
             raise BadRecipe("annotator_kinds", f"Choose at least one of {', '.join(KINDS)}.")
         object.__setattr__(self, "annotator_kinds", tuple(kind for kind in KINDS if kind in self.annotator_kinds))
+        if any(type(item) is not int for item in self.without_items):
+            raise BadRecipe("without_items", "These are ids of items: whole numbers.")
+        object.__setattr__(self, "without_items", tuple(sorted(set(self.without_items))))
         _whole(self, "minimum_margin", 1, 1000)
         _whole(self, "minimum_confidence", 50, 100)
         _whole(self, "minimum_strength", 1, 3)
@@ -111,6 +119,7 @@ class Recipe:
             "queues": list(self.queues),
             "annotator_kinds": list(self.annotator_kinds),
             "without_annotators": list(self.without_annotators),
+            "without_items": list(self.without_items),
             "until": self.until.isoformat() if self.until else None,
         }
 
@@ -128,7 +137,7 @@ class Recipe:
                 raise BadRecipe(
                     "until", f"{values['until']!r} is no moment; write it like 2026-01-31T12:00:00Z."
                 ) from None
-        for name in ("queues", "annotator_kinds", "without_annotators"):
+        for name in ("queues", "annotator_kinds", "without_annotators", "without_items"):
             if name in values:
                 if not isinstance(values[name], list | tuple):
                     raise BadRecipe(name, f"{values[name]!r} is no list.")

@@ -11,6 +11,7 @@ from django.db import connection
 
 from apps.accounts.models import Workspace
 from apps.annotation.models import Annotator
+from apps.annotation.queries import flagged_items
 from apps.datasets.believing import Beliefs, beliefs
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
@@ -35,7 +36,7 @@ LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
 LEFT JOIN annotation_adjudication r ON r.item_id = i.id
   AND (%(until)s::timestamptz IS NULL AND r.retracted_at IS NULL
        OR r.created_at <= %(until)s AND (r.retracted_at IS NULL OR r.retracted_at > %(until)s))
-WHERE i.purpose = 'work' AND p.workspace_id = %(workspace)s AND p.queue_id = ANY(%(queues)s) AND p.annotator_id = ANY(%(annotators)s)
+WHERE i.purpose = 'work' AND i.id <> ALL(%(left_out)s) AND p.workspace_id = %(workspace)s AND p.queue_id = ANY(%(queues)s) AND p.annotator_id = ANY(%(annotators)s)
   AND (%(until)s::timestamptz IS NULL
        OR p.created_at <= %(until)s AND (p.retracted_at IS NULL OR p.retracted_at > %(until)s))
   AND (%(until)s::timestamptz IS NOT NULL OR p.retracted_at IS NULL)
@@ -72,6 +73,13 @@ def annotators_of(recipe: Recipe, workspace: Workspace) -> dict[UUID, Annotator]
     """Those whose judgements the recipe lets in."""
     chosen = Annotator.objects.filter(workspace=workspace, kind__in=recipe.annotator_kinds)
     return {annotator.pk: annotator for annotator in chosen.exclude(pk__in=recipe.without_annotators)}
+
+
+def items_left_out(recipe: Recipe) -> tuple[int, ...]:
+    """The flagged items that it leaves out: those that it names or, before its version is made, those that are flagged now."""
+    if recipe.flagged == "keep" or recipe.without_items or recipe.until:
+        return recipe.without_items
+    return tuple(flagged_items(recipe.queues))
 
 
 def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
@@ -114,6 +122,7 @@ def _pairs(recipe: Recipe, workspace: Workspace) -> Iterator[Pair]:
                 "workspace": workspace.pk,
                 "queues": [UUID(queue) for queue in recipe.queues],
                 "annotators": list(annotators_of(recipe, workspace)),
+                "left_out": list(items_left_out(recipe)),
                 "until": recipe.until,
             },
         )

@@ -16,7 +16,7 @@ from apps.annotation.models import Inspection
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
 from apps.datasets.run_verdicts import RunDecision, RunVote, decide_run, standing
-from apps.datasets.selecting import annotators_of
+from apps.datasets.selecting import annotators_of, items_left_out
 from apps.datasets.splitting import SplitTask
 from apps.datasets.verdicts import Drop
 
@@ -47,7 +47,7 @@ LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
 LEFT JOIN annotation_adjudication r ON r.item_id = i.id
   AND (%(until)s::timestamptz IS NULL AND r.retracted_at IS NULL
        OR r.created_at <= %(until)s AND (r.retracted_at IS NULL OR r.retracted_at > %(until)s))
-WHERE i.purpose = 'work'
+WHERE i.purpose = 'work' AND i.id <> ALL(%(left_out)s)
 ORDER BY t.environment COLLATE "C", t.key COLLATE "C", x.id, j.id
 """
 CHOSEN = """
@@ -82,6 +82,7 @@ def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
                 "workspace": workspace.pk,
                 "queues": [UUID(queue) for queue in recipe.queues],
                 "annotators": list(annotators_of(recipe, workspace)),
+                "left_out": list(items_left_out(recipe)),
                 "until": recipe.until,
             },
         )

@@ -230,7 +230,7 @@ def _queue(request: HtmxRequest) -> Queue | None:
 def _initial(request: HtmxRequest, found: Dataset) -> dict[str, Any]:
     """The rules of the dataset's latest version, or the defaults, with the queue that a link came from."""
     latest = found.versions.order_by("-number").values_list("recipe", flat=True).first() or {}
-    initial = {name: value for name, value in latest.items() if name != "until"}
+    initial = {name: value for name, value in latest.items() if name not in ("until", "without_items")}
     if queue := _queue(request):
         initial["queues"] = sorted({*initial.get("queues", []), str(queue.pk)})
     if without := _without(request):

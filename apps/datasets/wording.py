@@ -17,6 +17,7 @@ NAMES = {
     "ties": "Ties",
     "both_bad": "Both bad",
     "annotator_kinds": "Whose judgements",
+    "flagged": "Flagged items",
     "seed": "Seed",
     "surrogates": "Broken characters",
 }
@@ -34,6 +35,7 @@ CHOICES: dict[str, dict[Any, str]] = {
     "ties": NEVER_A_ROW,
     "both_bad": NEVER_A_ROW,
     "annotator_kinds": {"person": "People", "model": "Models", "rule": "Rules"},
+    "flagged": {"keep": "Go in like the others", "leave_out": "Leave them out"},
     "surrogates": {"replace": "Replace lone surrogates by U+FFFD", "keep": "Keep their escapes"},
 }
 

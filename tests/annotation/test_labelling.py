@@ -138,6 +138,16 @@ def test_undo_ends_at_the_same_item_also_once_what_it_brought_back_has_lapsed(qu
     assert Desk.objects.get().judged == 2
 
 
+def test_a_flag_comes_back_with_what_was_taken_back(queue, annotator):
+    judged = take(queue, annotator)
+    flag(assignment=judged, reason="odd")
+    record_preference(assignment=judged, strength=1)
+    again = undo_last(queue=queue, annotator=annotator)
+    assert (again.flagged, again.flag_reason) == (True, "odd")
+    flag(assignment=again, flagged=False)
+    assert not Assignment.objects.filter(flagged=True).exists()
+
+
 def test_answers_stay_once_an_experiment_is_over():
     queue = making.queue(items=2, selection={"experiment": "1"})
     who = making.rule(of=queue.workspace)

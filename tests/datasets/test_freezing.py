@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership
+from apps.annotation.labelling import flag
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.reviewing import adjudicate
 from apps.datasets import freezing
@@ -70,6 +71,27 @@ def test_every_row_knows_its_judgements(dataset: Dataset, member: Membership, qu
     assert (row["votes_for"], row["votes_against"], row["votes_tied"]) == (2, 1, 0)
     assert row["weight"] == pytest.approx(1 / 3)  # a lead of one in three votes
     assert (row["soft_label"], row["label_weight"]) == (pytest.approx(2 / 3, abs=1e-6), 1.0)
+
+
+def test_flagged_items_can_be_left_out_and_a_version_stays_as_it_was_made(
+    dataset: Dataset, member: Membership, queue: Queue
+) -> None:
+    odd, fine = (
+        factories.preference(2, on=factories.item(of=queue)),
+        factories.preference(2, on=factories.item(of=queue)),
+    )
+    flag(assignment=odd.assignment, reason="The run is empty.")
+    everything = {"train": 100, "validation": 0, "test": 0}
+    assert freeze(dataset, member, queue, **everything).row_counts["train"] == 2
+    without = freeze(dataset, member, queue, **everything, flagged="leave_out")
+    assert [row["items"] for row in rows_of(without)] == [[str(fine.item_id)]]
+    assert without.recipe["without_items"] == [odd.item_id]
+    flag(assignment=odd.assignment, flagged=False)
+    flag(assignment=fine.assignment)
+    again = freezing.request_version(dataset=dataset, recipe=Recipe.from_json(without.recipe), by=member)
+    freezing.freeze(again.pk)
+    again.refresh_from_db()
+    assert again.content_hash == without.content_hash
 
 
 def test_skill_decides_where_the_recipe_believes_in_it(dataset: Dataset, member: Membership, queue: Queue) -> None:

@@ -10,7 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.models import Queue
+from apps.annotation.labelling import flag
+from apps.annotation.models import Preference, Queue
 from apps.datasets import freezing
 from apps.datasets.models import Dataset, Version
 from apps.datasets.recipe import Recipe
@@ -131,6 +132,20 @@ def test_the_preview_says_what_freezing_then_makes(member: Membership, queue: Qu
     made.refresh_from_db()
     assert made.error == ""
     assert made.row_counts == {"train": 3, "validation": 0, "test": 0}
+
+
+def test_the_preview_tells_of_flagged_items_and_leaves_them_out(member: Membership, queue: Queue) -> None:
+    client = signed_in(member)
+    dataset = freezing.create_dataset(name="d", description="", licence="", by=member)
+    address = reverse("datasets:preview", args=[dataset.pk])
+    assert "flagged" not in client.post(address, rules(queue)).content.decode()
+    flag(assignment=Preference.objects.filter(strength__gt=0).earliest("pk").assignment, reason="odd")
+    told = client.post(address, rules(queue))
+    assert "Annotators flagged 1 of these items." in told.content.decode()
+    assert told.context["preview"].survey.rows == 3
+    left = client.post(address, rules(queue, flagged="leave_out"))
+    assert "Annotators flagged" not in left.content.decode()
+    assert (left.context["preview"].survey.rows, left.context["preview"].survey.judgements) == (2, 3)
 
 
 def test_a_wrong_form_is_shown_again(member: Membership, queue: Queue) -> None:
