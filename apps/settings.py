@@ -289,6 +289,7 @@ SPECTACULAR_SETTINGS = {
         "ExperimentState": "apps.arena.models.Experiment.State",
         "JobState": "apps.trajectories.models.JobState",
         "PublicationState": "apps.policies.models.Publication.State",
+        "QueueKind": "apps.annotation.models.Queue.Kind",
         "QueueState": "apps.annotation.models.Queue.State",
         "RunState": "apps.training.models.Run.State",
         "VersionState": "apps.datasets.models.Version.State",
