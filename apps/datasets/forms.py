@@ -101,7 +101,6 @@ class RecipeForm(forms.Form):
         label=NAMES["flagged"],
         choices=list(CHOICES["flagged"].items()),
         initial="keep",
-        required=False,
         help_text="Annotators said that something is wrong with them; the page of their queue says what.",
     )
     train = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["train"])
@@ -132,7 +131,6 @@ class RecipeForm(forms.Form):
         plain = {
             **data,
             "row_type": data["row_type"] or "preference",
-            "flagged": data["flagged"] or "keep",
             "queues": [str(queue.pk) for queue in data["queues"]],
             "without_annotators": [str(annotator.pk) for annotator in data["without_annotators"]],
         }

@@ -107,6 +107,7 @@ def rules(queue: Queue, **changes: object) -> dict[str, object]:
         "validation": 0,
         "test": 0,
         "seed": 0,
+        "flagged": "keep",
         "surrogates": "replace",
     }
     return form | changes
