@@ -16,7 +16,7 @@ from tests.training.test_launching import a_plan
 from trainer.configs import DpoConfig, ScratchConfig, SftConfig, run_config_from_json
 from trainer.failures import OutOfMemory
 from workers.bridge import capacity, preflight
-from workers.bridge.capacity import Capacity
+from workers.bridge.capacity import Capacity, measured
 from workers.bridge.sizing import Unreadable, estimate, facts_of_folder, facts_of_scratch
 from workers.bridge.timing import gpu_tflops, seconds_of
 from workers.tasks.preflight import check_plan
@@ -66,10 +66,10 @@ def test_a_folder_without_a_readable_model_is_named(tmp_path: Path, spoil, words
 
 def test_full_dpo_takes_weights_gradients_adam_and_a_reference(tmp_path: Path):
     facts = facts_of_folder(a_model(tmp_path / "model"))
-    needs = estimate(dpo(), facts, row_tokens=1, on_gpu=False)
+    needs = estimate(dpo(), facts, row_tokens=1, has_bf16=False)
     # 600 M × (4 weights + 12 gradient and Adam + 4 reference) = 12,000 MB; a token each for 16 sequences is next to nothing.
     assert 12_900 <= needs.memory_mb < 13_000
-    lora = estimate(dpo(lora={"rank": 16}), facts, row_tokens=1, on_gpu=True)
+    lora = estimate(dpo(lora={"rank": 16}), facts, row_tokens=1, has_bf16=True)
     assert lora.memory_mb < 2_500  # 600 M × 2 bytes, and adapters
 
 
@@ -78,7 +78,7 @@ def test_logits_take_no_more_for_more_rows_than_fill_a_tile(tmp_path: Path):
     facts = facts_of_folder(a_model(tmp_path / "model"))
     optimizer = {"batch_size": 4, "gradient_checkpointing": True, "max_length": 4096}
     few, many = (
-        estimate(dpo(lora={}, optimizer=optimizer), facts, row_tokens=tokens, on_gpu=True) for tokens in (512, 2048)
+        estimate(dpo(lora={}, optimizer=optimizer), facts, row_tokens=tokens, has_bf16=True) for tokens in (512, 2048)
     )
     # 12,288 more tokens, of each 28 × 1024 kept values and one layer's activations, in two bytes.
     assert many.memory_mb - few.memory_mb == pytest.approx(12_288 * 2 * (28 * 1024 + 9 * 1024 + 3 * 3072) / 1e6, abs=1)
@@ -87,10 +87,10 @@ def test_logits_take_no_more_for_more_rows_than_fill_a_tile(tmp_path: Path):
 
 def test_longer_rows_and_larger_batches_take_more_and_recomputing_less(tmp_path: Path):
     facts = facts_of_folder(a_model(tmp_path / "model"))
-    short = estimate(dpo(), facts, row_tokens=256, on_gpu=True)
-    long = estimate(dpo(), facts, row_tokens=2048, on_gpu=True)
-    beyond = estimate(dpo(), facts, row_tokens=100_000, on_gpu=True)
-    recomputed = estimate(dpo(optimizer={"gradient_checkpointing": True}), facts, row_tokens=2048, on_gpu=True)
+    short = estimate(dpo(), facts, row_tokens=256, has_bf16=True)
+    long = estimate(dpo(), facts, row_tokens=2048, has_bf16=True)
+    beyond = estimate(dpo(), facts, row_tokens=100_000, has_bf16=True)
+    recomputed = estimate(dpo(optimizer={"gradient_checkpointing": True}), facts, row_tokens=2048, has_bf16=True)
     assert short.memory_mb < long.memory_mb == beyond.memory_mb  # max_length is 2048
     assert recomputed.memory_mb < long.memory_mb
 
@@ -141,11 +141,11 @@ def test_four_bits_need_a_gpu_and_take_less_of_it(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(preflight, "largest", lambda: Capacity("CPU", 64_000, on_gpu=False))
     check = preflight.check(plan)
     assert (check.state, [refusal.field for refusal in check.refusals]) == ("refused", ["method"])
-    monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 64_000, on_gpu=True))
+    monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 64_000, on_gpu=True, has_bf16=True))
     assert preflight.check(plan).state == "passed"
     facts = facts_of_folder(tmp_path / "model")
     lora, qlora = (
-        estimate(dpo(lora={"quantized": quantized}), facts, row_tokens=1, on_gpu=True) for quantized in (False, True)
+        estimate(dpo(lora={"quantized": quantized}), facts, row_tokens=1, has_bf16=True) for quantized in (False, True)
     )
     # 600 M × (2 bytes - 0.55 bytes) = 870 MB less
     assert lora.memory_mb - qlora.memory_mb == pytest.approx(870, abs=2)
@@ -191,3 +191,26 @@ def test_the_worker_looks_again_at_what_it_really_has(tmp_path: Path, monkeypatc
     monkeypatch.setattr(preflight, "measured", lambda: Capacity("CPU", 1_000, on_gpu=False))
     with pytest.raises(OutOfMemory, match="Nothing was started"):
         preflight.refuse_what_cannot_work(config, RunFolder(tmp_path), version=factories.dataset_version())
+
+
+@pytest.mark.parametrize(("capability", "has_bf16"), [("7.5", False), ("8.0", True), ("10.0", True)])
+def test_a_gpu_before_ampere_has_no_bfloat16_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capability: str, has_bf16: bool
+):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho 'Tesla T4, 15360, {capability}'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("workers.bridge.capacity.shutil.which", lambda _: str(program))
+    found = measured()
+    assert (found.on_gpu, found.has_bf16, found.memory_mb) == (True, has_bf16, pytest.approx(16_106, abs=1))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("has_bf16", [False, True])
+def test_whoever_plans_is_told_where_bfloat16_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_bf16: bool
+):
+    base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
+    monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 64_000, on_gpu=True, has_bf16=has_bf16))
+    check = preflight.check(a_plan(workspace=base.workspace, base=base).as_json())
+    assert any("no bfloat16 of its own" in note for note in check.notes) is not has_bf16

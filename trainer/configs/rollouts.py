@@ -68,7 +68,7 @@ class LocalPolicy(Checked):
     sampling: Sampling = field(default_factory=Sampling)
     """How turns are sampled."""
     precision: Precision = "auto"
-    """auto is bfloat16 where the accelerator has it, else float32."""
+    """auto is bfloat16 where the accelerator has it (emulation does not count), else float32."""
     tool_calls: ToolCalls = "native"
     """How tools are called: native is the model's own chat template, react is plain text (ReAct)."""
 

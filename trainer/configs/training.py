@@ -42,7 +42,7 @@ class OptimizerConfig(Checked):
     max_length: Annotated[int, Above(7)] = 2048
     """Longest row in tokens. Longer rows are left out, counted, and named in a warning: cutting one would change what its judgement is about."""
     precision: Precision = "auto"
-    """auto is bfloat16 where the accelerator has it, else float32."""
+    """auto is bfloat16 where the accelerator has it (emulation does not count), else float32."""
     gradient_checkpointing: bool = False
     """Recompute activations: about a third slower, much less memory."""
 

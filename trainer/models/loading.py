@@ -100,7 +100,11 @@ def located(path: str, folder: Path) -> str:
 
 
 def compute_dtype(precision: Precision) -> torch.dtype:
-    """bfloat16 where it is asked for, or where `auto` finds an accelerator that has it; else float32."""
+    """bfloat16 where it is asked for, or where `auto` finds an accelerator that has it; else float32.
+
+    Before Ampere (T4, V100) torch emulates bfloat16: it has the rounding of 8 bits without the speed.
+    """
     if precision == "auto":
-        return torch.bfloat16 if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else torch.float32
+        has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.bfloat16 if has_bf16 else torch.float32
     return torch.bfloat16 if precision == "bfloat16" else torch.float32

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 KEY = "training-workers"
 TOLD_EVERY_SECONDS = 20.0
 FORGOTTEN_AFTER_SECONDS = 90.0
+FIRST_WITH_BF16 = 8.0
+"""The compute capability of Ampere."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Capacity:
     device: str
     memory_mb: float
     on_gpu: bool
+    has_bf16: bool = False
+    """Whether the device computes in bfloat16 itself; torch emulates it on those that do not."""
     told_at: float = 0.0
     tflops: float | None = None
     """10¹² operations a second that training really gets; None for a GPU that is not known."""
@@ -52,7 +56,9 @@ def measured() -> Capacity:
     if gpus:
         smallest = min(gpus, key=lambda gpu: gpu.memory_mb)
         label = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}"
-        return Capacity(label, smallest.memory_mb, on_gpu=True, tflops=gpu_tflops(smallest.name))
+        has_bf16 = all(gpu.capability >= FIRST_WITH_BF16 for gpu in gpus)
+        tflops = gpu_tflops(smallest.name)
+        return Capacity(label, smallest.memory_mb, on_gpu=True, has_bf16=has_bf16, tflops=tflops)
     limits = [psutil.virtual_memory().total / 1e6, settings.TRAINER_MEMORY_MB, *_group_limit_mb()]
     return Capacity("CPU", min(limit for limit in limits if limit), on_gpu=False, tflops=cpu_tflops())
 
@@ -90,16 +96,19 @@ class Gpu(NamedTuple):
 
     name: str
     memory_mb: float
+    capability: float
 
 
 def _gpus() -> list[Gpu]:
     if not (program := shutil.which("nvidia-smi")):
         return []
     with suppress(OSError, subprocess.SubprocessError, ValueError):
-        query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+        query = [program, "--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits"]
         shown = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
-        rows = [line.rpartition(",") for line in shown.splitlines() if line.strip()]
-        return [Gpu(name.strip(), float(mebibytes) * 1.048576) for name, _, mebibytes in rows]
+        rows = [line.rsplit(",", 2) for line in shown.splitlines() if line.strip()]
+        return [
+            Gpu(name.strip(), float(mebibytes) * 1.048576, float(capability)) for name, mebibytes, capability in rows
+        ]
     return []
 
 

@@ -57,6 +57,8 @@ def check(plan: dict[str, Any]) -> Check:
             f"QLoRA needs an NVIDIA GPU, and the training worker has none ({capacity.device}). LoRA runs everywhere."
         )
         refusals.append(Refusal("method", words))
+    if config.optimizer.precision == "auto" and capacity and capacity.on_gpu and not capacity.has_bf16:
+        notes.append(f"The worker's GPU ({capacity.device}) has no bfloat16 of its own, so it computes in float32.")
     if needs and capacity and not refusals and needs.memory_mb > NEARLY * capacity.memory_mb:
         notes.append("It will be tight: the estimate is close to what the worker has.")
     return Check(
@@ -109,7 +111,7 @@ def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFact
 
 
 def _needs(config: TrainingConfig, facts: ModelFacts, capacity: Capacity | None, row_tokens: int) -> Estimate:
-    return estimate(config, facts, row_tokens=row_tokens, on_gpu=bool(capacity and capacity.on_gpu))
+    return estimate(config, facts, row_tokens=row_tokens, has_bf16=bool(capacity and capacity.has_bf16))
 
 
 def _forecast(

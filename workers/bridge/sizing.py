@@ -97,10 +97,10 @@ def facts_of_scratch(scratch: ScratchConfig) -> ModelFacts:
     )
 
 
-def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, on_gpu: bool) -> Estimate:
-    """What training takes. row_tokens: length of a usual row, tokens; longer than max_length counts as that."""
+def estimate(config: TrainingConfig, facts: ModelFacts, *, row_tokens: int, has_bf16: bool) -> Estimate:
+    """What training takes. row_tokens: length of a usual row, tokens; longer than max_length counts as that. has_bf16: the device's own."""
     optimizer = config.optimizer
-    compute_bytes = 2 if optimizer.precision == "bfloat16" or (optimizer.precision == "auto" and on_gpu) else 4
+    compute_bytes = 2 if optimizer.precision == "bfloat16" or (optimizer.precision == "auto" and has_bf16) else 4
     trained = _lora_parameters(facts, config.lora.rank) if config.lora else facts.parameters
     weights = facts.parameters * _bytes_of_a_weight(config, compute_bytes) + trained * (4 if config.lora else 0)
     has_reference = isinstance(config, DpoConfig | KtoConfig) and not config.lora

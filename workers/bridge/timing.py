@@ -34,10 +34,10 @@ GPU_TFLOPS = {
     "RTX 5090": 419,
     "RTX 4090": 165,
     "RTX 3090": 71,
-    "V100": 125,
-    "T4": 65,
+    "V100": 15.7,
+    "T4": 8.1,
 }
-"""Peak of dense bfloat16 (float16 where there is none) matrix products, from the makers' data sheets."""
+"""Peak of dense bfloat16 (float32 where there is none, as `auto` computes there) matrix products, from the makers' data sheets."""
 SIDE = 768
 
 

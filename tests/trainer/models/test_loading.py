@@ -92,5 +92,12 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path):
 def test_precision_is_what_was_asked_for_or_what_the_accelerator_has():
     assert compute_dtype("float32") == torch.float32
     assert compute_dtype("bfloat16") == torch.bfloat16
-    expected = torch.bfloat16 if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else torch.float32
+
+
+@pytest.mark.parametrize(("native", "expected"), [(False, torch.float32), (True, torch.bfloat16)])
+def test_bfloat16_that_is_only_emulated_is_not_chosen(
+    monkeypatch: pytest.MonkeyPatch, native: bool, expected: torch.dtype
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation)
     assert compute_dtype("auto") == expected
