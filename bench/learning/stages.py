@@ -33,7 +33,7 @@ def grpo(bench: Bench) -> Outcome:
 
 
 def rloo(bench: Bench) -> Outcome:
-    return online(bench, "rloo", recipe.GRPO, kind="rloo")
+    return online(bench, "rloo", recipe.RLOO, kind="rloo")
 
 
 def grpo_turn_credit(bench: Bench) -> Outcome:
