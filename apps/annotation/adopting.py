@@ -14,10 +14,11 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, User, Workspace, subject_id
+from apps.accounts.models import User, Workspace
 from apps.annotation.adoptable import runs_of
 from apps.annotation.adopted import Found, found_in
 from apps.annotation.asking import Asks, PairwiseAsks, RatingAsks, StepsAsks, as_json
+from apps.annotation.auditing import record
 from apps.annotation.meanings import Grade, Labels, Meanings
 from apps.annotation.models import (
     Annotator,
@@ -104,14 +105,7 @@ def adopt(
         items_expected=runs.count() // (2 if meanings.kind == Queue.Kind.PAIRWISE else 1),
         filling_at=now(),
     )
-    AuditEntry.objects.create(
-        workspace=workspace,
-        actor=by,
-        action="adopted judgements",
-        subject=queue.name[:200],
-        subject_id=subject_id(queue),
-        detail={"source": source},
-    )
+    record(queue, by, "adopted judgements", source=source)
     enqueue("filling.fill", str(queue.pk))
     return queue
 

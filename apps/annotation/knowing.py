@@ -6,7 +6,8 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, User, subject_id
+from apps.accounts.models import User
+from apps.annotation.auditing import record
 from apps.annotation.models import Assignment, Item, Queue
 from apps.annotation.models.items import FOR_ALL
 from apps.annotation.raising import FixedByPlan
@@ -123,11 +124,4 @@ def _change(item: Item, purpose: Item.Purpose, known: dict[str, Any] | None, by:
         **{COUNTERS[Item.Purpose(before.purpose)]: F(COUNTERS[Item.Purpose(before.purpose)]) - 1}
     )
     Queue.objects.filter(pk=queue.pk).update(**{COUNTERS[purpose]: F(COUNTERS[purpose]) + 1})
-    AuditEntry.objects.create(
-        workspace_id=queue.workspace_id,
-        actor=by,
-        action="changed an item of",
-        subject=queue.name[:200],
-        subject_id=subject_id(queue),
-        detail={"item": item.pk, "became": purpose.value, "known": known},
-    )
+    record(queue, by, "changed an item of", item=item.pk, became=purpose.value, known=known)

@@ -4,8 +4,9 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, User, subject_id
+from apps.accounts.models import User
 from apps.annotation.assigning import lock_desk
+from apps.annotation.auditing import record
 from apps.annotation.knowing import NoTrainingItems
 from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Item, Queue
 
@@ -52,11 +53,4 @@ def retrain_annotator(*, queue: Queue, annotator: Annotator, by: User | None) ->
 
 
 def _audit(desk: Desk, by: User | None, action: str, reason: str = "") -> None:
-    AuditEntry.objects.create(
-        workspace_id=desk.queue.workspace_id,
-        actor=by,
-        action=action,
-        subject=f"{desk.annotator} in {desk.queue}"[:200],
-        subject_id=subject_id(desk.annotator),
-        detail={"queue": str(desk.queue_id), "reason": reason},
-    )
+    record(desk.queue, by, action, who=desk.annotator, about=desk.annotator, queue=str(desk.queue_id), reason=reason)

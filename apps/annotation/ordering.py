@@ -12,7 +12,8 @@ from statistics import fmean, pvariance
 from django.db import transaction
 from django.db.models import Max, Q
 
-from apps.accounts.models import AuditEntry, User, subject_id
+from apps.accounts.models import User
+from apps.annotation.auditing import record
 from apps.annotation.models import Item, JudgeAnswer, Queue
 from apps.annotation.refusals import Refusal
 
@@ -66,14 +67,7 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
         [Item(pk=item, position=beyond + place) for place, item in enumerate(ranked)], ["position"], batch_size=2000
     )
     Queue.objects.filter(pk=held.pk).update(order=order)
-    AuditEntry.objects.create(
-        workspace_id=held.workspace_id,
-        actor=by,
-        action="changed the order of",
-        subject=held.name[:200],
-        subject_id=subject_id(held),
-        detail={"order": order, "scored": len(moved), "waiting": len(waiting)},
-    )
+    record(held, by, "changed the order of", order=order, scored=len(moved), waiting=len(waiting))
     return len(moved)
 
 

@@ -6,9 +6,10 @@ from typing import Any
 from django.db import transaction
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, User, Workspace, subject_id
+from apps.accounts.models import User, Workspace
 from apps.annotation.asking import Asks, as_json
 from apps.annotation.assigning import has_ended
+from apps.annotation.auditing import record
 from apps.annotation.models import Guideline, Item, Queue
 from apps.annotation.pairing import Pair, Pairing
 from apps.annotation.refusals import Refusal
@@ -78,7 +79,7 @@ def create_queue(
     )
     if guidelines.strip():
         revise_guidelines(queue=queue, text=guidelines, by=created_by)
-    _audit(queue, created_by, "made queue", items=expected, overlap=overlap)
+    record(queue, created_by, "made queue", items=expected, overlap=overlap)
     enqueue("filling.fill", str(queue.pk))
     return queue
 
@@ -136,7 +137,7 @@ def _create_open(
     queue.item_count = queue.items_expected = len(made)
     if guidelines.strip():
         revise_guidelines(queue=queue, text=guidelines, by=created_by)
-    _audit(queue, created_by, "made queue", items=len(made), overlap=overlap)
+    record(queue, created_by, "made queue", items=len(made), overlap=overlap)
     return queue
 
 
@@ -175,15 +176,4 @@ def _change_state(queue: Queue, by: User | None, action: str, *, to: Queue.State
         queue.refresh_from_db(fields=["state"])
         raise WrongState(f"This queue is {queue.get_state_display().lower()}; reload the page to see it as it is now.")
     queue.state = to
-    _audit(queue, by, action)
-
-
-def _audit(queue: Queue, by: User | None, action: str, **detail: Any) -> None:
-    AuditEntry.objects.create(
-        workspace_id=queue.workspace_id,
-        actor=by,
-        action=action,
-        subject=queue.name[:200],
-        subject_id=subject_id(queue),
-        detail=detail,
-    )
+    record(queue, by, action)

@@ -7,7 +7,8 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.timezone import now
 
-from apps.accounts.models import AuditEntry, User, subject_id
+from apps.accounts.models import User
+from apps.annotation.auditing import record
 from apps.annotation.models import JUDGEMENTS, Adjudication, Annotator, Item, Queue, Remark
 from apps.annotation.refusals import Refusal
 
@@ -76,13 +77,14 @@ def adjudicate(
     made = Adjudication.objects.create(
         workspace_id=held.queue.workspace_id, queue=held.queue, item=held, by=by, was_blind=blind, **answer
     )
-    AuditEntry.objects.create(
-        workspace_id=held.queue.workspace_id,
-        actor=by,
-        action="decided an item of",
-        subject=held.queue.name[:200],
-        subject_id=subject_id(held.queue),
-        detail={"item": held.pk, "strength": strength, "both_bad": both_bad, "upheld": str(upheld or "")},
+    record(
+        held.queue,
+        by,
+        "decided an item of",
+        item=held.pk,
+        strength=strength,
+        both_bad=both_bad,
+        upheld=str(upheld or ""),
     )
     return made
 

@@ -3,7 +3,8 @@
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
 
-from apps.accounts.models import AuditEntry, User, subject_id
+from apps.accounts.models import User
+from apps.annotation.auditing import record
 from apps.annotation.labelling import take_back_skips
 from apps.annotation.models import Annotator, Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
@@ -120,14 +121,7 @@ def resume_judge(*, judge: Judge, by: User | None) -> None:
 
 
 def _audit(judge: Judge, by: User | None, action: str) -> None:
-    AuditEntry.objects.create(
-        workspace_id=judge.workspace_id,
-        actor=by,
-        action=action,
-        subject=f"{judge.annotator} in {judge.queue}"[:200],
-        subject_id=subject_id(judge.queue),
-        detail={"judge": str(judge.pk)},
-    )
+    record(judge.queue, by, action, who=judge.annotator, judge=str(judge.pk))
 
 
 def resume_forsaken() -> int:

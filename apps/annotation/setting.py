@@ -8,9 +8,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from apps.accounts.models import AuditEntry, Membership, User, subject_id
+from apps.accounts.models import Membership, User
 from apps.annotation.asking import PairwiseAsks, RatingAsks, UnreadableLine, as_json, with_more
 from apps.annotation.assigning import has_ended
+from apps.annotation.auditing import record
 from apps.annotation.models import Queue
 from apps.annotation.queueing import close_queue
 from apps.annotation.raising import raise_overlap
@@ -74,14 +75,7 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
     held.save(update_fields=list(columns))
     held.labellers.set(named)
     changed = {name: [_plain(before[name]), _plain(value)] for name, value in columns.items() if before[name] != value}
-    AuditEntry.objects.create(
-        workspace_id=held.workspace_id,
-        actor=by,
-        action="changed settings of",
-        subject=held.name[:200],
-        subject_id=subject_id(held),
-        detail={**changed, "labellers": len(named)},
-    )
+    record(held, by, "changed settings of", **changed, labellers=len(named))
     return held
 
 

@@ -152,7 +152,7 @@ def test_guidelines_are_versioned_and_sanitised(researcher, workspace):
     revise_guidelines(queue=queue, text="# Rules, second edition", by=None)
     assert list(Guideline.objects.values_list("version", flat=True).order_by("version")) == [1, 2]
     preview = researcher.post(reverse("annotation:preview_guidelines"), {"text": hostile}).content.decode()
-    assert "<h1>Rules</h1>" in preview
+    assert "<h3>Rules</h3>" in preview
     assert "<script>" not in preview
     assert 'href="javascript' not in preview
 
