@@ -6,7 +6,7 @@ Nothing is overwritten: a judgement taken back stays, marked; the item is assign
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import QuerySet
 from django.utils.timezone import now
 
 from apps.annotation import checking
@@ -154,11 +154,7 @@ def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
     acts = Assignment.objects.filter(queue=queue, annotator=annotator, closed_at__isnull=False).exclude(
         item__purpose=Item.Purpose.TRAINING  # its answer was shown
     )
-    done = acts.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED, Assignment.State.UNDONE])
-    latest = done.values("item").annotate(latest=Max("closed_at")).order_by("-latest")[:UNDO_REACH]
-    reached = acts.filter(
-        item__in=[each["item"] for each in latest], state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED]
-    )
+    reached = acts.filter(item__in=_latest_items(acts), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
     found = list(reached.select_for_update(of=("self",)).select_related("item").order_by("-closed_at"))
     for act in found:
         if act.state == Assignment.State.JUDGED or retake_place(act.item):
@@ -166,6 +162,17 @@ def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
     if found:
         raise PlaceLost("Other people have taken what you skipped. It no longer needs you.")
     raise NothingToUndo
+
+
+def _latest_items(acts: QuerySet[Assignment]) -> set[int]:
+    """So many as undo reaches. Read one by one from the newest on: a desk may have tens of thousands behind it."""
+    done = acts.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED, Assignment.State.UNDONE])
+    items: set[int] = set()
+    for item in done.order_by("-closed_at").values_list("item", flat=True).iterator(chunk_size=5 * UNDO_REACH):
+        items.add(item)
+        if len(items) == UNDO_REACH:
+            break
+    return items
 
 
 @transaction.atomic
