@@ -62,7 +62,7 @@ def test_who_spoke_and_what_the_source_blames_are_kept_from_the_blind() -> None:
     blamed = step(message={"content": "It is 4.", "name": "Coder"}, info={"mistake": "It misread the number."})
     view = step_view(blamed, following=[], part_url="/parts/")
     html = render_to_string("trajectories/_step_body.html", {"step": view})
-    assert ">Coder</h4>" in html
+    assert ">Coder</h3>" in html
     assert "It misread the number." in html
     hidden = step_view(blamed, following=[], part_url="/parts/", blind=True)
     assert (hidden.speaker, hidden.mistake) == ("", "")
