@@ -66,7 +66,7 @@ def test_who_spoke_and_what_the_source_blames_are_kept_from_the_blind() -> None:
     assert "It misread the number." in html
     hidden = step_view(blamed, following=[], part_url="/parts/", blind=True)
     assert (hidden.speaker, hidden.mistake) == ("", "")
-    assert ">Says</h4>" in render_to_string("trajectories/_step_body.html", {"step": hidden})
+    assert ">Says</h3>" in render_to_string("trajectories/_step_body.html", {"step": hidden})
 
 
 def test_every_part_that_is_shown_can_be_asked_for_again() -> None:
