@@ -98,7 +98,7 @@ class Desk {
       return;
     }
     if (result === "done") {
-      if (acknowledged === this.acknowledged || !this.status.progress) this.status.showProgress(data.progress);
+      if (acknowledged === this.acknowledged) this.status.showProgress(data.progress);
       this.status.showSaving(this.outbox);
     }
     const article = content?.querySelector("[data-item]");
@@ -126,8 +126,8 @@ class Desk {
     const say = this.element.querySelector("[data-desk-end-words]");
     if (!say) return; // the queue had stopped when this page came, and it says so
     if (words) say.textContent = words;
-    else if (this.status.progress?.left === 0) say.textContent = say.dataset.complete;
-    if (this.status.progress) this.element.querySelector("[data-desk-mine]").textContent = this.status.progress.mine.toLocaleString();
+    else if (this.status.progress.left === 0) say.textContent = say.dataset.complete;
+    this.element.querySelector("[data-desk-mine]").textContent = this.status.progress.mine.toLocaleString();
   }
 
   tryLater(detail) {

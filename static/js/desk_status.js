@@ -5,6 +5,8 @@ export class Status {
   constructor() {
     this.saving = document.querySelector("[data-desk-saving]");
     this.clock = document.querySelector("[data-desk-clock]");
+    this.counts = document.querySelector("[data-desk-progress]");
+    this.progress = { mine: Number(this.counts.dataset.mine), left: Number(this.counts.dataset.left) };
   }
 
   say(words, { trouble = false } = {}) {
@@ -25,12 +27,12 @@ export class Status {
   showProgress(progress) {
     this.progress = progress;
     const words = `${progress.mine.toLocaleString()} by you, ${progress.left.toLocaleString()} left for all`;
-    document.querySelector("[data-desk-progress]").textContent = words;
+    this.counts.textContent = words;
   }
 
   /** One answer more than the server last said. */
   countOne() {
-    if (this.progress) this.showProgress({ mine: this.progress.mine + 1, left: Math.max(this.progress.left - 1, 0) });
+    this.showProgress({ mine: this.progress.mine + 1, left: Math.max(this.progress.left - 1, 0) });
   }
 
   showClock(seconds, isWorking) {

@@ -217,6 +217,7 @@ def test_what_one_works_on_when_the_queue_is_paused_may_be_finished(page: Page, 
     with page.expect_response("**/judge/"):  # the desk does not wait for it
         press(page, "1", "Enter")
     expect(page.get_by_role("heading", name="This queue is paused")).to_be_visible()
+    expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
     assert standing() == [(3, False)]
 
 
