@@ -11,7 +11,6 @@ from transformers import PreTrainedTokenizerBase
 from trainer.algorithms.preferences import padded
 from trainer.algorithms.training import TrainingRun
 from trainer.events import Warned
-from trainer.failures import DataFailure
 from trainer.models.scoring import step_ends
 from trainer.rendering.chat import Rendered, render_completion
 from trainer.rows import JudgedSteps, read_judged_steps
@@ -73,20 +72,15 @@ def learnable(row: JudgedSteps, *, first_error_only: bool) -> list[float | None]
 
 
 def read_steps(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, *, first_error_only: bool) -> StepData:
-    """Rows that fit max_length and have a label to learn. Raises DataFailure for one that the template refuses."""
+    """Rows that fit max_length and have a label to learn. Raises DataFailure."""
     rows = read_judged_steps(run.folder / name)
     run.say(f"Rendering {len(rows)} rows of {name}")
     found: list[StepRun] = []
     too_long = shortest = 0
     limit = run.config.optimizer.max_length
-    for number, row in enumerate(rows, start=1):
-        try:
-            rendered = render_completion(tokenizer, [], row.messages, row.tools)
-        except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
-            raise DataFailure(
-                f"{name}: row {number} cannot be rendered through the chat template: {error}",
-                advice="Correct the row, or export the version again.",
-            ) from error
+    for row, rendered in run.rendered(
+        rows, lambda row: (row, render_completion(tokenizer, [], row.messages, row.tools)), name
+    ):
         shortest = min(shortest or len(rendered.ids), len(rendered.ids))
         labels = learnable(row, first_error_only=first_error_only)
         if len(rendered.ids) > limit:

@@ -7,6 +7,7 @@ them the order of all rows, before it starts. Left out: a reference model that m
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from trainer.algorithms.preferences import WeightedModel, padded
 from trainer.algorithms.training import Fitting, TrainingRun
 from trainer.configs import KtoConfig
 from trainer.events import EventLog, Warned
-from trainer.failures import DataFailure
 from trainer.models.loading import load_policy, load_tokenizer
 from trainer.rendering.chat import Rendered, render_completion
 from trainer.rows import Unpaired, read_unpaired
@@ -58,7 +58,10 @@ def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopReque
     trainer.args.train_sampling_strategy = "random"  # TRL insists on a fixed order, as it pairs rows beforehand
     run.train(trainer)
     run.publish(trainer, tokenizer)
-    return {**run.figures(trainer), "rows": {**counts(train, validation), "too_long": fitting.too_long}}
+    return {
+        **run.figures(trainer),
+        "rows": {**counts(train, validation), "too_long": fitting.too_long, "refused": run.refused},
+    }
 
 
 @dataclass(frozen=True)
@@ -71,22 +74,15 @@ class Labelled:
 
 
 def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Fitting[Labelled]:
-    """Rows that fit max_length. Raises DataFailure for one that the template refuses."""
+    """Rows that fit max_length. Raises DataFailure."""
     rows = read_unpaired(run.folder / name)
     run.say(f"Rendering {len(rows)} rows of {name}")
-    labelled = [render_row(tokenizer, row, f"{name}: row {number}") for number, row in enumerate(rows, start=1)]
+    labelled = run.rendered(rows, partial(render_row, tokenizer), name)
     return run.fitting(labelled, [len(row.rendered.ids) for row in labelled], name)
 
 
-def render_row(tokenizer: PreTrainedTokenizerBase, row: Unpaired, place: str) -> Labelled:
-    try:
-        rendered = render_completion(tokenizer, row.prompt, row.completion, row.tools)
-    except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
-        raise DataFailure(
-            f"{place} cannot be rendered through the chat template: {error}",
-            advice="Correct the row, or export the version again.",
-        ) from error
-    return Labelled(rendered, row.desirable, row.weight)
+def render_row(tokenizer: PreTrainedTokenizerBase, row: Unpaired) -> Labelled:
+    return Labelled(render_completion(tokenizer, row.prompt, row.completion, row.tools), row.desirable, row.weight)
 
 
 def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[Labelled]) -> None:

@@ -46,26 +46,28 @@ class Tokenised(NamedTuple):
     """Tokens of the shortest row, to say what max_length would have let one in."""
 
 
-def tokenise_pairs(rows: Iterable[PreferenceRow], tokenizer: PreTrainedTokenizerBase, *, max_length: int) -> Tokenised:
-    """Render both sides of each row. Raises ValueError for a row that the chat template refuses."""
+def rendered_pair(tokenizer: PreTrainedTokenizerBase, row: PreferenceRow) -> Pair:
+    """Both sides of a row. Raises whatever the chat template raises."""
+    chosen, rejected = (
+        render_completion(tokenizer, row.prompt, side, row.tools) for side in (row.chosen, row.rejected)
+    )
+    return Pair(chosen, rejected, **{name: getattr(row, name) for name in Pair._fields[2:]})
+
+
+def usable(found: Iterable[Pair], *, max_length: int) -> Tokenised:
+    """Those that fit and whose sides differ."""
     pairs: list[Pair] = []
     too_long = identical = 0
     shortest = 0
-    for number, row in enumerate(rows, start=1):
-        try:
-            chosen = render_completion(tokenizer, row.prompt, row.chosen, row.tools)
-            rejected = render_completion(tokenizer, row.prompt, row.rejected, row.tools)
-        except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
-            raise ValueError(f"row {number} cannot be rendered through the chat template: {error}") from error
-        length = max(len(chosen.ids), len(rejected.ids))
+    for pair in found:
+        length = max(len(pair.chosen.ids), len(pair.rejected.ids))
         shortest = min(shortest or length, length)
         if length > max_length:
             too_long += 1
-        elif chosen == rejected:
+        elif pair.chosen == pair.rejected:
             identical += 1
         else:
-            about = {name: getattr(row, name) for name in Pair._fields[2:]}
-            pairs.append(Pair(chosen, rejected, **about))
+            pairs.append(pair)
     return Tokenised(pairs, too_long, identical, shortest)
 
 

@@ -55,7 +55,10 @@ def train_process_reward_model(
     )
     trainer.error_weight = config.error_weight
     run.train(trainer)
-    figures = {**run.figures(trainer), "rows": counts(train.runs, validation, train.too_long)}
+    figures = {
+        **run.figures(trainer),
+        "rows": {**counts(train.runs, validation, train.too_long), "refused": run.refused},
+    }
     if validation:
         figures |= judged(trainer, validation, int(tokenizer.pad_token_id), config.optimizer.batch_size)
     run.publish(trainer, tokenizer)

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from trainer.algorithms.preferences import Pair, Tokenised, tokenise_pairs
+from trainer.algorithms.preferences import Pair, Tokenised, rendered_pair, usable
 from trainer.algorithms.training import TrainingRun
 from trainer.configs import FileTrainingConfig
 from trainer.events import Warned
-from trainer.failures import DataFailure
 from trainer.rows import PreferenceRow, read_preferences
 
 Cut = Callable[[PreferenceRow], PreferenceRow | None]
@@ -46,7 +46,7 @@ def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut
     assert isinstance(run.config, FileTrainingConfig)
     files = run.config.data
     train = tokenise(run, tokenizer, files.train, cut)
-    left_out = f" ({train.too_long} too long, {train.identical} with two equal sides)"
+    left_out = f" ({train.too_long} too long, {train.identical} with two equal sides, {run.refused} refused by the chat template)"
     run.check_enough(len(train.pairs), left_out=left_out, shortest=train.shortest)
     validation = tokenise(run, tokenizer, files.validation, cut) if files.validation else Tokenised([], 0, 0, 0)
     policy_tokens = sum(pair.chosen.policy_tokens + pair.rejected.policy_tokens for pair in train.pairs)
@@ -58,6 +58,7 @@ def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut
             "validation": len(validation.pairs),
             "too_long": train.too_long + validation.too_long,
             "identical": train.identical + validation.identical,
+            "refused": run.refused,
             "tokens": sum(len(pair.chosen.ids) + len(pair.rejected.ids) for pair in train.pairs),
             "policy_tokens": policy_tokens,
         },
@@ -71,10 +72,8 @@ def tokenise(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, cu
     run.say(f"Rendering {len(rows)} rows of {path.name}")
     if len(rows) < len(given):
         run.events.emit(Warned(f"{path.name}: left out {len(given) - len(rows)} rows in which no turn is preferred."))
-    try:
-        result = tokenise_pairs(rows, tokenizer, max_length=run.config.optimizer.max_length)
-    except ValueError as error:
-        raise DataFailure(f"{path.name}: {error}", advice="Correct the row, or export the version again.") from error
+    pairs = run.rendered(rows, partial(rendered_pair, tokenizer), path.name)
+    result = usable(pairs, max_length=run.config.optimizer.max_length)
     if result.too_long or result.identical:
         run.events.emit(
             Warned(

@@ -7,6 +7,7 @@ Left out: packing, weights, and any mixture with plain text.
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from trainer.algorithms.ordering import order_of_rows
 from trainer.algorithms.training import Fitting, TrainingRun
 from trainer.configs import ModelConfig, SftConfig
 from trainer.events import EventLog
-from trainer.failures import DataFailure
 from trainer.models.loading import load_policy, load_tokenizer
 from trainer.models.scratch import CONTROL, MARKS, make_model, train_tokenizer
 from trainer.rendering.chat import Rendered, render_completion, runs_of_ones
+from trainer.rendering.refusals import Refusals
 from trainer.rows import Demonstration, read_demonstrations
 from trainer.stopping import StopRequest
 
@@ -61,6 +62,7 @@ def train_sft(config: SftConfig, folder: Path, events: EventLog, stop: StopReque
         "train": len(train),
         "validation": len(validation),
         "too_long": fitting.too_long,
+        "refused": run.refused,
         "tokens": sum(len(each.ids) for each in train),
         "policy_tokens": sum(each.policy_tokens for each in train),
     }
@@ -88,27 +90,24 @@ def texts_of(demonstrations: list[Demonstration]) -> Iterator[str]:
     """The demonstrations as the chat template writes them, without the tokens that have an id of their own."""
     blank = train_tokenizer([], 300)
     marks = re.compile("|".join(map(re.escape, CONTROL + MARKS)))
-    for number, row in enumerate(demonstrations, start=1):
-        chat = row.prompt + row.completion
-        try:
-            text = str(blank.apply_chat_template(chat, tools=[*row.tools] or None, tokenize=False))
-        except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
-            raise refused(number, error) from error
+
+    def text_of(row: Demonstration) -> str:
+        return str(blank.apply_chat_template(row.prompt + row.completion, tools=[*row.tools] or None, tokenize=False))
+
+    for text in Refusals("").rendered(demonstrations, text_of):  # they are told where the rows themselves are rendered
         yield from marks.split(text)
 
 
 def tokenise(
     run: TrainingRun, tokenizer: PreTrainedTokenizerBase, rows: list[Demonstration], name: str
 ) -> Fitting[Rendered]:
-    """Rows that fit max_length. Raises DataFailure for one that the template refuses."""
-    rendered = []
-    for number, row in enumerate(rows, start=1):
-        try:
-            whole = render_completion(tokenizer, row.prompt, row.completion, row.tools)
-            rendered.append(only_turns(whole, row.train_turns))
-        except Exception as error:  # a template may raise anything: TemplateError, TypeError, …
-            raise refused(number, error) from error
+    """Rows that fit max_length. Raises DataFailure."""
+    rendered = run.rendered(rows, partial(rendered_demonstration, tokenizer), name)
     return run.fitting(rendered, [len(each.ids) for each in rendered], name)
+
+
+def rendered_demonstration(tokenizer: PreTrainedTokenizerBase, row: Demonstration) -> Rendered:
+    return only_turns(render_completion(tokenizer, row.prompt, row.completion, row.tools), row.train_turns)
 
 
 def only_turns(rendered: Rendered, train: list[bool] | None) -> Rendered:
@@ -119,13 +118,6 @@ def only_turns(rendered: Rendered, train: list[bool] | None) -> Rendered:
     for turn, wanted in zip(runs_of_ones(rendered.mask), train, strict=True):
         mask[turn.start : turn.stop] = [int(wanted)] * len(turn)
     return Rendered(rendered.ids, mask)
-
-
-def refused(number: int, error: Exception) -> DataFailure:
-    return DataFailure(
-        f"Demonstration {number} cannot be rendered through the chat template: {error}.",
-        advice="Correct the row, or export the version again.",
-    )
 
 
 def sft_dataset(rows: list[Rendered]) -> Dataset:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -29,9 +29,11 @@ from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
 from trainer.models.quantizing import merge_into_whole, quantization
 from trainer.rendering.chat import turn_ends
+from trainer.rendering.refusals import Refusals
 from trainer.stopping import StoppedMidway, StopRequest
 
 Row = TypeVar("Row")
+Result = TypeVar("Result")
 
 
 class Fitting(NamedTuple, Generic[Row]):
@@ -55,6 +57,8 @@ class TrainingRun:
         self.callback = RunCallback(config, folder, events, stop)
         self.dtype = compute_dtype(config.optimizer.precision)
         self._probing: Probing | None = None
+        self.refused = 0
+        """Rows that were left out because the chat template refuses them."""
 
     def say(self, message: str) -> None:
         """Tell what is going on; a good moment to stop, too, as there is nothing to save yet."""
@@ -69,6 +73,15 @@ class TrainingRun:
     def loading(self) -> dict[str, Any]:
         """How the model that is trained is to be loaded, beyond its dtype. Raises ConfigFailure."""
         return quantization(self.config.lora, self.dtype)
+
+    def rendered(self, rows: Sequence[Row], render: Callable[[Row], Result], name: str) -> list[Result]:
+        """What each row of a file renders to, without the few that the chat template refuses, which are told. Raises DataFailure."""
+        refusals = Refusals(name)
+        found = list(refusals.rendered(rows, render))
+        if warning := refusals.warning(of=len(rows)):
+            self.events.emit(warning)
+        self.refused += len(refusals.found)
+        return found
 
     def fitting(self, rows: Sequence[Row], lengths: Sequence[int], name: str) -> "Fitting[Row]":
         """Those of so many tokens that they fit `max_length`; says how many did not."""

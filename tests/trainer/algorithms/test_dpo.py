@@ -24,7 +24,7 @@ from tests.trainer.policies import (
 from tests.trainer.rendering.test_chat import THINKS
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.dpo import PolicyTokenDpo, trl_arguments
-from trainer.algorithms.preferences import Pair, PairCollator, pair_dataset, tokenise_pairs
+from trainer.algorithms.preferences import Pair, PairCollator, pair_dataset, rendered_pair, usable
 from trainer.algorithms.reading import first_turns
 from trainer.configs import DpoConfig
 from trainer.configs.training import DpoLoss
@@ -39,7 +39,7 @@ BETA = 0.2
 
 
 def pairs_of(tokenizer: Any) -> list[Pair]:
-    return tokenise_pairs(map(preference_from_json, ROWS), tokenizer, max_length=999).pairs
+    return usable([rendered_pair(tokenizer, preference_from_json(row)) for row in ROWS], max_length=999).pairs
 
 
 def trainer_for(tokenizer: Any, pairs: list[Pair], folder: Path, loss: TrlDpoConfig | None = None) -> PolicyTokenDpo:
@@ -148,7 +148,7 @@ def test_a_step_preference_is_the_first_turn_of_each_side(template: str, tmp_pat
     """The conversation up to the step is the prompt; what came of the step carries no loss and is not even read."""
     tokenizer, thinks = prepared(template)
     steps = [first_turns(preference_from_json(row)) for row in ROWS]
-    pairs = tokenise_pairs([step for step in steps if step], tokenizer, max_length=999).pairs
+    pairs = usable([rendered_pair(tokenizer, step) for step in steps if step], max_length=999).pairs
     trainer = trainer_for(tokenizer, pairs, tmp_path)
     trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
     for side in ("chosen", "rejected"):

@@ -56,7 +56,7 @@ def trainer_for(tokenizer: Any, rows: list[Labelled], folder: Path, loss: str = 
 
 
 def labelled(tokenizer: Any) -> list[Labelled]:
-    return [render_row(tokenizer, row, "row") for each in ROWS for row in unpaired_from_json(each)]
+    return [render_row(tokenizer, row) for each in ROWS for row in unpaired_from_json(each)]
 
 
 @pytest.mark.parametrize("template", ["small", "qwen3"])

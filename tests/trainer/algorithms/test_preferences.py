@@ -1,29 +1,21 @@
 """Pairs in batches, and weights in gradients."""
 
-import pytest
 import torch
 
-from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, SECOND, TOOLS, preference_rows, small_tokenizer
-from trainer.algorithms.preferences import Pair, PairCollator, ScaleGradient, pair_dataset, tokenise_pairs
+from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, SECOND, TOOLS, small_tokenizer
+from trainer.algorithms.preferences import Pair, PairCollator, ScaleGradient, pair_dataset, rendered_pair, usable
 from trainer.rendering.chat import Rendered
-from trainer.rows import PreferenceRow, preference_from_json
+from trainer.rows import PreferenceRow
 
 
 def test_rows_that_are_too_long_or_say_nothing_are_left_out_and_counted():
     long = PreferenceRow([ASK], [FIRST, RESULT, ANSWER], [SECOND, RESULT, ANSWER], TOOLS)
     short = PreferenceRow([ASK], [FIRST], [ANSWER], TOOLS)
     same = PreferenceRow([ASK], [FIRST, RESULT], [FIRST], TOOLS)  # alike in all that the policy wrote
-    length = max(len(pair.chosen.ids) for pair in tokenise_pairs([short], small_tokenizer(), max_length=999).pairs)
-    result = tokenise_pairs([long, short, same], small_tokenizer(), max_length=length)
+    length = max(len(pair.chosen.ids) for pair in [rendered_pair(small_tokenizer(), short)])
+    result = usable([rendered_pair(small_tokenizer(), row) for row in (long, short, same)], max_length=length)
     assert (len(result.pairs), result.too_long, result.identical) == (1, 1, 1)
     assert result.shortest == length
-
-
-def test_a_row_that_the_template_refuses_is_named():
-    broken = PreferenceRow([ASK], [FIRST], [{"role": "assistant", "tool_calls": [{"function": {"name": "x"}}]}])
-    good = preference_from_json(preference_rows(1)[0])
-    with pytest.raises(ValueError, match="row 2 cannot be rendered"):
-        tokenise_pairs([good, broken], small_tokenizer(), max_length=999)
 
 
 def test_a_batch_holds_all_chosen_then_all_rejected():

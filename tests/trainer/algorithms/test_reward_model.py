@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from tests.trainer.policies import preference_rows, save_policy
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.pair_loss import pair_losses
-from trainer.algorithms.preferences import PairCollator, pair_dataset, tokenise_pairs
+from trainer.algorithms.preferences import PairCollator, pair_dataset, rendered_pair, usable
 from trainer.algorithms.reward_model import PairReward
 from trainer.configs import RewardModelConfig
 from trainer.events import Metrics
@@ -48,7 +48,7 @@ def test_a_run_learns_to_rank_and_its_model_gives_the_same_rewards_again(tmp_pat
     tokenizer = AutoTokenizer.from_pretrained(folder / "model")
     model = AutoModelForSequenceClassification.from_pretrained(folder / "model")
     rows = map(preference_from_json, preference_rows(16))
-    pairs = tokenise_pairs(rows, tokenizer, max_length=999).pairs
+    pairs = usable([rendered_pair(tokenizer, row) for row in rows], max_length=999).pairs
     with torch.no_grad():
         rewards = [
             [model(torch.tensor([side.ids])).logits.item() for side in (pair.chosen, pair.rejected)] for pair in pairs
@@ -62,7 +62,9 @@ def test_a_run_learns_to_rank_and_its_model_gives_the_same_rewards_again(tmp_pat
 
 def test_a_row_ends_with_the_end_of_the_policys_last_turn(tmp_path: Path):
     tokenizer = AutoTokenizer.from_pretrained(save_policy(tmp_path / "base"))
-    pairs = tokenise_pairs(map(preference_from_json, preference_rows(3)), tokenizer, max_length=999).pairs
+    pairs = usable(
+        [rendered_pair(tokenizer, preference_from_json(row)) for row in preference_rows(3)], max_length=999
+    ).pairs
     assert {side.ids[-1] for pair in pairs for side in (pair.chosen, pair.rejected)} == {tokenizer.eos_token_id}
 
 

@@ -105,7 +105,7 @@ def test_a_row_that_the_template_refuses_is_a_data_failure(tmp_path: Path):
     assert run_here(tmp_path / "run", config) == ExitCode.DATA
     last = events_of(tmp_path / "run")[-1].event
     assert isinstance(last, Failed)
-    assert "Demonstration 1 cannot be rendered" in last.message
+    assert "1 of 1 rows cannot be rendered" in last.message
 
 
 def test_a_run_all_of_whose_rows_are_too_long_says_how_long_they_are(tmp_path: Path):

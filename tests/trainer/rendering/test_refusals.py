@@ -1,0 +1,96 @@
+"""Rows that a template refuses are told, and end a run only where they are many."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, SECOND, TOOLS, save_policy
+from tests.trainer.runs import events_of, run_here
+from trainer.events import Failed, Warned
+from trainer.failures import DataFailure, ExitCode
+from trainer.rendering.refusals import Refusals
+
+
+def only_even(row: int) -> int:
+    if row % 2:
+        raise TypeError(f"{row} is odd")
+    return row * 10
+
+
+def test_refused_rows_are_passed_over_and_named():
+    refusals = Refusals("rows.jsonl")
+    assert list(refusals.rendered([*range(0, 40, 2), 3], only_even)) == list(range(0, 400, 20))
+    warning = refusals.warning(of=21)
+    assert warning is not None
+    assert warning.message == (
+        "rows.jsonl: 1 of 21 rows cannot be rendered through the chat template (row 21: 3 is odd). They are left out."
+    )
+
+
+def test_more_than_a_tenth_is_a_data_failure_that_names_the_first():
+    refusals = Refusals("rows.jsonl")
+    list(refusals.rendered(range(20), only_even))
+    with pytest.raises(DataFailure, match=r"10 of 20 rows .*row 2: 1 is odd; .*and 5 more\)"):
+        refusals.warning(of=20)
+
+
+def test_none_is_nothing_to_tell():
+    refusals = Refusals("rows.jsonl")
+    assert list(refusals.rendered([2, 4], only_even)) == [20, 40]
+    assert refusals.warning(of=2) is None
+
+
+BROKEN = {"role": "assistant", "tool_calls": [{"function": {"name": "x"}}]}
+"""A call that no template writes."""
+ROWS = {
+    "sft": ({"messages": [ASK, ANSWER]}, {"messages": [ASK, BROKEN]}),
+    "dpo": (
+        {"prompt": [ASK], "chosen": [FIRST, RESULT, ANSWER], "rejected": [SECOND, RESULT, ANSWER], "tools": TOOLS},
+        {"prompt": [ASK], "chosen": [FIRST], "rejected": [BROKEN], "tools": TOOLS},
+    ),
+    "kto": (
+        {"prompt": [ASK], "completion": [ANSWER], "label": True},
+        {"prompt": [ASK], "completion": [BROKEN], "label": False},
+    ),
+    "reward_model": (
+        {"prompt": [ASK], "chosen": [FIRST, RESULT, ANSWER], "rejected": [SECOND, RESULT, ANSWER], "tools": TOOLS},
+        {"prompt": [ASK], "chosen": [FIRST], "rejected": [BROKEN], "tools": TOOLS},
+    ),
+    "process_reward_model": (
+        {"messages": [ASK, ANSWER], "step_labels": [1]},
+        {"messages": [ASK, BROKEN], "step_labels": [-1]},
+    ),
+}
+
+
+def run_of(kind: str, folder: Path, *, good: int, broken: int) -> ExitCode:
+    save_policy(folder / "base")
+    (folder / "run").mkdir()
+    usable, refused = ROWS[kind]
+    rows = [usable] * good + [refused] * broken
+    (folder / "run" / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {
+        "kind": kind,
+        "model": {"path": "../base"},
+        "data": {"train": "rows.jsonl"},
+        "optimizer": {"batch_size": 2, "max_steps": 1, "max_length": 512},
+    }
+    return run_here(folder / "run", config)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_every_algorithm_leaves_a_few_out_and_counts_them(kind: str, tmp_path: Path):
+    assert run_of(kind, tmp_path, good=19, broken=1) == ExitCode.FINISHED
+    told = [each.event.message for each in events_of(tmp_path / "run") if isinstance(each.event, Warned)]
+    assert any("1 of 20 rows cannot be rendered" in message and "row 20" in message for message in told)
+    rows = json.loads((tmp_path / "run" / "report.json").read_text())["rows"]
+    assert (rows["train"], rows["refused"]) == (19, 1)
+
+
+@pytest.mark.parametrize("kind", ["sft", "kto"])
+def test_a_run_whose_template_refuses_many_ends_with_the_reason(kind: str, tmp_path: Path):
+    assert run_of(kind, tmp_path, good=2, broken=2) == ExitCode.DATA
+    last = events_of(tmp_path / "run")[-1].event
+    assert isinstance(last, Failed)
+    assert "2 of 4 rows cannot be rendered" in last.message
