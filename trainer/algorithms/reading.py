@@ -46,7 +46,7 @@ def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut
     assert isinstance(run.config, FileTrainingConfig)
     files = run.config.data
     train = tokenise(run, tokenizer, files.train, cut)
-    left_out = f" ({train.too_long} too long, {train.identical} with two equal sides, {run.refused} refused by the chat template)"
+    left_out = f" ({train.too_long} too long, {train.identical} with two equal sides)"
     run.check_enough(len(train.pairs), left_out=left_out, shortest=train.shortest)
     validation = tokenise(run, tokenizer, files.validation, cut) if files.validation else Tokenised([], 0, 0, 0)
     policy_tokens = sum(pair.chosen.policy_tokens + pair.rejected.policy_tokens for pair in train.pairs)
