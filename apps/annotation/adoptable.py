@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Workspace
 from apps.annotation.selecting import Selection, selected
+from apps.common.storable import is_storable
 from apps.trajectories.formats.judged_pairs import COMPARED, NAMES
 from apps.trajectories.models import Step, Trajectory
 
@@ -107,8 +108,9 @@ def pairs_of(runs: Iterable[Trajectory]) -> Iterator[Pair | None]:
     """The pairs among these runs, each with its first side first; None for a run whose other side is not there."""
     sides: dict[str, dict[str, Trajectory]] = defaultdict(dict)
     for run in runs:
-        if COMPARED in run.info:
-            sides[run.info[COMPARED]["pair"]][run.info[COMPARED]["side"]] = run
+        match run.info.get(COMPARED):
+            case {"pair": str(pair), "side": str(side)}:
+                sides[pair][side] = run
     for found in sides.values():
         yield Pair(*(found[side] for side in sorted(found))) if len(found) == 2 else None
 
@@ -138,7 +140,8 @@ def _columns(infos: Iterable[Info]) -> dict[str, _Column]:
     found: dict[str, _Column] = defaultdict(_Column)
     for info in infos:
         for key, value in info.items():
-            found[key].add(value)
+            if is_storable(key):  # what a queue is made of is kept with it
+                found[key].add(value)
     return {name: column for name, column in found.items() if column.is_short and column.counts}
 
 

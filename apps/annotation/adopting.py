@@ -34,6 +34,7 @@ from apps.annotation.models import (
 from apps.annotation.refusals import Refusal
 from apps.annotation.selecting import Selection, selected
 from apps.trajectories.models import ImportBatch, JobState
+from apps.trajectories.outlines import visible
 from workers.app import enqueue
 
 TASKS_A_BATCH = 500
@@ -185,7 +186,7 @@ def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str)
 
 def _annotator(queue: Queue, name: str, kind: str, source: str) -> Annotator:
     return Annotator.objects.get_or_create(
-        workspace_id=queue.workspace_id, source=source, name=(name or source)[:200], kind=kind
+        workspace_id=queue.workspace_id, source=source, name=visible(name or source)[:200], kind=kind
     )[0]
 
 

@@ -196,6 +196,22 @@ def test_what_says_nothing_or_lacks_a_side_is_left_out_and_told():
     }
 
 
+def test_hostile_columns_and_names_do_no_harm():
+    chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "y"}]
+    odd = [
+        {"messages": chat, "n": n, "compared": each} for n, each in enumerate(("x", {"pair": 1}, {"side": "a"}, None))
+    ]
+    assert survey(imported(*odd)).sides is None
+    rows = [
+        {"prompt": "q", "n": n, "response_a": "y", "response_b": "n", "winner": "a", "w\0": "a", "judge": "<b>\0\ud800"}
+        for n in range(3)
+    ]
+    batch = imported(*rows)
+    assert all("\0" not in name for each in survey(batch).verdicts for name in each.names)
+    queue = filled(batch, Meanings("pairwise", (Column("winner", {'"a"': "2"}),), who="judge"))
+    assert [each.annotator.name for each in Preference.objects.filter(queue=queue)] == ["<b>␀\\ud800"]
+
+
 def test_nothing_at_all_is_a_failure_with_its_reason():
     queue = filled(imported(compared(1, 9, 9, 9)), three())
     assert (queue.state, queue.error) == (
