@@ -120,7 +120,11 @@ def test_every_other_number_of_the_page_moves_with_each_answer_gold_or_not(work)
         work.answer(1)
         page = work.page()
         assert f'<span class="figure">{n}</span><span class="name">judged in 1 sitting' in page
-        of = dict(re.findall(r'<td class="stay">([^<]*)</td>.*?<td class="right num">(\d+)</td>', page, re.DOTALL))
+        of = dict(
+            re.findall(
+                r'<td class="stay">([^<]*)</td>.*?<td class="right num" data-label="of">(\d+)</td>', page, re.DOTALL
+            )
+        )
         assert (of["Very fast"], of["Left side won"]) == (str(n), str(n))
     assert 0 < Desk.objects.get(annotator=work.annotator).golds < 11
 
