@@ -5,7 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from apps.datasets.consumers import VersionConsumer
 from apps.training.consumers import RolloutsConsumer, RunConsumer
 from apps.trajectories.consumers import EpisodeConsumer
-from apps.trajectories.watching import ImportConsumer
+from apps.trajectories.imports.watching import ImportConsumer
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [
     path("ws/imports/<uuid:batch_id>/", ImportConsumer.as_asgi()),

@@ -16,13 +16,14 @@ import orjson
 from django.db import connection
 
 from apps.accounts.models import Workspace
-from apps.trajectories import formats, jsontext, preparing
-from apps.trajectories.importing import run_import
+from apps.trajectories import formats, jsontext
+from apps.trajectories.files.reading import open_source
+from apps.trajectories.imports import preparing
+from apps.trajectories.imports.importing import run_import
+from apps.trajectories.imports.uploading import start_import, store
 from apps.trajectories.models import ImportBatch, JobState, Original, Step, Trajectory
 from apps.trajectories.outlines import outline
-from apps.trajectories.reading import open_source
 from apps.trajectories.records import TrajectoryRecord
-from apps.trajectories.uploading import start_import, store
 from bench.harness import Figure, Size, elapsed, watch_memory
 
 STEPS_A_SECOND = 15_000

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership, Role, User, Workspace
 from apps.annotation.models import Annotator, Desk, Queue
-from apps.annotation.reporting import measure_quality
+from apps.annotation.quality.reporting import measure_quality
 from bench.harness import Figure, Size, elapsed, percentile
 from bench.labelling import make_queue, make_runs
 

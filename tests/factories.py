@@ -13,10 +13,10 @@ from apps.annotation.models import Annotator, Assignment, Item, Preference, Queu
 from apps.datasets.models import Dataset, Version
 from apps.policies.models import Policy
 from apps.training.models import Run
-from apps.trajectories.actions import digest_of
-from apps.trajectories.copying import Origin, copy_in
+from apps.trajectories.comparison.actions import digest_of
+from apps.trajectories.imports.copying import Origin, copy_in
+from apps.trajectories.imports.preparing import prepare
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
-from apps.trajectories.preparing import prepare
 from apps.trajectories.records import StepRecord, TaskRecord, TrajectoryRecord
 
 _number = count(1)

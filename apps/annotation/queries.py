@@ -10,8 +10,8 @@ from django.db.models import F, Q, QuerySet, Sum
 
 from apps.accounts.models import Membership
 from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
-from apps.annotation.pairing import Pairing
-from apps.annotation.shares import Share, share
+from apps.annotation.quality.shares import Share, share
+from apps.annotation.queues.pairing import Pairing
 
 FLAGGED = 20
 JUDGEMENTS_OF_RUN = 20

@@ -2,8 +2,10 @@
 
 from django.urls import path
 
-from apps.annotation import adopting_api, judge_api, review_api
-from apps.annotation import api as rest
+from apps.annotation.api import adopting as adopting_api
+from apps.annotation.api import judges as judge_api
+from apps.annotation.api import queues as rest
+from apps.annotation.api import reviews as review_api
 from apps.annotation.views import adopting, better, continuing, desk, judges, quality, queues, reviews, settings
 
 app_name = "annotation"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from apps.annotation import checking
+from apps.annotation.desk import checking
 from apps.annotation.models import Adjudication, Inspection, Item, Judgement, Preference, Queue, Rating
 
 GRADES = {1: "slightly", 2: "clearly", 3: "much"}

@@ -9,14 +9,14 @@ from django.utils.timezone import now
 from apps.accounts import auditing
 from apps.accounts.models import User, Workspace
 from apps.annotation.models import Queue
-from apps.annotation.queueing import create_queue_of_pairs
+from apps.annotation.queues.queueing import create_queue_of_pairs
 from apps.arena.matching import Attempt, match
 from apps.arena.models import Experiment
 from apps.arena.queries import Standing, standing
 from apps.arena.stopping import Outcome, StoppingRule
 from apps.policies.models import Policy
-from apps.trajectories import rolling_out
 from apps.trajectories.models import JobState, RolloutBatch, Trajectory
+from apps.trajectories.rollouts import rolling_out
 
 GUIDELINES = """\
 Two runs of the same task, by two agents. Which one would you rather have had working for you?

@@ -10,7 +10,7 @@ from apps.arena.models import Experiment
 from apps.arena.stopping import StoppingRule
 from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
 from apps.policies.models import Policy
-from apps.trajectories.rolling_out import MOST_EPISODES
+from apps.trajectories.rollouts.rolling_out import MOST_EPISODES
 
 
 class ExperimentForm(forms.Form):

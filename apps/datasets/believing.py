@@ -7,7 +7,7 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.annotation.aggregating import Floats, Votes, dawid_skene, glad, majority
+from apps.annotation.quality.aggregating import Floats, Votes, dawid_skene, glad, majority
 from apps.datasets.verdicts import Belief, Vote
 
 Beliefs = dict[tuple[str, str], Belief]

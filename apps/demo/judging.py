@@ -1,11 +1,11 @@
 """Rule annotators at work: they take items and answer like anybody else, and are shown as rules."""
 
 from apps.accounts.models import Workspace
-from apps.annotation.answers import Scores
-from apps.annotation.assigning import next_assignment
-from apps.annotation.labelling import record_preference
+from apps.annotation.desk.answers import Scores
+from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.rating import record_rating
 from apps.annotation.models import Annotator, Assignment, Queue
-from apps.annotation.rating import record_rating
 from apps.demo.rules import CHECKS, RULES, RunFacts
 from apps.trajectories.models import Trajectory
 

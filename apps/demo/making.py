@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from apps.accounts.models import Membership, Workspace
 from apps.annotation.models import Queue
-from apps.annotation.pairing import Pairing
-from apps.annotation.queueing import NothingToCompare, create_queue
-from apps.annotation.selecting import Selection
+from apps.annotation.queues.pairing import Pairing
+from apps.annotation.queues.queueing import NothingToCompare, create_queue
+from apps.annotation.queues.selecting import Selection
 from apps.arena.experimenting import start_experiment
 from apps.arena.models import Experiment
 from apps.arena.stopping import StoppingRule
@@ -26,7 +26,7 @@ from apps.training.launching import LaunchRefused, Plan, launch_run
 from apps.training.models import Run
 from apps.training.recipes import settings_from
 from apps.trajectories.models import JobState, RolloutBatch, Trajectory
-from apps.trajectories.rolling_out import resume_rollouts, start_rollouts
+from apps.trajectories.rollouts.rolling_out import resume_rollouts, start_rollouts
 
 ENVIRONMENT = "office"
 PARAMETERS = 1_000_000

@@ -11,7 +11,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership
 from apps.annotation.models import JUDGEMENTS, Desk, Item, Queue
 from apps.annotation.queries import with_golds
-from apps.annotation.reviewing import undecided
+from apps.annotation.review.reviewing import undecided
 from apps.common.ids import first_id_at
 from apps.common.quantities import duration
 

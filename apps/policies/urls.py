@@ -2,8 +2,10 @@
 
 from django.urls import path
 
-from apps.policies import api as policy_api
-from apps.policies import publication_api, publication_views, views
+from apps.policies.api import policies as policy_api
+from apps.policies.api import publications as publication_api
+from apps.policies.views import policies as views
+from apps.policies.views import publications as publication_views
 
 app_name = "policies"
 urlpatterns = [

@@ -12,8 +12,8 @@ from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.training.queries import TIMELINE, headway, metric_points
 from apps.training.sampling import sampled
-from apps.trajectories import following
 from apps.trajectories.models import RolloutBatch, Trajectory
+from apps.trajectories.rollouts import following
 
 SHOWN = 50
 ALARMS = 6

@@ -15,9 +15,9 @@ from apps.accounts.models import User
 from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.trajectories import jsontext
-from apps.trajectories.copying import Origin, copy_in
 from apps.trajectories.formats import named
-from apps.trajectories.preparing import Prepared, prepare
+from apps.trajectories.imports.copying import Origin, copy_in
+from apps.trajectories.imports.preparing import Prepared, prepare
 
 SOURCE = "training"
 FILE = re.compile(r"(step|evaluation)-(\d{1,9})\.jsonl")

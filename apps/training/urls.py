@@ -2,8 +2,10 @@
 
 from django.urls import path
 
-from apps.training import api as run_api
-from apps.training import rollout_api, rollout_views, views
+from apps.training.api import rollouts as rollout_api
+from apps.training.api import runs as run_api
+from apps.training.views import rollouts as rollout_views
+from apps.training.views import runs as views
 
 app_name = "training"
 urlpatterns = [

@@ -4,8 +4,8 @@ from uuid import UUID
 
 from apps.accounts.models import Membership
 from apps.common.live import LiveConsumer
-from apps.trajectories import following
 from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rollouts import following
 
 
 class EpisodeConsumer(LiveConsumer):

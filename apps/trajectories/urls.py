@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from apps.trajectories import api as trajectories_api
-from apps.trajectories import import_api, import_views
+from apps.trajectories.api import imports as import_api
+from apps.trajectories.api import trajectories as trajectories_api
 from apps.trajectories.views import comparing, following, forking, lists, replay
+from apps.trajectories.views import imports as import_views
 
 app_name = "trajectories"
 urlpatterns = [

@@ -17,15 +17,15 @@ from django.utils.timezone import now
 
 from apps.accounts import inviting, issuing
 from apps.accounts.models import Membership, Role
-from apps.annotation.annotators import annotator_of
 from apps.annotation.asking import Alternatives, StepsAsks
+from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.models import Assignment, Continuation, Judge
 from apps.arena.models import Experiment
 from apps.datasets import freezing
 from apps.datasets.recipe import Recipe
 from apps.policies.models import Policy, Publication
-from apps.trajectories import following
 from apps.trajectories.models import ImportBatch, JobState, RolloutBatch, SavedView
+from apps.trajectories.rollouts import following
 from tests import factories
 from tests.annotation import making
 

@@ -49,7 +49,7 @@ def test_while_a_service_is_away_pages_and_api_say_when_to_try_again(owner, monk
     client = as_(owner)
     client.raise_request_exception = False
     monkeypatch.setattr("apps.accounts.navigation.reverse", Mock(side_effect=error))
-    monkeypatch.setattr("apps.policies.api.champions_of", Mock(side_effect=error))
+    monkeypatch.setattr("apps.policies.api.policies.champions_of", Mock(side_effect=error))
     page, answer = client.get("/"), client.get("/api/v1/policies")
     assert (page.status_code, page["Retry-After"]) == (503, "5")
     assert "A part of the server is away" in page.content.decode()

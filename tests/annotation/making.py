@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from apps.accounts.models import Workspace
-from apps.annotation import knowing
-from apps.annotation.assigning import next_assignment
-from apps.annotation.labelling import record_preference
+from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.labelling import record_preference
 from apps.annotation.models import Annotator, Item, Preference, Queue
-from apps.annotation.pairing import Pair
-from apps.annotation.queueing import create_queue_of_pairs, create_queue_of_runs
-from apps.trajectories.actions import digest_of
+from apps.annotation.queues import knowing
+from apps.annotation.queues.pairing import Pair
+from apps.annotation.queues.queueing import create_queue_of_pairs, create_queue_of_runs
+from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
 from tests import factories
 

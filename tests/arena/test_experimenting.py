@@ -3,8 +3,8 @@
 import pytest
 
 from apps.accounts.models import AuditEntry, Role
-from apps.annotation.assigning import next_assignment
-from apps.annotation.labelling import record_preference
+from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.labelling import record_preference
 from apps.annotation.models import Item, Queue
 from apps.arena import experimenting
 from apps.arena.experimenting import NotRunning, advance, start_experiment, stop_experiment, take_up_again

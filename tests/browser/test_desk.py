@@ -7,7 +7,7 @@ from playwright.sync_api import APIResponse, Page, Route, expect
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Assignment, Preference, Queue
-from apps.annotation.queueing import pause_queue
+from apps.annotation.queues.queueing import pause_queue
 from tests import factories
 from tests.annotation import making
 from tests.live import LiveStack

@@ -9,11 +9,11 @@ from django.db import connection
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Role
-from apps.trajectories import following
 from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rollouts import following
 from tests import factories
 from tests.live import LiveStack
-from tests.trajectories.test_following import NAME, record
+from tests.trajectories.rollouts.test_following import NAME, record
 
 pytestmark = pytest.mark.browser
 

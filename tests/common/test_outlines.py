@@ -10,7 +10,7 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Role
 from apps.annotation.asking import Question, RatingAsks
 from apps.annotation.models import Queue
-from apps.annotation.queueing import revise_guidelines
+from apps.annotation.queues.queueing import revise_guidelines
 from apps.trajectories.rendering import markdown
 from tests import factories
 from tests.accounts.test_access import ASKED, Address, addresses, labeller, owner  # noqa: F401  # fixtures

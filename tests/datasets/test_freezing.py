@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership
-from apps.annotation.labelling import flag
+from apps.annotation.desk.labelling import flag
 from apps.annotation.models import Annotator, Queue
-from apps.annotation.reviewing import adjudicate
+from apps.annotation.review.reviewing import adjudicate
 from apps.datasets import freezing
 from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.labelling import flag
+from apps.annotation.desk.labelling import flag
 from apps.annotation.models import Preference, Queue
 from apps.datasets import freezing
 from apps.datasets.models import Dataset, Version

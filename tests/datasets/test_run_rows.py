@@ -11,12 +11,12 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 
 from apps.accounts.models import Membership
-from apps.annotation.answers import BetterAction, Label, Scores, Walk
 from apps.annotation.asking import Question, RatingAsks
-from apps.annotation.inspecting import record_inspection
+from apps.annotation.desk.answers import BetterAction, Label, Scores, Walk
+from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.desk.rating import record_rating
 from apps.annotation.models import Annotator, Queue
-from apps.annotation.rating import record_rating
-from apps.annotation.reviewing import adjudicate
+from apps.annotation.review.reviewing import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.models import Version, VersionJudgement
@@ -24,7 +24,7 @@ from apps.datasets.recipe import BadRecipe, Recipe
 from apps.training.queries import lineage_of
 from tests import factories
 from tests.annotation import making
-from tests.annotation.test_assigning import take
+from tests.annotation.desk.test_assigning import take
 from tests.datasets.test_pages import rules
 from tests.trainer.policies import save_policy
 from trainer.rows import (

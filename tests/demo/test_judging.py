@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.models import Preference, Queue, Rating
-from apps.annotation.queueing import create_queue_of_runs
+from apps.annotation.queues.queueing import create_queue_of_runs
 from apps.demo.judging import judge_by_rule
 from tests import factories
 

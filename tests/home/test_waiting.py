@@ -4,7 +4,7 @@ import pytest
 from django.utils.timezone import now
 
 from apps.accounts.models import Role
-from apps.annotation.assigning import next_assignment
+from apps.annotation.desk.assigning import next_assignment
 from apps.annotation.models import Desk, Inspection, Queue, Rating
 from apps.common.ids import first_id_at
 from apps.home.waiting import Pace, pace_of, waiting_for

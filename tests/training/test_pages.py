@@ -13,11 +13,11 @@ from django.utils.timezone import now
 from apps.accounts.issuing import issue_token
 from apps.accounts.models import Membership, Role
 from apps.policies.models import Policy
-from apps.training import views
 from apps.training.checking import Check
 from apps.training.folders import folder_of
 from apps.training.models import Metric, Run
 from apps.training.queries import metric_points
+from apps.training.views import runs as views
 from apps.trajectories.models import RolloutBatch
 from tests import factories
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _no_worker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "CHECK_PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("apps.training.api.CHECK_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("apps.training.api.runs.CHECK_PATIENCE_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from apps.accounts.models import Workspace
-from apps.trajectories.importing import run_import
+from apps.trajectories.files.reading import UnreadableFile, open_source
+from apps.trajectories.imports.importing import run_import
+from apps.trajectories.imports.uploading import start_import, store
 from apps.trajectories.models import ImportBatch
-from apps.trajectories.reading import UnreadableFile, open_source
-from apps.trajectories.uploading import start_import, store
 from tests import factories
 
 MOST = 1 << 30

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apps.trajectories import following
 from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rollouts import following
 from tests import factories
 from trainer.configs import Budget, ScriptedPolicy
 from trainer.environments import environment_named

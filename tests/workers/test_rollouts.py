@@ -9,10 +9,10 @@ from django.db import OperationalError
 
 from apps.common.environments import BUILT_IN as FACTS
 from apps.policies.models import Endpoint, Policy
-from apps.trajectories import harvesting
 from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
 from apps.trajectories.records import BadRow
-from apps.trajectories.rolling_out import CannotAct, cancel_rollouts, resume_rollouts, start_rollouts
+from apps.trajectories.rollouts import harvesting
+from apps.trajectories.rollouts.rolling_out import CannotAct, cancel_rollouts, resume_rollouts, start_rollouts
 from tests import factories
 from trainer.configs import RolloutConfig, ServerPolicy
 from trainer.environments import ENVIRONMENTS as BUILT_IN

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from apps.annotation import continuing
+from apps.annotation.desk import continuing
 from apps.annotation.models import Continuation
 from apps.training.folders import folder_of
 from apps.trajectories.writing_out import rich_form

@@ -4,7 +4,7 @@ from pathlib import Path
 from uuid import UUID
 
 from apps.common.live import telling
-from apps.trajectories import following
+from apps.trajectories.rollouts import following
 from trainer.rollouts.unfinished import FOLDER
 
 MOST_FOLLOWED = 40

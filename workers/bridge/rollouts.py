@@ -10,9 +10,9 @@ from apps.common.live import telling
 from apps.policies.models import Endpoint, Policy
 from apps.training import live
 from apps.training.folders import folder_of, last_lines
-from apps.trajectories import following, harvesting
+from apps.trajectories.imports.preparing import Prepared
 from apps.trajectories.models import RolloutBatch
-from apps.trajectories.preparing import Prepared
+from apps.trajectories.rollouts import following, harvesting
 from trainer.configs import RunConfig, run_config_from_json, write_run_config
 from trainer.events import StampedEvent, Started
 from workers.bridge.configs import model_path

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.annotation import judging
+from apps.annotation.judges import judging
 from apps.annotation.models import Item, Judge
 from apps.trajectories.models import Trajectory
 from apps.trajectories.writing_out import rich_form

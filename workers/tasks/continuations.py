@@ -1,6 +1,6 @@
 """Policies that take over in the middle of runs: loaded on the `gpu` queue, or served elsewhere and asked from any worker."""
 
-from apps.annotation import continuing
+from apps.annotation.desk import continuing
 from workers.app import app
 from workers.bridge.continuing import ContinuationJob
 from workers.bridge.supervising import supervise

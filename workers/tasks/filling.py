@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from apps.annotation import filling
+from apps.annotation.queues import filling
 from workers.app import app
 
 

@@ -1,8 +1,8 @@
 """Imports in the background."""
 
-from apps.trajectories.claiming import recover
-from apps.trajectories.importing import run_import
-from apps.trajectories.watching import LiveImport
+from apps.trajectories.imports.claiming import recover
+from apps.trajectories.imports.importing import run_import
+from apps.trajectories.imports.watching import LiveImport
 from workers.app import app
 
 

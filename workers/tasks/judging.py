@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from apps.annotation import judging
+from apps.annotation.judges import judging
 from workers.app import app
 
 

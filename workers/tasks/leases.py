@@ -2,10 +2,12 @@
 
 import logging
 
-from apps.annotation import assigning, continuing, filling, sending, setting
+from apps.annotation.desk import assigning, continuing
+from apps.annotation.judges import sending
+from apps.annotation.queues import filling, setting
 from apps.policies import delivering
 from apps.training import recovering
-from apps.trajectories import harvesting
+from apps.trajectories.rollouts import harvesting
 from workers.app import app
 
 log = logging.getLogger(__name__)

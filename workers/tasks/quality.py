@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from apps.annotation import reporting
+from apps.annotation.quality import reporting
 from workers.app import app
 
 

@@ -1,6 +1,6 @@
 """Rollouts, on the `gpu` queue."""
 
-from apps.trajectories import harvesting
+from apps.trajectories.rollouts import harvesting
 from workers.app import app
 from workers.bridge.process import worker_name
 from workers.bridge.rollouts import RolloutJob

@@ -13,12 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation.adoptable import Survey, survey
-from apps.annotation.adopted import preview
-from apps.annotation.adopting import adopt, adopted_from, selection_of
-from apps.annotation.adopting_forms import AdoptForm
+from apps.annotation.adoption.adoptable import Survey, survey
+from apps.annotation.adoption.adopted import preview
+from apps.annotation.adoption.adopting import adopt, adopted_from, selection_of
+from apps.annotation.forms.adopting import AdoptForm
+from apps.annotation.queues.selecting import Selection
 from apps.annotation.refusals import Refusal
-from apps.annotation.selecting import Selection
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.filtering import BadFilter

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from apps.annotation.asking import StepsAsks
-from apps.annotation.correcting import ArgumentField, Tool, calls_of, check_action, fields_of, read_call, tools_of
+from apps.annotation.desk.correcting import ArgumentField, Tool, calls_of, check_action, fields_of, read_call, tools_of
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.views.desk_requests import acting, desk_of, own_with_runs
 from apps.common.fragments import fragment_of

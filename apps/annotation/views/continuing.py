@@ -11,9 +11,9 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from apps.annotation import continuing
 from apps.annotation.asking import Alternatives, StepsAsks
-from apps.annotation.correcting import check_action, tools_of
+from apps.annotation.desk import continuing
+from apps.annotation.desk.correcting import check_action, tools_of
 from apps.annotation.models import Assignment, Continuation, Queue
 from apps.annotation.refusals import BadAction
 from apps.annotation.views.desk_requests import acting, own_with_runs

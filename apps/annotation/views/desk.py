@@ -15,10 +15,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from apps.annotation import assigning, labelling
-from apps.annotation.annotators import annotator_of
-from apps.annotation.checking import in_words, taught
-from apps.annotation.desk_forms import ReasonForm
+from apps.annotation.desk import assigning, labelling
+from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.checking import in_words, taught
+from apps.annotation.forms.desk import ReasonForm
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal

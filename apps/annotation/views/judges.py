@@ -11,11 +11,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import ordering, sending
-from apps.annotation.machines import judge_rows
+from apps.annotation.forms.settings import JudgeForm, PromptForm
+from apps.annotation.judges import sending
+from apps.annotation.judges.machines import judge_rows
 from apps.annotation.models import Judge, Queue
+from apps.annotation.queues import ordering
 from apps.annotation.refusals import Refusal
-from apps.annotation.setting_forms import JudgeForm, PromptForm
 from apps.common.http import HtmxRequest
 
 STEERING = {"pause": sending.pause_judge, "resume": sending.resume_judge}

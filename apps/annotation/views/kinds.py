@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from apps.annotation import blinding, walking
 from apps.annotation.asking import (
     Asks,
     Aspect,
@@ -21,7 +20,11 @@ from apps.annotation.asking import (
     aspect_field,
     question_field,
 )
-from apps.annotation.desk_forms import (
+from apps.annotation.desk import blinding, walking
+from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.rating import record_rating
+from apps.annotation.forms.desk import (
     CONFIDENCE,
     JudgementForm,
     PreferenceDraftForm,
@@ -30,11 +33,8 @@ from apps.annotation.desk_forms import (
     WalkDraftForm,
     WalkForm,
 )
-from apps.annotation.inspecting import record_inspection
-from apps.annotation.labelling import record_preference
-from apps.annotation.machines import said_by_machines
+from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.models import Assignment, Inspection, Queue
-from apps.annotation.rating import record_rating
 from apps.common.environments import ENVIRONMENTS
 from apps.trajectories.models import Trajectory
 

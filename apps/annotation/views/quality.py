@@ -12,13 +12,13 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import showing, telling
-from apps.annotation.annotators import annotator_of
-from apps.annotation.feedback import feedback_for
-from apps.annotation.machines import beside_machines
+from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.judges.machines import beside_machines
 from apps.annotation.models import Annotator, Queue
+from apps.annotation.quality import showing, telling
+from apps.annotation.quality.reporting import report_of
 from apps.annotation.queries import golds_of, latest_judgements_of
-from apps.annotation.reporting import report_of
+from apps.annotation.review.feedback import feedback_for
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 

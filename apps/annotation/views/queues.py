@@ -13,15 +13,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import queries, queueing
-from apps.annotation.forms import GuidelinesForm, QueueForm
-from apps.annotation.machines import said_by_machines
+from apps.annotation import queries
+from apps.annotation.forms.queues import GuidelinesForm, QueueForm
+from apps.annotation.forms.settings import KnownForm
+from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.models import Adjudication, Item, Queue
+from apps.annotation.queues import queueing
+from apps.annotation.queues.selecting import Selection, preview_of
 from apps.annotation.refusals import Refusal
-from apps.annotation.remarks import remarks_in
-from apps.annotation.reviewing import awaiting_review
-from apps.annotation.selecting import Selection, preview_of
-from apps.annotation.setting_forms import KnownForm
+from apps.annotation.review.remarks import remarks_in
+from apps.annotation.review.reviewing import awaiting_review
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of

@@ -13,11 +13,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import blinding, queries, reviewing, walking, wording
-from apps.annotation.annotators import annotator_of
+from apps.annotation import queries, wording
+from apps.annotation.desk import blinding, walking
+from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.forms.settings import DecisionForm, RemarkForm
 from apps.annotation.models import Adjudication, Annotator, Assignment, Item, Queue
 from apps.annotation.refusals import Refusal
-from apps.annotation.setting_forms import DecisionForm, RemarkForm
+from apps.annotation.review import reviewing
 from apps.annotation.views.kinds import run_at
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest

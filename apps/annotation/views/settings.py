@@ -12,12 +12,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role, User
-from apps.annotation import knowing, managing
-from apps.annotation.desk_forms import ReasonForm
+from apps.annotation.forms.desk import ReasonForm
+from apps.annotation.forms.settings import DrawGoldForm, KnownForm, SettingsForm
 from apps.annotation.models import Annotator, Item, Queue
+from apps.annotation.queues import knowing, managing
+from apps.annotation.queues.setting import change_settings
 from apps.annotation.refusals import Refusal
-from apps.annotation.setting import change_settings
-from apps.annotation.setting_forms import DrawGoldForm, KnownForm, SettingsForm
 from apps.common.http import HtmxRequest
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from apps.trajectories.files.splitting import RawRow
 from apps.trajectories.records import Json, TrajectoryRecord
-from apps.trajectories.speakers import role_of
-from apps.trajectories.splitting import RawRow
+from apps.trajectories.spellings.speakers import role_of
 
 Row = Json
 """A parsed record of a file: an object, or a list of messages."""

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation, tool_schemas
-from apps.trajectories.fields import count, first_of, mapping, optional_list, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation, tool_schemas
+from apps.trajectories.spellings.fields import count, first_of, mapping, optional_list, required_list, text
 
 EXPECTED = "An object with `schema_version` “ATIF-v1.…”, `agent` and `steps`."
 SOURCES = {"system": "system", "user": "user", "agent": "assistant"}

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import count, mapping, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.fields import count, mapping, text
 
 SHAPE = "`messages` with `source` and `type` “TextMessage” and the like, or `chat_history` with `role` and `name`"
 KEYS = ("messages", "chat_history", "chat_messages")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import mapping, required_list
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.fields import mapping, required_list
 
 SHAPE = "`id` and `inference_log`, a list in which objects with `begin_of_turn_query` are turns"
 QUERY = "begin_of_turn_query"

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.branching import runs_along, ways
-from apps.trajectories.fields import first_of, mapping, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.branching import runs_along, ways
+from apps.trajectories.spellings.fields import first_of, mapping, text
 
 SHAPE = "conversations with `mapping`, an object of nodes with `message`, `parent` and `children`"
 RECAP = "reasoning_recap"

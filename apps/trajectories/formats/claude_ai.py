@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.branching import runs_along, ways
-from apps.trajectories.fields import first_of, mapping, optional_list, required_list, text
 from apps.trajectories.formats import Format
-from apps.trajectories.parts import kind_of
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.branching import runs_along, ways
+from apps.trajectories.spellings.fields import first_of, mapping, optional_list, required_list, text
+from apps.trajectories.spellings.parts import kind_of
 
 SHAPE = "conversations with `uuid` and `chat_messages`, each with `sender` and `text` or `content`"
 ASIDE = frozenset({"token_budget", "flag"})

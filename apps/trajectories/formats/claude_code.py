@@ -11,10 +11,19 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import count, lasted, mapping, optional_list, prompt_key, prompt_of, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation
+from apps.trajectories.spellings.fields import (
+    count,
+    lasted,
+    mapping,
+    optional_list,
+    prompt_key,
+    prompt_of,
+    seconds_of,
+    text,
+)
 
 EXPECTED = "Lines with `sessionId`, `uuid`, `parentUuid`, `type` and `message`, as Claude Code keeps them."
 ASIDE = ("summary", "file-history-snapshot", "queue-operation", "system", "progress", "attachment")

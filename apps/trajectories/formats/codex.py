@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import count, first_of, lasted, mapping, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord, numbered, read_each
-from apps.trajectories.speakers import role_of
+from apps.trajectories.spellings.chats import Conversation
+from apps.trajectories.spellings.fields import count, first_of, lasted, mapping, seconds_of, text
+from apps.trajectories.spellings.speakers import role_of
 
 EXPECTED = "Lines with `type` and `payload`, among them `response_item`, as the Codex CLI keeps them."
 TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})

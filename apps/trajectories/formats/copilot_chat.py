@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import first_of, mapping, number, optional_list, required_list, text
+from apps.trajectories.files.splitting import RawRow, as_one
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
-from apps.trajectories.splitting import RawRow, as_one
+from apps.trajectories.spellings.chats import Conversation
+from apps.trajectories.spellings.fields import first_of, mapping, number, optional_list, required_list, text
 
 SHAPE = "`requests`, each with a `message` and its `response`, or lines of changes to them"
 _BEGUN = re.compile(rb'\s*\{\s*"kind"\s*:\s*0\b')

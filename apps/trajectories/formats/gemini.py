@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import first_of, mapping, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.spellings.fields import first_of, mapping, text
 from apps.trajectories.traces.payloads import read_payload, tools_offered
 
 SHAPE = "`contents`, a list of objects with `role` and `parts`, alone or in a `request` beside its `response`"

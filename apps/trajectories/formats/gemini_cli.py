@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import (
+from apps.trajectories.formats import Format
+from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation
+from apps.trajectories.spellings.fields import (
     count,
     lasted,
     mapping,
@@ -16,8 +18,6 @@ from apps.trajectories.fields import (
     seconds_of,
     text,
 )
-from apps.trajectories.formats import Format
-from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
 from apps.trajectories.traces.payloads import read_payload
 
 SHAPE = "`sessionId` and `messages` with `type` “user” or “gemini”"

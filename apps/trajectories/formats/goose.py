@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import mapping
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.spellings.fields import mapping
 
 SHAPE = "lines of a session: the first with `working_dir` and `description`, the others messages"
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation, tool_schemas
-from apps.trajectories.fields import count, mapping, number, optional_list, prompt_of, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TaskRecord, TrajectoryRecord, numbered, read_each
+from apps.trajectories.spellings.chats import Conversation, tool_schemas
+from apps.trajectories.spellings.fields import count, mapping, number, optional_list, prompt_of, required_list, text
 
 EXPECTED = "An object with `eval` and `samples`, each with `id`, `epoch` and `messages`."
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}

@@ -11,9 +11,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import first_of, mapping, number, optional_list, required_list, text
 from apps.trajectories.formats import Format, retrace_simple
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, read_each
+from apps.trajectories.spellings.fields import first_of, mapping, number, optional_list, required_list, text
 
 EXPECTED = "An object of episodes, each with `query` and `turn_history` (or `trajectory`)."
 KEPT = ("dataset", "gold", "summary", "info")

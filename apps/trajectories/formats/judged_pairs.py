@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from apps.trajectories import jsontext
-from apps.trajectories.columns import Columns, listed, named
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import NAMES_OF_CHAT, Chat, chat_trajectory
 from apps.trajectories.formats.prompt_response import with_subject
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, read_each
-from apps.trajectories.speakers import role_of
+from apps.trajectories.spellings.columns import Columns, listed, named
+from apps.trajectories.spellings.speakers import role_of
 
 COMPARED = "compared"
 """What both runs keep: `pair`, a digest of the record that held them, and `side`, which of its answers is theirs."""

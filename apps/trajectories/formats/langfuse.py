@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from apps.trajectories import jsontext
-from apps.trajectories.columns import REWARD, SUCCESS
-from apps.trajectories.fields import count, first_of, flag, mapping, number, optional_list, seconds_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.spellings.columns import REWARD, SUCCESS
+from apps.trajectories.spellings.fields import count, first_of, flag, mapping, number, optional_list, seconds_of, text
 from apps.trajectories.traces.attributes import CALL_ID, NAME_OF_TOOL
 from apps.trajectories.traces.payloads import decoded, tools_offered
 from apps.trajectories.traces.threads import Span, runs_of

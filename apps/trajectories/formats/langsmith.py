@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from apps.trajectories import jsontext
-from apps.trajectories.columns import REWARD, SUCCESS
-from apps.trajectories.fields import count, first_of, flag, mapping, number, seconds_of, text
+from apps.trajectories.files.splitting import as_one
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, read_each
-from apps.trajectories.splitting import as_one
+from apps.trajectories.spellings.columns import REWARD, SUCCESS
+from apps.trajectories.spellings.fields import count, first_of, flag, mapping, number, seconds_of, text
 from apps.trajectories.traces.payloads import read_payload, tools_offered
 from apps.trajectories.traces.recorded import read_by_trace
 from apps.trajectories.traces.threads import Span, runs_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import first_of, mapping, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, StepRecord, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.fields import first_of, mapping, required_list, text
 
 SHAPE = "`annotation_id`, `confirmed_task`, `action_reprs` and `actions`"
 

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation, tool_schemas
-from apps.trajectories.columns import NAME, POLICY, TERMINATION, Columns, named, said, succeeded
-from apps.trajectories.fields import count, mapping, number, prompt_key, prompt_of, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.swe_agent import instance_environment, issue_of
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, StepRecord, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation, tool_schemas
+from apps.trajectories.spellings.columns import NAME, POLICY, TERMINATION, Columns, named, said, succeeded
+from apps.trajectories.spellings.fields import count, mapping, number, prompt_key, prompt_of, required_list, text
 
 _BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.branching import runs_along, ways
-from apps.trajectories.fields import first_of, mapping, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.branching import runs_along, ways
+from apps.trajectories.spellings.fields import first_of, mapping, text
 
 SHAPE = "`chat` with `history`, whose `messages` have `role`, `content` and `parentId`"
 BESIDE = ("annotation", "usage", "files", "sources", "error")

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apps.trajectories.chats import Conversation, to_steps, tool_schemas
-from apps.trajectories.columns import (
+from apps.trajectories.formats import Format
+from apps.trajectories.formats.swe_agent import instance_environment, issue_of
+from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
+from apps.trajectories.spellings.chats import Conversation, to_steps, tool_schemas
+from apps.trajectories.spellings.columns import (
     ENVIRONMENT,
     INSTANCE,
     INSTRUCTION,
@@ -25,11 +28,8 @@ from apps.trajectories.columns import (
     said,
     succeeded,
 )
-from apps.trajectories.fields import count, first_of, mapping, number, prompt_key, prompt_of, text
-from apps.trajectories.formats import Format
-from apps.trajectories.formats.swe_agent import instance_environment, issue_of
-from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
-from apps.trajectories.speakers import role_of
+from apps.trajectories.spellings.fields import count, first_of, mapping, number, prompt_key, prompt_of, text
+from apps.trajectories.spellings.speakers import role_of
 
 MESSAGES = (
     *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "items", "trajectory"),

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import count, lasted, mapping, number, required_list, text
 from apps.trajectories.formats import Format
-from apps.trajectories.parts import kind_of
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation
+from apps.trajectories.spellings.fields import count, lasted, mapping, number, required_list, text
+from apps.trajectories.spellings.parts import kind_of
 
 SHAPE = "`messages`, each with an `info` that has a `role`, and `parts`"
 ASIDE = frozenset({"snapshot", "patch", "compaction", "retry", "agent", "subtask"})

@@ -11,13 +11,23 @@ from itertools import chain
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation, tool_schemas
-from apps.trajectories.columns import INSTANCE, INSTRUCTION, NAME, POLICY, TASK, Columns, named, said, succeeded
-from apps.trajectories.fields import count, first_of, mapping, prompt_key, prompt_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import opening_of
 from apps.trajectories.formats.swe_agent import instance_environment
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation, tool_schemas
+from apps.trajectories.spellings.columns import (
+    INSTANCE,
+    INSTRUCTION,
+    NAME,
+    POLICY,
+    TASK,
+    Columns,
+    named,
+    said,
+    succeeded,
+)
+from apps.trajectories.spellings.fields import count, first_of, mapping, prompt_key, prompt_of, text
 
 EXPECTED = "An object whose `history` is a list of events with `source`, or the list alone."
 KINDS = ("SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent")

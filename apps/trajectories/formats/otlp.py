@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import mapping, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.spellings.fields import mapping, text
 from apps.trajectories.traces.attributes import plain, span_of
 from apps.trajectories.traces.gathering import gathered, groups_in
 from apps.trajectories.traces.threads import Span, runs_of

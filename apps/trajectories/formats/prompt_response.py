@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.columns import listed
-from apps.trajectories.fields import mapping
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, numbered, read_each
-from apps.trajectories.speakers import role_of
+from apps.trajectories.spellings.columns import listed
+from apps.trajectories.spellings.fields import mapping
+from apps.trajectories.spellings.speakers import role_of
 
 PROMPTS = ("prompt", "instruction", "input", "question", "query", "problem")
 ANSWERS = ("completion", "response", "output", "answers", "generation", "generated_text", "prediction")

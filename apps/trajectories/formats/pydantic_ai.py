@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import count, first_of, mapping, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
+from apps.trajectories.spellings.fields import count, first_of, mapping, required_list, text
 
 SHAPE = "a list of objects with `kind` “request” or “response” and `parts` with `part_kind`"
 KINDS = ("request", "response")

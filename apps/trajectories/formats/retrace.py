@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import EXPECTED_CONTENT, EXPECTED_ROLES
-from apps.trajectories.fields import count, flag, mapping, number, optional_list, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
-from apps.trajectories.speakers import ROLES
+from apps.trajectories.spellings.chats import EXPECTED_CONTENT, EXPECTED_ROLES
+from apps.trajectories.spellings.fields import count, flag, mapping, number, optional_list, required_list, text
+from apps.trajectories.spellings.speakers import ROLES
 
 
 def _recognises(row: Json) -> bool:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import tool_schemas
-from apps.trajectories.columns import (
+from apps.trajectories.formats import Format
+from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import tool_schemas
+from apps.trajectories.spellings.columns import (
     ENVIRONMENT,
     INSTRUCTION,
     NAME,
@@ -26,9 +28,7 @@ from apps.trajectories.columns import (
     said,
     succeeded,
 )
-from apps.trajectories.fields import count, first_of, flag, mapping, number, prompt_key, text
-from apps.trajectories.formats import Format
-from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.fields import count, first_of, flag, mapping, number, prompt_key, text
 
 STEPS = ("steps", "trajectory", "trajectory_steps", "traj", "transitions", "episode")
 PARALLEL = {

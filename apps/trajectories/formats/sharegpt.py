@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, Message, TrajectoryRecord
-from apps.trajectories.speakers import SPEAKERS, role_of
+from apps.trajectories.spellings.fields import required_list, text
+from apps.trajectories.spellings.speakers import SPEAKERS, role_of
 
 EXPECTED = 'Each turn is {"from": …, "value": …} with `from` one of ' + ", ".join(SPEAKERS) + "."
 

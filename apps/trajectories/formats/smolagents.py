@@ -9,12 +9,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation
-from apps.trajectories.columns import ENVIRONMENT, INSTRUCTION, NAME, POLICY, TASK, Columns, named, said, succeeded
-from apps.trajectories.fields import count, mapping, number, prompt_key, prompt_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation
+from apps.trajectories.spellings.columns import (
+    ENVIRONMENT,
+    INSTRUCTION,
+    NAME,
+    POLICY,
+    TASK,
+    Columns,
+    named,
+    said,
+    succeeded,
+)
+from apps.trajectories.spellings.fields import count, mapping, number, prompt_key, prompt_of, text
 
 SHAPE = "a list of steps with `task` and `model_output`, or an object with them in `steps` or `intermediate_steps`"
 KEYS = ("steps", "intermediate_steps", "agent_memory", "memory", "messages")

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.columns import REWARD, SUCCESS
-from apps.trajectories.fields import first_of, flag, mapping, number, seconds_of, text
+from apps.trajectories.files.splitting import as_one
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
-from apps.trajectories.splitting import as_one
+from apps.trajectories.spellings.columns import REWARD, SUCCESS
+from apps.trajectories.spellings.fields import first_of, flag, mapping, number, seconds_of, text
 from apps.trajectories.traces.attributes import span_of
 from apps.trajectories.traces.payloads import decoded
 from apps.trajectories.traces.recorded import read_by_trace

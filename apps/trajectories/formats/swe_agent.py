@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation
-from apps.trajectories.columns import POLICY, REWARD, Columns, said, succeeded
-from apps.trajectories.fields import flag, mapping, number, optional_list, prompt_key, prompt_of, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation
+from apps.trajectories.spellings.columns import POLICY, REWARD, Columns, said, succeeded
+from apps.trajectories.spellings.fields import flag, mapping, number, optional_list, prompt_key, prompt_of, text
 
 BOOKKEEPING = frozenset(
     {"agent", "message_type", "thought", "action", "is_demo", "tags", "cache_control", "thinking_blocks"}

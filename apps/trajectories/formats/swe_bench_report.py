@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import flag, mapping, text
+from apps.trajectories.files.splitting import RawRow
 from apps.trajectories.formats import Format
-from apps.trajectories.outcomes import verdicts_in
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
-from apps.trajectories.splitting import RawRow
+from apps.trajectories.spellings.fields import flag, mapping, text
+from apps.trajectories.spellings.outcomes import verdicts_in
 
 SHAPE = "`resolved_ids` and `unresolved_ids`, or `instance_id` and `resolved`: outcomes of runs that are here already"
 LISTS = ("resolved_ids", "unresolved_ids")

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation, tool_schemas
-from apps.trajectories.fields import count, mapping, number, optional_list, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.tau_bench import HIDDEN
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
+from apps.trajectories.spellings.chats import Conversation, tool_schemas
+from apps.trajectories.spellings.fields import count, mapping, number, optional_list, required_list, text
 
 EXPECTED = "An object with `simulations`, each with `task_id` and `messages`, and `tasks`."
 OF_MESSAGE = (

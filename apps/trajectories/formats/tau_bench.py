@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation, to_steps
-from apps.trajectories.columns import listed
-from apps.trajectories.fields import first_of, mapping, number, text
 from apps.trajectories.formats import Format
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation, to_steps
+from apps.trajectories.spellings.columns import listed
+from apps.trajectories.spellings.fields import first_of, mapping, number, text
 
 HIDDEN = "For the simulated user only (the agent does not see this):\n"
 STOP = "###STOP###"

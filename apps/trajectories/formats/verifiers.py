@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.columns import TASK, Columns, named
-from apps.trajectories.fields import first_of, mapping, number, prompt_key, text
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
+from apps.trajectories.spellings.columns import TASK, Columns, named
+from apps.trajectories.spellings.fields import first_of, mapping, number, prompt_key, text
 
 OF_RUN = ("generation_ms", "scoring_ms", "total_ms", "rollout")
 USED = ("prompt", "completion", "answer", "example_id", "task", "env_id")

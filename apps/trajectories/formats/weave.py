@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import count, first_of, mapping, number, seconds_of, text
+from apps.trajectories.files.splitting import as_one
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
-from apps.trajectories.splitting import as_one
+from apps.trajectories.spellings.fields import count, first_of, mapping, number, seconds_of, text
 from apps.trajectories.traces.recorded import read_by_trace
 from apps.trajectories.traces.threads import Span, runs_of
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import Conversation
-from apps.trajectories.fields import count, flag, mapping, number, required_list, text
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TaskRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import Conversation
+from apps.trajectories.spellings.fields import count, flag, mapping, number, required_list, text
 
 EXPECTED = "An object with `history`, `question` and `mistake_step`."
 TERMINALS = ("computer_terminal", "computerterminal")

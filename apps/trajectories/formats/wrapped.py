@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from apps.trajectories import formats
-from apps.trajectories.columns import (
+from apps.trajectories.formats import Format
+from apps.trajectories.formats.prompt_response import PROMPTS
+from apps.trajectories.records import BadRow, Json, TrajectoryRecord, numbered, read_each
+from apps.trajectories.spellings.columns import (
     ENVIRONMENT,
     INSTRUCTION,
     POLICY,
@@ -21,10 +24,7 @@ from apps.trajectories.columns import (
     TERMINATION,
     TOOLS,
 )
-from apps.trajectories.formats import Format
-from apps.trajectories.formats.prompt_response import PROMPTS
-from apps.trajectories.records import BadRow, Json, TrajectoryRecord, numbered, read_each
-from apps.trajectories.speakers import role_of
+from apps.trajectories.spellings.speakers import role_of
 
 DEEPEST = 3
 """Objects inside objects that are looked into: tasks, their runs, and a wrapper around all."""

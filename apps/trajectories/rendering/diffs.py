@@ -7,7 +7,7 @@ import re
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from apps.trajectories.diffing import Span, matching_blocks, words
+from apps.trajectories.comparison.diffing import Span, matching_blocks, words
 from apps.trajectories.rendering.text import legible
 
 CONTEXT_LINES = 3

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from apps.trajectories.diffing import Span, words
+from apps.trajectories.comparison.diffing import Span, words
 from apps.trajectories.rendering.blocks import Block
 from apps.trajectories.rendering.calls import CallView, Fact
 from apps.trajectories.rendering.forms import plain_markup

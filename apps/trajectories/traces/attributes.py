@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from apps.trajectories.fields import count, first_of, mapping, text
 from apps.trajectories.records import Json, Message
+from apps.trajectories.spellings.fields import count, first_of, mapping, text
 from apps.trajectories.traces.payloads import decoded, tools_offered
 from apps.trajectories.traces.threads import Span
 

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from apps.trajectories import jsontext
-from apps.trajectories.fields import mapping, optional_list, required_list, text
+from apps.trajectories.files.splitting import EXCERPT, RawRow, too_long
 from apps.trajectories.records import BadRow
-from apps.trajectories.splitting import EXCERPT, RawRow, too_long
+from apps.trajectories.spellings.fields import mapping, optional_list, required_list, text
 from apps.trajectories.traces.attributes import kind_of, plain
 
 TABLE = "CREATE TABLE span (trace TEXT, line INTEGER, calls_model INTEGER, about BLOB, body BLOB)"

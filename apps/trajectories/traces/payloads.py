@@ -10,12 +10,12 @@ import re
 from typing import Any, NamedTuple
 
 from apps.trajectories import jsontext
-from apps.trajectories.chats import tool_schemas
-from apps.trajectories.fields import first_of, mapping, text
-from apps.trajectories.parts import call_of, result_of
 from apps.trajectories.records import Json, Message
 from apps.trajectories.rendering.decoding import Unreadable, decode_result
-from apps.trajectories.speakers import role_of, spelled
+from apps.trajectories.spellings.chats import tool_schemas
+from apps.trajectories.spellings.fields import first_of, mapping, text
+from apps.trajectories.spellings.parts import call_of, result_of
+from apps.trajectories.spellings.speakers import role_of, spelled
 
 KEPT = frozenset(
     {

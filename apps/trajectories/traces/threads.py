@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from apps.trajectories.chats import to_steps
-from apps.trajectories.fields import lasted, text
 from apps.trajectories.outlines import text_of
 from apps.trajectories.records import BadRow, Json, Message, StepRecord, TrajectoryRecord
+from apps.trajectories.spellings.chats import to_steps
+from apps.trajectories.spellings.fields import lasted, text
 from apps.trajectories.traces.payloads import Payload, read_payload
 
 EXPECTED = "A trace holds at least one call of a model, with what it was given or what it answered."

@@ -11,7 +11,8 @@ from django.views.decorators.http import require_safe
 
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
-from apps.trajectories import comparing, queries
+from apps.trajectories import queries
+from apps.trajectories.comparison import comparing
 from apps.trajectories.models import Trajectory
 
 

@@ -11,9 +11,9 @@ from django.views.decorators.http import require_safe
 
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
-from apps.trajectories import following
 from apps.trajectories.answering import answer_for
 from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rollouts import following
 
 
 @require_safe

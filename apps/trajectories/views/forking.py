@@ -13,8 +13,8 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
 from apps.trajectories import listing, queries
-from apps.trajectories.forking import partings
-from apps.trajectories.forks import MAX_RUNS, actions_of, forks_of
+from apps.trajectories.comparison.forking import partings
+from apps.trajectories.comparison.forks import MAX_RUNS, actions_of, forks_of
 from apps.trajectories.models import Task, Trajectory
 
 MAX_TASKS = 8

@@ -15,9 +15,9 @@ from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories import finding, queries
 from apps.trajectories.answering import SEALED, answer_part
+from apps.trajectories.imports.preparing import unpack_original
 from apps.trajectories.minimap import minimap
 from apps.trajectories.models import Original, Trajectory
-from apps.trajectories.preparing import unpack_original
 from apps.trajectories.rendering.kinds import KINDS
 from apps.trajectories.rendering.steps import StepHead, StepView, step_views
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from apps.trajectories import jsontext
+from apps.trajectories.imports.recognising import recognise_file
 from apps.trajectories.outlines import outline
-from apps.trajectories.recognising import recognise_file
 from apps.trajectories.records import BadRow, TrajectoryRecord
 
 

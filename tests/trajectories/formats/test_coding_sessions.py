@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.trajectories import formats
-from apps.trajectories.recognising import recognise_file
+from apps.trajectories.imports.recognising import recognise_file
 from tests.trajectories.formats.examples import EXAMPLES
 from tests.trajectories.formats.rows import read, refusal
 

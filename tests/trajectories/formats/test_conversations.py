@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from apps.trajectories import branching, formats
-from apps.trajectories.recognising import recognise_file
+from apps.trajectories import formats
+from apps.trajectories.imports.recognising import recognise_file
 from apps.trajectories.records import BadParts
+from apps.trajectories.spellings import branching
 from tests.trajectories.formats.conversations import CONVERSATIONS, NODES, node, words
 from tests.trajectories.formats.rows import read, refusal
 from tests.trajectories.formats.test_frameworks import LISTED, plain

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apps.trajectories import formats
-from apps.trajectories.recognising import recognise_file
+from apps.trajectories.imports.recognising import recognise_file
 from apps.trajectories.records import TrajectoryRecord
 from tests.trajectories.formats.examples import EXAMPLES
 from tests.trajectories.formats.frameworks import ASKED, CALLED, DONE, HEARD, WRITTEN, logged

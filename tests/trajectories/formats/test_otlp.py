@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from apps.trajectories import formats
-from apps.trajectories.recognising import recognise_file
-from apps.trajectories.splitting import RawRow
+from apps.trajectories.files.splitting import RawRow
+from apps.trajectories.imports.recognising import recognise_file
 from apps.trajectories.traces.gathering import gathered
 from tests.trajectories.formats.examples import EXAMPLES
 from tests.trajectories.formats.rows import read, refusal

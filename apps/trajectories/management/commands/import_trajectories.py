@@ -15,9 +15,9 @@ from django.utils.text import slugify
 
 from apps.accounts.models import Workspace
 from apps.common.leases import lease
-from apps.trajectories.importing import run_import
+from apps.trajectories.imports.importing import run_import
+from apps.trajectories.imports.uploading import FileTooLarge, start_import, store, unfinished_import
 from apps.trajectories.models import ImportBatch, JobState
-from apps.trajectories.uploading import FileTooLarge, start_import, store, unfinished_import
 
 
 class Command(BaseCommand):

@@ -1,0 +1,1 @@
+"""Judgements that came in with a file."""

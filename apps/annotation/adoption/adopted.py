@@ -1,0 +1,185 @@
+"""What imported runs come to as judgements, once it is known what their columns mean. Reads only."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from apps.accounts.models import Workspace
+from apps.annotation.adoption.adoptable import LOOKED_AT, pairs_of, runs_of
+from apps.annotation.adoption.meanings import Grade, Labels, Meanings, grades, labels, thumbs
+from apps.annotation.judges.transcribing import said as said_in
+from apps.annotation.models import Queue
+from apps.annotation.queues.selecting import Selection
+from apps.annotation.wording import GRADES
+from apps.trajectories.models import Step, Task, Trajectory
+from apps.trajectories.outlines import visible
+
+SIDE_MISSING = "pairs whose other side is not among the runs"
+SAME_TWICE = "pairs whose two sides are the same"
+SAID_AGAIN = "judgements of a pair that the same annotator had judged before"
+SAYS_NOTHING = "of which nothing with a meaning is said"
+EXAMPLES = 3
+SHOWN = 600
+"""Characters of an example's answer."""
+
+
+@dataclass
+class Found:
+    """One item and what was said of it, by the names of annotators."""
+
+    task: UUID
+    a: UUID
+    b: UUID | None = None
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[Found]:
+    """The items of these runs, which come task by task; what gives none is counted in `left_out`, by reason."""
+    find = _FIND[Queue.Kind(meanings.kind)]
+    for task, group in groupby(runs, key=lambda run: run.task_id):
+        yield from find(task, list(group), meanings, left_out)
+
+
+def _graded(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
+    """Each record's pair is an item; where a column names who judged, records of the same two answers are one, whichever comes first there."""
+    first: dict[int | UUID, UUID] = {}
+    for run in runs:
+        first.setdefault(_course(run), run.pk)
+    found: dict[tuple[UUID, UUID], Found] = {}
+    for pair in pairs_of(runs):
+        if pair is None:
+            left_out[SIDE_MISSING] += 1
+            continue
+        said = grades(meanings, pair.info)
+        if (is_same := _course(pair.a) == _course(pair.b)) or not said:
+            left_out[SAME_TWICE if is_same else SAYS_NOTHING] += 1
+            continue
+        a, b = (first[_course(run)] if meanings.who else run.pk for run in pair)
+        is_turned = (b, a) in found
+        item = found.setdefault((b, a) if is_turned else (a, b), Found(task, a, b))
+        for who, grade in said.items():
+            left_out[SAID_AGAIN] += who in item.said
+            item.said.setdefault(who, grade.turned if is_turned else grade)
+    return list(found.values())
+
+
+def _course(run: Trajectory) -> int | UUID:
+    """Equal for runs that cannot be told apart."""
+    return run.pk if run.course is None else run.course
+
+
+def _thumbed(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
+    return _saying([Found(task, run.pk, said=thumbs(meanings, run.info)) for run in runs], left_out)
+
+
+def _labelled(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
+    steps: dict[UUID, list[Any]] = defaultdict(list)
+    noted = Step.objects.filter(trajectory__in=[run.pk for run in runs]).order_by("trajectory", "index")
+    for run_id, info in noted.values_list("trajectory", "info"):
+        steps[run_id].append(info)
+    return _saying([Found(task, run.pk, said=labels(meanings, run.info, steps[run.pk])) for run in runs], left_out)
+
+
+def _saying(found: list[Found], left_out: Counter[str]) -> list[Found]:
+    said = [each for each in found if each.said]
+    if len(said) < len(found):
+        left_out[SAYS_NOTHING] += len(found) - len(said)
+    return said
+
+
+_FIND: dict[Queue.Kind, Callable[[UUID, Sequence[Trajectory], Meanings, Counter[str]], list[Found]]] = {
+    Queue.Kind.PAIRWISE: _graded,
+    Queue.Kind.RATING: _thumbed,
+    Queue.Kind.STEPS: _labelled,
+}
+
+
+class Example(NamedTuple):
+    """An item as a person can check it: is that what the file means?"""
+
+    instruction: str
+    answers: list[tuple[str, str]]
+    """What each side is called, and the step of its run that tells most."""
+    said: list[tuple[str, str]]
+    """Who, and what in words."""
+
+
+class Preview(NamedTuple):
+    """What the first runs of a selection would give."""
+
+    runs: int
+    is_all: bool
+    items: int
+    judgements: int
+    annotators: list[str]
+    left_out: list[tuple[str, int]]
+    examples: list[Example]
+
+
+def preview(workspace: Workspace, selection: Selection, meanings: Meanings, sides: tuple[str, str] | None) -> Preview:
+    """Read from as many runs as a survey. Raises BadFilter."""
+    runs = list(runs_of(workspace, selection)[:LOOKED_AT])
+    left_out: Counter[str] = Counter()
+    found = list(found_in(sorted(runs, key=lambda run: (run.task_id, run.pk)), meanings, left_out))
+    return Preview(
+        runs=len(runs),
+        is_all=len(runs) < LOOKED_AT,
+        items=len(found),
+        judgements=sum(len(each.said) for each in found),
+        annotators=sorted({name for each in found for name in each.said}),
+        left_out=(+left_out).most_common(),
+        examples=[_example(each, sides) for each in _unlike(found)],
+    )
+
+
+def _unlike(found: Iterable[Found]) -> Iterator[Found]:
+    """A few that say different things."""
+    seen: dict[Any, Found] = {}
+    for each in found:
+        seen.setdefault(str(next(iter(each.said.values()))), each)
+    return islice(seen.values(), EXAMPLES)
+
+
+def _example(found: Found, sides: tuple[str, str] | None) -> Example:
+    task = Task.objects.only("instruction").get(pk=found.task)
+    answers = [
+        (called(side) if side else "", _telling_step(run, found.said))
+        for side, run in zip(sides or ("",), filter(None, (found.a, found.b)), strict=False)
+    ]
+    words = [(name, in_words(said, sides)) for name, said in found.said.items()]
+    return Example(task.instruction[:SHOWN], answers, words)
+
+
+def _telling_step(run: UUID, said: Mapping[str, Any]) -> str:
+    """What was done in the step that is said to be wrong or, where none is, in the last one."""
+    steps = Step.objects.filter(trajectory=run).order_by("-index")
+    wrong = next((each.first_error for each in said.values() if isinstance(each, Labels)), None)
+    message = (steps if wrong is None else steps.filter(index=wrong)).values_list("message", flat=True).first()
+    return visible("\n".join(said_in({**message, "role": ""})).removeprefix(": "))[:SHOWN] if message else ""
+
+
+def called(side: str) -> str:
+    """A side for people: “answer 1”, “chosen”."""
+    return side if len(side) > 1 else f"answer {side}"
+
+
+def in_words(said: Any, sides: tuple[str, str] | None) -> str:
+    """A verdict for somebody who sees the file's own names."""
+    match said:
+        case Grade(both_bad=True):
+            return "both bad"
+        case Grade(strength=0):
+            return "tie"
+        case Grade(strength=strength) if sides:
+            return f"{called(sides[strength < 0])} {GRADES[abs(strength)]} better"
+        case Labels(first_error=None):
+            return "no wrong step"
+        case Labels(first_error=int(wrong)):
+            return f"step {wrong + 1} of {len(said.values)} is the first wrong one"
+        case _:
+            return "good" if said == 1 else "bad"

@@ -1,0 +1,246 @@
+"""Judgements that came in with a file become judgements here: a closed queue of them, filled by a worker a few tasks at a time.
+
+Nobody judges anything anew: what an item says is what `meanings` reads in the columns of its runs. A killed filling goes on behind the last batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils.timezone import now
+
+from apps.accounts.models import User, Workspace
+from apps.annotation.adoption.adoptable import runs_of
+from apps.annotation.adoption.adopted import Found, found_in
+from apps.annotation.adoption.meanings import Grade, Labels, Meanings
+from apps.annotation.asking import Asks, PairwiseAsks, RatingAsks, StepsAsks, as_json
+from apps.annotation.auditing import record
+from apps.annotation.models import (
+    Annotator,
+    Assignment,
+    Desk,
+    Inspection,
+    Item,
+    Preference,
+    Queue,
+    Rating,
+    StepLabel,
+)
+from apps.annotation.queues.selecting import Selection, selected
+from apps.annotation.refusals import Refusal
+from apps.trajectories.models import ImportBatch, JobState
+from apps.trajectories.outlines import visible
+from workers.app import enqueue
+
+TASKS_A_BATCH = 500
+ASKS: dict[Queue.Kind, Asks] = {
+    Queue.Kind.PAIRWISE: PairwiseAsks(),
+    Queue.Kind.RATING: RatingAsks(questions=(), marks=False),
+    Queue.Kind.STEPS: StepsAsks(corrections=False),
+}
+
+
+class SaysNothing(Refusal):
+    code = "says_nothing"
+    message = "No value means anything yet, so there is nothing to make judgements of. Say what at least one means."
+
+
+class StillImporting(Refusal):
+    code = "still_importing"
+    message = "This import is not over. Wait for its end, or let it go on, so that all of its judgements are there."
+
+
+def selection_of(batch: ImportBatch) -> Selection:
+    """All that an import brought in. Raises StillImporting."""
+    if batch.state != JobState.DONE:
+        raise StillImporting
+    return Selection(filter=_filter_of(batch))
+
+
+def adopted_from(batch: ImportBatch) -> QuerySet[Queue]:
+    """The queues that were made of this import's judgements, the newest first."""
+    found = Queue.objects.filter(workspace=batch.workspace_id, selection__has_key="adopted")
+    return found.filter(selection__selection__filter=_filter_of(batch)).order_by("-pk")
+
+
+def _filter_of(batch: ImportBatch) -> str:
+    return f"batch={batch.pk}"
+
+
+@transaction.atomic
+def adopt(
+    *,
+    workspace: Workspace,
+    selection: Selection,
+    name: str,
+    source: str,
+    meanings: Meanings,
+    judged_by: str,
+    by: User | None,
+) -> Queue:
+    """A queue of what the selected runs say of themselves: each verdict a judgement by an annotator of the kind `judged_by` who came with `source`.
+
+    A worker fills it. Raises SaysNothing, BadFilter.
+    """
+    if not meanings.columns:
+        raise SaysNothing
+    runs = selected(workspace, selection)
+    until = runs.order_by("-pk").values_list("pk", flat=True).first()
+    queue = Queue.objects.create(
+        workspace=workspace,
+        created_by=by,
+        name=name,
+        kind=meanings.kind,
+        asks=as_json(ASKS[Queue.Kind(meanings.kind)]),
+        state=Queue.State.FILLING,
+        overlap=max(1, sum(column.is_somebody for column in meanings.columns)),
+        selection={
+            "selection": replace(selection, until=until).to_json(),
+            "adopted": {"source": source, "meanings": meanings.to_json(), "judged_by": judged_by, "left_out": {}},
+        },
+        items_expected=runs.count() // (2 if meanings.kind == Queue.Kind.PAIRWISE else 1),
+        filling_at=now(),
+    )
+    record(queue, by, "adopted judgements", source=source)
+    enqueue("filling.fill", str(queue.pk))
+    return queue
+
+
+def fill_batch(queue: Queue) -> bool:
+    """Add the items and judgements of the next tasks of a queue whose row the caller has locked; False at the end."""
+    adopted = queue.selection["adopted"]
+    runs = runs_of(queue.workspace, Selection.from_json(queue.selection["selection"]))
+    beyond = runs.filter(task_id__gt=queue.filled_to) if queue.filled_to else runs
+    tasks = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:TASKS_A_BATCH])
+    left_out: Counter[str] = Counter(adopted["left_out"])
+    if not tasks:
+        _end(queue, left_out)
+        return False
+    in_order = runs.filter(task_id__in=tasks).order_by("task_id", "pk")
+    found = list(found_in(in_order, Meanings.from_json(adopted["meanings"]), left_out))
+    _store(queue, found, judged_by=adopted["judged_by"], source=adopted["source"])
+    adopted["left_out"] = dict(+left_out)
+    queue.filled_to, queue.item_count = tasks[-1], queue.item_count + len(found)
+    return True
+
+
+def _end(queue: Queue, left_out: Counter[str]) -> None:
+    """What is judged is over: others may judge it too once the queue is opened again and asks more people."""
+    queue.state = Queue.State.CLOSED if queue.item_count else Queue.State.FAILED
+    reasons = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
+    queue.error = "" if queue.item_count else f"Nothing became a judgement: {reasons or 'its runs are gone'}."
+
+
+# Storing -------------------------------------------------------------------------------------------------------------
+
+
+class Held(NamedTuple):
+    """What somebody said of an item, with the place that it takes there."""
+
+    assignment: Assignment
+    said: Any
+
+    def columns(self) -> dict[str, Any]:
+        held = self.assignment
+        own = {"workspace_id": held.workspace_id, "queue_id": held.queue_id, "item_id": held.item_id}
+        return {**own, "annotator_id": held.annotator_id, "assignment": held, "seconds": 0.0}
+
+
+def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str) -> None:
+    items = [
+        Item(
+            queue=queue,
+            kind=queue.kind,
+            task_id=each.task,
+            a_id=each.a,
+            b_id=each.b,
+            position=queue.item_count + place,
+            overlap=max(queue.overlap, len(each.said)),
+            taken=len(each.said),
+            judged=len(each.said),
+            disputed=_is_disputed(list(each.said.values())),
+        )
+        for place, each in enumerate(found)
+    ]
+    Item.objects.bulk_create(items, batch_size=2000)
+    who = {
+        name: _annotator(queue, name, judged_by, source)
+        for name in sorted({name for each in found for name in each.said})
+    }
+    held = [
+        Held(_assignment(queue, item, who[name]), said)
+        for item, each in zip(items, found, strict=True)
+        for name, said in each.said.items()
+    ]
+    Assignment.objects.bulk_create([each.assignment for each in held], batch_size=2000)
+    _STORE[Queue.Kind(queue.kind)](held)
+    for annotator, count in Counter(each.assignment.annotator_id for each in held).items():
+        Desk.objects.get_or_create(queue=queue, annotator_id=annotator)
+        Desk.objects.filter(queue=queue, annotator=annotator).update(judged=F("judged") + count)
+
+
+def _annotator(queue: Queue, name: str, kind: str, source: str) -> Annotator:
+    return Annotator.objects.get_or_create(
+        workspace_id=queue.workspace_id, source=source, name=visible(name or source)[:200], kind=kind
+    )[0]
+
+
+def _assignment(queue: Queue, item: Item, annotator: Annotator) -> Assignment:
+    return Assignment(
+        workspace_id=queue.workspace_id,
+        queue=queue,
+        item=item,
+        annotator=annotator,
+        state=Assignment.State.JUDGED,
+        a_is_left=True,
+        leased_until=now(),
+        closed_at=now(),
+    )
+
+
+def _is_disputed(said: Sequence[Any]) -> bool:
+    """As `disputing` has it."""
+    match said:
+        case [Grade(), *_]:
+            strengths = [int(grade.strength) for grade in said]
+            return min(strengths) < 0 < max(strengths)
+        case [Labels(), *_]:
+            return len({(each.ending, each.first_error) for each in said}) > 1
+        case _:
+            return len(set(said)) > 1
+
+
+def _store_grades(held: Iterable[Held]) -> None:
+    made = (Preference(**each.columns(), **each.said._asdict(), a_was_left=None) for each in held)
+    Preference.objects.bulk_create(made, batch_size=2000)
+
+
+def _store_thumbs(held: Iterable[Held]) -> None:
+    Rating.objects.bulk_create((Rating(**each.columns(), thumb=each.said) for each in held), batch_size=2000)
+
+
+def _store_labels(held: Iterable[Held]) -> None:
+    made = [
+        (Inspection(**each.columns(), ending=each.said.ending, first_error=each.said.first_error), each.said)
+        for each in held
+    ]
+    Inspection.objects.bulk_create([inspection for inspection, _ in made], batch_size=2000)
+    StepLabel.objects.bulk_create(_step_labels(made), batch_size=5000)
+
+
+def _step_labels(made: Iterable[tuple[Inspection, Labels]]) -> Iterator[StepLabel]:
+    for inspection, said in made:
+        for index, (value, is_filled) in enumerate(said.values):
+            yield StepLabel(inspection=inspection, index=index, value=value, is_filled=is_filled)
+
+
+_STORE: dict[Queue.Kind, Callable[[Sequence[Held]], None]] = {
+    Queue.Kind.PAIRWISE: _store_grades,
+    Queue.Kind.RATING: _store_thumbs,
+    Queue.Kind.STEPS: _store_labels,
+}

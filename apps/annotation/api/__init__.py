@@ -1,0 +1,1 @@
+"""Queues, review, machine annotators and adopted judgements over REST."""

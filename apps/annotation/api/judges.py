@@ -1,0 +1,167 @@
+"""Machine annotators over REST: sending them to a queue, following and steering them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.annotation.api.of_queue import OfQueue
+from apps.annotation.forms.settings import JudgeForm
+from apps.annotation.judges import sending
+from apps.annotation.judges.machines import rows_of
+from apps.annotation.models import Judge, JudgePrompt, Queue
+from apps.annotation.refusals import Refusal
+from apps.common.api import Conflict, RequestSerializer, cleaned
+from apps.common.pages import ApiCursorPagination
+
+
+class ShareSerializer(serializers.Serializer[Any]):
+    """`count` of `of`, with its 95 % interval; null where there were none."""
+
+    count = serializers.IntegerField()
+    of = serializers.IntegerField()
+    value = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+
+
+class PromptSerializer(serializers.ModelSerializer[JudgePrompt]):
+    """What a judge is told to look for."""
+
+    class Meta:
+        model = JudgePrompt
+        fields = ["version", "text"]
+        read_only_fields = fields
+
+
+class JudgeSerializer(serializers.Serializer[Any]):
+    """A model at work in a queue: how far it is, what it has cost, how far it agrees with people and with itself."""
+
+    id = serializers.UUIDField(source="judge.id")
+    policy = serializers.UUIDField(source="judge.annotator.policy_id", allow_null=True)
+    name = serializers.CharField(source="judge.annotator.name")
+    mode = serializers.ChoiceField(source="judge.mode", choices=Judge.Mode.choices)
+    state = serializers.ChoiceField(source="judge.state", choices=Judge.State.choices)
+    error = serializers.CharField(source="judge.error", help_text="Why it stopped.")
+    answered = serializers.IntegerField(source="judge.answered", help_text="Pairs.")
+    failed = serializers.IntegerField(source="judge.failed", help_text="Pairs without a usable answer.")
+    prompt_tokens = serializers.IntegerField(source="judge.prompt_tokens")
+    completion_tokens = serializers.IntegerField(source="judge.completion_tokens")
+    cost = serializers.FloatField(source="judge.cost", help_text="So far, at the prices given.")
+    most_cost = serializers.FloatField(source="judge.most_cost", allow_null=True, help_text="It pauses there.")
+    prompt = PromptSerializer(allow_null=True)
+    with_people = ShareSerializer(help_text="Of pairs on which most people prefer a run: it prefers the same.")
+    right_on_gold = ShareSerializer()
+    steady = ShareSerializer(help_text="Of pairs asked in both orders: it prefers the same run. Chance is a half.")
+    left = ShareSerializer(help_text="Of sides that it chose: the left one.")
+    created_at = serializers.DateTimeField(source="judge.created_at")
+
+
+class SendSerializer(RequestSerializer):
+    """A model to send. A reward model needs no prompt and no prices."""
+
+    policy = serializers.UUIDField(help_text="A served model or a reward model.")
+    mode = serializers.ChoiceField(choices=Judge.Mode.choices, default=Judge.Mode.PRELABEL)
+    prompt = serializers.CharField(default=sending.DEFAULT_PROMPT, max_length=20_000, help_text="What to look for.")
+    requests_a_minute = serializers.IntegerField(default=60, help_text="Two for each pair: both orders are asked.")
+    prompt_price = serializers.FloatField(default=0.0, help_text="Of a million tokens read.")
+    completion_price = serializers.FloatField(default=0.0, help_text="Of a million tokens written.")
+    most_cost = serializers.FloatField(default=None, allow_null=True, help_text="It pauses when it has cost so much.")
+
+
+class _QueueOfJudges(OfQueue):
+    needs = Role.RESEARCHER
+
+    def answer(self, queue: Queue, judge_id: UUID, code: int = status.HTTP_200_OK) -> Response:
+        """One judge as it is now."""
+        (row,) = rows_of(queue, [self.judge(queue, judge_id)])
+        return Response(JudgeSerializer(row).data, status=code)
+
+    def judge(self, queue: Queue, judge_id: UUID) -> Judge:
+        return get_object_or_404(queue.judges.select_related("annotator__policy"), pk=judge_id)
+
+    def steer(self, act: Callable[..., object], queue_id: UUID, judge_id: UUID) -> Response:
+        """Do `act` to one judge."""
+        queue = self.queue(queue_id)
+        act(judge=self.judge(queue, judge_id), by=self.member.user)
+        return self.answer(queue, judge_id)
+
+
+class JudgesView(_QueueOfJudges):
+    """The models at work in a queue."""
+
+    pagination_class = ApiCursorPagination
+
+    @extend_schema(
+        operation_id="queue_judges_list",
+        summary="List a queue's machine annotators, newest first",
+        responses=JudgeSerializer(many=True),
+    )
+    def get(self, request: Request, queue_id: UUID) -> Response:
+        queue, pages = self.queue(queue_id), self.pagination_class()
+        found = pages.paginate_queryset(queue.judges.select_related("annotator__policy"), request, self)
+        return pages.get_paginated_response(JudgeSerializer(rows_of(queue, found or []), many=True).data)
+
+    @extend_schema(
+        operation_id="queue_judges_create",
+        summary="Send a served model or a reward model to judge a queue of pairs",
+        description="`prelabel` says what it thinks beside the people; `join` takes places like a person. A worker begins at once.",
+        request=SendSerializer,
+        responses={
+            201: JudgeSerializer,
+            400: OpenApiResponse(description="Refused, by field."),
+            409: OpenApiResponse(description="It judges here already, or this is no queue of pairs."),
+        },
+    )
+    def post(self, request: Request, queue_id: UUID) -> Response:
+        queue = self.queue(queue_id)
+        given = SendSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        settings = cleaned(JudgeForm(given.validated_data, workspace=self.member.workspace))
+        try:
+            judge = sending.send_judge(queue=queue, by=self.member.user, **settings)
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+        return self.answer(queue, judge.pk, status.HTTP_201_CREATED)
+
+
+class JudgeView(_QueueOfJudges):
+    """One of them."""
+
+    @extend_schema(operation_id="queue_judges_read", summary="How a machine annotator does", responses=JudgeSerializer)
+    def get(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
+        return self.answer(self.queue(queue_id), judge_id)
+
+
+class PauseView(_QueueOfJudges):
+    """Stop one of them for now."""
+
+    @extend_schema(
+        operation_id="queue_judges_pause",
+        summary="Stop a machine annotator after the pair that it is at",
+        request=None,
+        responses=JudgeSerializer,
+    )
+    def post(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
+        return self.steer(sending.pause_judge, queue_id, judge_id)
+
+
+class ResumeView(_QueueOfJudges):
+    """Let one of them go on."""
+
+    @extend_schema(
+        operation_id="queue_judges_resume",
+        summary="Let a machine annotator go on: after a pause, after errors, or because the queue grew",
+        request=None,
+        responses=JudgeSerializer,
+    )
+    def post(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
+        return self.steer(sending.resume_judge, queue_id, judge_id)

@@ -1,0 +1,147 @@
+"""Review over REST: what is disputed, and deciding it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.annotation.api.of_queue import OfQueue
+from apps.annotation.models import Adjudication, Item, Queue
+from apps.annotation.queries import standing_of_items
+from apps.annotation.refusals import Refusal
+from apps.annotation.review.reviewing import adjudicate, awaiting_review
+from apps.common.api import Conflict, RequestSerializer
+from apps.common.pages import ApiCursorPagination
+
+
+class InOrder(ApiCursorPagination):
+    """Items as the queue has them."""
+
+    ordering = "position"
+
+
+class DisputedSerializer(serializers.ModelSerializer[Item]):
+    """An item about which people contradict each other and nobody decided. `a`: its run, or the first of the pair."""
+
+    task = serializers.CharField(source="task.key")
+    judgements = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Item
+        fields = ["id", "position", "task", "a", "b", "judgements"]
+        read_only_fields = fields
+
+    def get_judgements(self, item: Item) -> list[UUID]:
+        """Ids of those that stand, oldest first."""
+        found: dict[int, list[UUID]] = self.context["judgements"]
+        return found.get(item.pk, [])
+
+
+class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
+    """A reviewer's decision. Of a pair, a grade in favour of `a`; of a single run, the judgement that stands (`upheld`)."""
+
+    by = serializers.CharField(source="by.name", default="", read_only=True)
+
+    class Meta:
+        model = Adjudication
+        fields = ["id", "item", "by", "strength", "both_bad", "upheld", "reason", "was_blind", "created_at"]
+        read_only_fields = fields
+
+
+class DecideSerializer(RequestSerializer):
+    """A decision: of a pair `strength` or `both_bad`, of a single run `upheld`."""
+
+    item = serializers.IntegerField(help_text="Of this queue, disputed or not.")
+    strength = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        min_value=-3,
+        max_value=3,
+        help_text="3 a much better … 0 tie … -3 b much better.",
+    )
+    both_bad = serializers.BooleanField(default=False)
+    upheld = serializers.UUIDField(default=None, allow_null=True, help_text="Id of a judgement of this item.")
+    reason = serializers.CharField(max_length=5000, help_text="Who judged it reads it, without your name.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """What decides an item depends on the kind of its queue."""
+        item = Item.objects.filter(queue=self.context["queue"], pk=attrs["item"]).first()
+        if item is None:
+            raise ValidationError({"item": [f"There is no item {attrs['item']} in this queue."]})
+        if item.kind != Queue.Kind.PAIRWISE:
+            if attrs["upheld"] is None or attrs["strength"] is not None or attrs["both_bad"]:
+                raise ValidationError({"upheld": ["Give the id of the judgement that stands, and nothing else."]})
+            return {**attrs, "item": item}
+        if attrs["upheld"] is not None:
+            raise ValidationError({"upheld": ["Of a pair no judgement is upheld; give `strength` or `both_bad`."]})
+        if attrs["both_bad"] == (attrs["strength"] is not None):
+            raise ValidationError({"strength": ["Give a grade from -3 to 3, or `both_bad` without one."]})
+        return {**attrs, "item": item, "strength": attrs["strength"] or 0}
+
+
+class ReviewView(OfQueue):
+    """Something of one queue's review."""
+
+    needs = Role.REVIEWER
+
+
+class DisputedView(ReviewView):
+    """GET /api/v1/queues/<id>/disputed"""
+
+    pagination_class = InOrder
+
+    @extend_schema(
+        operation_id="queue_disputed_list",
+        summary="List disputed items that nobody decided, in the queue's order",
+        responses=DisputedSerializer(many=True),
+    )
+    def get(self, request: Request, queue_id: UUID) -> Response:
+        queue, pages = self.queue(queue_id), self.pagination_class()
+        waiting = awaiting_review(queue).select_related("task").only("queue", "position", "task__key", "a", "b")
+        found = pages.paginate_queryset(waiting, request, self) or []
+        context = {"judgements": standing_of_items(queue, found)}
+        return pages.get_paginated_response(DisputedSerializer(found, many=True, context=context).data)
+
+
+class AdjudicationsView(ReviewView):
+    """Decisions in one queue."""
+
+    pagination_class = ApiCursorPagination
+
+    @extend_schema(
+        operation_id="queue_adjudications_list",
+        summary="List the decisions that hold, newest first",
+        responses=AdjudicationSerializer(many=True),
+    )
+    def get(self, request: Request, queue_id: UUID) -> Response:
+        pages = self.pagination_class()
+        holding = Adjudication.objects.standing().filter(queue=self.queue(queue_id)).select_related("by")
+        found = pages.paginate_queryset(holding, request, self)
+        return pages.get_paginated_response(AdjudicationSerializer(found or [], many=True).data)
+
+    @extend_schema(
+        operation_id="queue_adjudications_create",
+        summary="Decide an item",
+        description="A decision before it is taken back. It does not count as blind: tokens can read what was said.",
+        request=DecideSerializer,
+        responses={
+            201: AdjudicationSerializer,
+            400: OpenApiResponse(description="Refused, by field."),
+            409: OpenApiResponse(description="Nobody judged it, or the judgement to uphold stands no more."),
+        },
+    )
+    def post(self, request: Request, queue_id: UUID) -> Response:
+        given = DecideSerializer(data=request.data, context={"queue": self.queue(queue_id)})
+        given.is_valid(raise_exception=True)
+        try:
+            made = adjudicate(by=self.member.user, blind=False, **given.validated_data)
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(AdjudicationSerializer(made).data, status=status.HTTP_201_CREATED)

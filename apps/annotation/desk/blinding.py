@@ -1,0 +1,174 @@
+"""The two runs of an assignment as its annotator may see them: aligned, and with nothing that tells who made which, or how it ended.
+
+Addresses name the assignment and a side, never a run.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+from uuid import UUID
+
+from django.core.cache import cache
+from django.db.models import Q
+
+from apps.annotation.models import Assignment
+from apps.trajectories.comparison import comparing
+from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.rendering.marking import mark_pair
+from apps.trajectories.rendering.steps import StepHead, StepView, step_view
+
+OPENED = 6
+"""Rows that come opened with the pair, from the first difference on; the rest follows before it is needed."""
+CHUNK = 8
+REMEMBERED_SECONDS = 3600
+
+PartUrl = Callable[[str, int], str]
+"""The address of the parts of a step, by side and index."""
+
+
+class Row(NamedTuple):
+    """A step beside its counterpart: a line of each (None where a run has none) and, once opened, all of it."""
+
+    number: int
+    left: StepHead | None
+    right: StepHead | None
+    left_view: StepView | None
+    right_view: StepView | None
+    same_action: bool
+    is_identical: bool
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.left_view or self.right_view)
+
+    @property
+    def anchor(self) -> str:
+        """Where a step's number leads: to its row in this page."""
+        return f"#row-{self.number}"
+
+
+class Stretch(NamedTuple):
+    """Neighbouring rows that are all identical (and folded) or all not."""
+
+    is_identical: bool
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Everything about two runs that the desk shows."""
+
+    instruction: str
+    stretches: list[Stretch]
+    first: int | None
+    """The row of the first difference; None where the runs are the same."""
+    rows: int
+    left_steps: int
+    right_steps: int
+
+
+def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
+    """The whole pair in lines, opened at the first difference."""
+    left, right = sides_of(assignment)
+    compared = _compared(left, right)
+    first = compared.first_difference.number if compared.first_difference else None
+    opened = range(first or 0, (first or 0) + OPENED)
+    rows = _open(left, right, compared.rows, opened, part_url)
+    return Pair(
+        instruction=assignment.item.task.instruction,
+        stretches=[Stretch(same, list(group)) for same, group in groupby(rows, key=lambda row: row.is_identical)],
+        first=first,
+        rows=len(rows),
+        left_steps=left.step_count,
+        right_steps=right.step_count,
+    )
+
+
+def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:
+    """The rows from `start` on, opened; at most CHUNK."""
+    left, right = sides_of(assignment)
+    wanted = range(start, start + CHUNK)
+    rows = [row for row in _compared(left, right).rows if row.number in wanted]
+    return _open(left, right, rows, wanted, part_url)
+
+
+def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
+    """The runs on the left and on the right."""
+    item = assignment.item
+    assert item.b is not None, "only pairs have sides"
+    return (item.a, item.b) if assignment.a_is_left else (item.b, item.a)
+
+
+def _compared(left: Trajectory, right: Trajectory) -> comparing.Comparison:
+    """The alignment. Long runs take a while to read, their rows come in chunks, and several people compare the same two."""
+    key = f"compared:{left.pk}:{left.step_count}:{right.pk}:{right.step_count}"
+    found: comparing.Comparison | None = cache.get(key)
+    if found is None:
+        found = comparing.compare(left, right)
+        cache.set(key, found, REMEMBERED_SECONDS)
+    return found
+
+
+def _open(
+    left: Trajectory, right: Trajectory, rows: list[comparing.Row], opened: range, part_url: PartUrl
+) -> list[Row]:
+    chosen = [row for row in rows if row.number in opened]
+    wanted = {
+        left.pk: {row.left.index for row in chosen if row.left},
+        right.pk: {row.right.index for row in chosen if row.right},
+    }
+    steps = steps_around(wanted)
+    ours = views_of(left, steps[left.pk], wanted[left.pk], lambda index: part_url("left", index))
+    theirs = views_of(right, steps[right.pk], wanted[right.pk], lambda index: part_url("right", index))
+    return [_row(row, ours, theirs) for row in rows]
+
+
+def _row(row: comparing.Row, ours: dict[int, StepView], theirs: dict[int, StepView]) -> Row:
+    left = ours.get(row.left.index) if row.left else None
+    right = theirs.get(row.right.index) if row.right else None
+    if left and right and not row.is_identical:
+        left, right = mark_pair(left, right)
+    return Row(row.number, _blind(row.left), _blind(row.right), left, right, row.same_action, row.is_identical)
+
+
+def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
+    """These steps of runs with the ones before and after, in one query: what came back for a step is stored with the next."""
+    asked = Q()
+    for run, indices in wanted.items():
+        asked |= Q(trajectory=run, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
+    found: dict[UUID, dict[int, Step]] = defaultdict(dict)
+    for step in Step.objects.filter(asked):
+        found[step.trajectory_id][step.index] = step
+    return found
+
+
+def views_of(
+    run: Trajectory, steps: dict[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
+) -> dict[int, StepView]:
+    """Opened steps by index; `steps` holds their neighbours, too."""
+    return {index: _view(run, steps, index, part_url(index)) for index in wanted if index in steps}
+
+
+def _view(run: Trajectory, steps: dict[int, Step], index: int, part_url: str) -> StepView:
+    is_last = index == run.step_count - 1
+    view = step_view(
+        steps[index],
+        following=run.closing if is_last else steps[index + 1].context if index + 1 in steps else [],
+        part_url=part_url,
+        previous_kind=steps[index - 1].kind if index - 1 in steps else "",
+        is_last=is_last,
+        blind=True,
+    )
+    # What the agent's own program noted of an error may name the model that it called.
+    return replace(view, head=unsigned(view.head), error="This turn failed." if view.error else "")
+
+
+def _blind(head: StepHead | None) -> StepHead | None:
+    return None if head is None else unsigned(head)
+
+
+def unsigned(head: StepHead) -> StepHead:
+    """Times and token counts can give a policy away as surely as its name."""
+    return replace(head, reward=None, seconds=None, prompt_tokens=None, completion_tokens=None)

@@ -1,0 +1,183 @@
+"""What a researcher says the columns of an imported file mean."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+
+from apps.annotation.adoption.adoptable import Columns, Survey
+from apps.annotation.adoption.adopted import called
+from apps.annotation.adoption.meanings import ANSWERS, BOTH_BAD, Column, Meanings, suggested
+from apps.annotation.models import Annotator, Queue
+from apps.annotation.wording import GRADES
+
+NOTHING = ("", "–")
+THUMBS = {"1": "good run", "-1": "bad run"}
+LABELS = {"1": "good step", "0": "neutral step", "-1": "bad step"}
+FIRST_STEP = [
+    NOTHING,
+    ("0", "its first wrong step; the first step is 0"),
+    ("1", "its first wrong step; the first step is 1"),
+]
+OURS = "first_error"
+"""What our own readers of formats call the index of the first wrong step, from 0."""
+KINDS = {
+    Queue.Kind.PAIRWISE.value: "Which run of a pair is better",
+    Queue.Kind.STEPS.value: "Which steps are right",
+    Queue.Kind.RATING.value: "Whether a run is good",
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of a column, how often it stands there, and the field that asks what it means."""
+
+    text: str
+    times: int
+    field: forms.BoundField
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns that are read alike."""
+
+    names: tuple[str, ...]
+    values: list[Value]
+
+    @property
+    def is_suggested(self) -> bool:
+        """Whether some value can mean one thing only."""
+        return any(value.field.initial for value in self.values)
+
+    @property
+    def place(self) -> tuple[bool, bool, int]:
+        """The likeliest verdicts first: what can be read, several annotators in the same words, few values."""
+        return not self.is_suggested, len(self.names) == 1, len(self.values)
+
+
+class AdoptForm(forms.Form):
+    """Built from what was found in the file: a field a value."""
+
+    name = forms.CharField(max_length=200, help_text="Of the queue that they come to.")
+    judged = forms.ChoiceField(label="It says", widget=forms.RadioSelect)
+    source = forms.CharField(
+        label="Where they come from",
+        max_length=300,
+        help_text="Such as the name of the data set; shown with each of these judgements.",
+    )
+    judged_by = forms.ChoiceField(
+        label="Who judged",
+        choices=[(Annotator.Kind.PERSON.value, "People"), (Annotator.Kind.MODEL.value, "A model")],
+        initial=Annotator.Kind.PERSON.value,
+        widget=forms.RadioSelect,
+    )
+    who = forms.ChoiceField(label="Their names are in", required=False)
+
+    def __init__(self, *args: Any, survey: Survey, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.survey = survey
+        self.kinds = kinds_of(survey)
+        choice = self.fields["judged"]
+        assert isinstance(choice, forms.ChoiceField)
+        choice.choices = [(kind, KINDS[kind]) for kind in self.kinds]
+        choice.initial = self.kinds[0] if self.kinds else None
+        who = self.fields["who"]
+        assert isinstance(who, forms.ChoiceField)
+        who.choices = [("", "no column"), *((name, name) for name in survey.names)]
+        for kind in self.kinds:
+            for place, columns in enumerate(self._columns(kind)):
+                for number, (value, _) in enumerate(columns.values):
+                    self.fields[_field(kind, place, number)] = forms.ChoiceField(
+                        label=f"{columns.names[0]} is {value}",
+                        choices=choices_of(kind, survey.sides),
+                        initial=suggested(kind, value, survey.sides),
+                        required=False,
+                        widget=forms.Select(attrs={"class": "input means"}),
+                    )
+        for place, name in enumerate(self._indexes):
+            self.fields[f"first-{place}"] = forms.ChoiceField(
+                label=name, choices=FIRST_STEP, initial="0" if name == OURS else "", required=False
+            )
+
+    @property
+    def _indexes(self) -> tuple[str, ...]:
+        return self.survey.indexes
+
+    def _columns(self, kind: str) -> tuple[Columns, ...]:
+        return self.survey.labels if kind == Queue.Kind.STEPS else self.survey.verdicts
+
+    def groups(self) -> dict[str, list[Group]]:
+        """By kind, what is asked for about values."""
+        return {kind: sorted(self._groups(kind), key=lambda group: group.place) for kind in self.kinds}
+
+    def _groups(self, kind: str) -> Iterator[Group]:
+        for place, columns in enumerate(self._columns(kind)):
+            values = [
+                Value(_shown(value), times, self[_field(kind, place, number)])
+                for number, (value, times) in enumerate(columns.values)
+            ]
+            yield Group(columns.names, values)
+
+    def indexes(self) -> list[tuple[str, forms.BoundField]]:
+        """Columns that may name the first wrong step."""
+        return [(name, self[f"first-{place}"]) for place, name in enumerate(self._indexes)]
+
+    def meanings(self) -> Meanings:
+        """As far as the form can be read: the preview shows what stands there."""
+        kind = self.read("judged") or (self.kinds[0] if self.kinds else Queue.Kind.PAIRWISE.value)
+        columns = [*self._said(kind), *(self._first_errors() if kind == Queue.Kind.STEPS else ())]
+        return Meanings(kind=kind, columns=tuple(columns), who=self.read("who"))
+
+    def _said(self, kind: str) -> Iterator[Column]:
+        for place, columns in enumerate(self._columns(kind)):
+            said = {value: self.read(_field(kind, place, number)) for number, (value, _) in enumerate(columns.values)}
+            means = {value: meaning for value, meaning in said.items() if meaning}
+            for name in columns.names if means else ():
+                yield Column(name, means, is_somebody=len(columns.names) > 1, of_steps=kind == Queue.Kind.STEPS)
+
+    def _first_errors(self) -> Iterator[Column]:
+        for place, name in enumerate(self._indexes):
+            if first := self.read(f"first-{place}"):
+                yield Column(name, {}, first=int(first))
+
+    def read(self, name: str) -> str:
+        """What a field says, or would say if nothing is changed."""
+        cleaned: Mapping[str, Any] = getattr(self, "cleaned_data", {})
+        return str(
+            cleaned.get(name, "") if self.is_bound else self.get_initial_for_field(self.fields[name], name) or ""
+        )
+
+
+def kinds_of(survey: Survey) -> list[str]:
+    """What the file may say, the likeliest first."""
+    if survey.sides:
+        return [Queue.Kind.PAIRWISE.value]
+    steps = [Queue.Kind.STEPS.value] if survey.labels or survey.indexes else []
+    return [*steps, *([Queue.Kind.RATING.value] if survey.verdicts else [])]
+
+
+def choices_of(kind: str, sides: tuple[str, str] | None) -> list[tuple[str, str]]:
+    """What a value may mean, in words."""
+    if kind == Queue.Kind.PAIRWISE and sides:
+        first, second = map(called, sides)
+        words = {"0": "tie", BOTH_BAD: "both bad"} | {
+            str(grade if side == first else -grade): f"{side} {GRADES[grade]} better"
+            for side in (first, second)
+            for grade in GRADES
+        }
+    else:
+        words = LABELS if kind == Queue.Kind.STEPS else THUMBS
+    return [NOTHING, *((answer, words[answer]) for answer in ANSWERS[Queue.Kind(kind)])]
+
+
+def _field(kind: str, place: int, number: int) -> str:
+    return f"{kind}-{place}-{number}"
+
+
+def _shown(value: str) -> str:
+    read = json.loads(value)
+    return read if isinstance(read, str) and read.strip() else value

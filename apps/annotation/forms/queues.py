@@ -1,0 +1,197 @@
+"""The settings of queues, as researchers send them. What is sent from the desk is in `forms.desk`."""
+
+from typing import Any
+
+from django import forms
+
+from apps.accounts.models import Workspace
+from apps.annotation.asking import (
+    DEFAULT_ASPECTS,
+    Alternatives,
+    Asks,
+    PairwiseAsks,
+    RatingAsks,
+    StepsAsks,
+    UnreadableLine,
+    read_aspects,
+    read_questions,
+)
+from apps.annotation.desk.continuing import ABLE
+from apps.annotation.models import Queue
+from apps.annotation.models.queues import MOST_OVERLAP
+from apps.annotation.queues.pairing import Pairing
+from apps.policies.models import Policy
+
+PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
+DEFAULT_QUESTIONS = (
+    "How well was the task done? | 5 | not at all | perfectly\nHow pleasant was it to work with? | 5 | awful | a joy"
+)
+
+
+class LinesField(forms.CharField):
+    """Aspects or questions, one a line, as `read` takes them."""
+
+    def __init__(self, read: Any, **options: Any) -> None:
+        super().__init__(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 4}), **options)
+        self.read = read
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return self.read(super().clean(value))
+        except UnreadableLine as problem:
+            raise forms.ValidationError(str(problem)) from None
+
+
+class QueueForm(forms.Form):
+    """A new queue. `pairing` and `overlap` also read a form that is not complete: the preview shows what stands there."""
+
+    name = forms.CharField(max_length=200, help_text="Annotators see it: it should not name policies.")
+    judged = forms.ChoiceField(
+        label="What is done", choices=Queue.Kind.choices, initial="pairwise", widget=forms.RadioSelect, required=False
+    )
+    pairs = forms.ChoiceField(label="Of each task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
+    per_task = forms.IntegerField(label="How many a task", min_value=1, max_value=10_000, initial=3, required=False)
+    different_outcomes = forms.BooleanField(
+        label="Only runs that ended differently",
+        required=False,
+        help_text="One succeeded and one failed, or their rewards differ.",
+    )
+    different_policies = forms.BooleanField(label="Only runs of different policies", required=False)
+    aspects = LinesField(
+        read_aspects,
+        label="Aspects that are graded by themselves",
+        initial=DEFAULT_ASPECTS,
+        help_text="One a line; “Safety: 3” gives it a scale of 3 points instead of 5 (or 7). They are optional for who judges. More can be added later; none can be renamed or taken away.",
+    )
+    confidence = forms.BooleanField(label="Ask how sure they are", required=False)
+    every_step = forms.BooleanField(
+        label="Each step needs a label, up to the first error", required=False, initial=True
+    )
+    corrections = forms.BooleanField(label="Better actions may be written", required=False, initial=True)
+    alternatives = forms.ModelChoiceField(
+        Policy.objects.none(),
+        label="Better actions are sampled from",
+        required=False,
+        empty_label="nobody",
+        help_text="Annotators may choose among what this policy would do at a step and, where the world can be set up again, see how it goes on.",
+    )
+    alternatives_count = forms.IntegerField(label="How many", min_value=1, max_value=9, initial=4, required=False)
+    alternatives_temperature = forms.FloatField(
+        label="Temperature", min_value=0, max_value=2, initial=1.0, required=False
+    )
+    questions = LinesField(
+        read_questions,
+        label="Questions",
+        initial=DEFAULT_QUESTIONS,
+        help_text="One a line: question | points (2 to 10) | what 1 means | what the most means. End a question with (optional) if it may stay open.",
+    )
+    thumb = forms.BooleanField(label="Ask for a thumb up or down", required=False, initial=True)
+    marks = forms.BooleanField(
+        label="Steps can be marked: sub-goal reached, safety violated", required=False, initial=True
+    )
+    overlap = forms.IntegerField(
+        label="Judgements of each",
+        min_value=1,
+        max_value=MOST_OVERLAP,
+        initial=1,
+        help_text="By so many different people; two or more show how far they agree.",
+    )
+    order = forms.ChoiceField(
+        choices=[("fifo", "Task by task"), ("random", "Shuffled")],
+        initial="fifo",
+        widget=forms.RadioSelect,
+        help_text="Shuffled keeps people from judging one task many times in a row.",
+    )
+    seed = forms.IntegerField(
+        min_value=0, max_value=2**31 - 1, initial=0, help_text="The same seed draws and shuffles the same way."
+    )
+    lease_minutes = forms.IntegerField(
+        label="Time to judge one",
+        min_value=1,
+        max_value=7 * 24 * 60,
+        initial=20,
+        help_text="Minutes. Who goes away for longer gives it to others; whoever is at work keeps it.",
+    )
+    skipped_come_back = forms.BooleanField(
+        label="Skipped items come back to who skipped them, at the end", required=False
+    )
+    guidelines = forms.CharField(
+        required=False,
+        max_length=100_000,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text="Markdown. Say what is good and what is better here, with an example of a close call. Each change is a new version.",
+    )
+
+    def __init__(self, data: Any = None, *, workspace: Workspace, initial: dict[str, Any] | None = None) -> None:
+        super().__init__(data, initial=initial)
+        able = Policy.objects.filter(workspace=workspace, kind__in=ABLE, archived_at=None).order_by("name")
+        self.fields["alternatives"].queryset = able  # type: ignore[attr-defined]  # a model choice has one
+
+    def _standing(self, name: str) -> Any:
+        """A field's value where it is valid, else what it starts with."""
+        return (
+            self.cleaned_data.get(name)
+            if self.is_bound and name in getattr(self, "cleaned_data", {})
+            else self.fields[name].initial
+        )
+
+    def pairing(self) -> Pairing:
+        wanted = self._standing("pairs")
+        return Pairing(
+            per_task={"all": None, "one": 1}.get(wanted, self._standing("per_task") or 1),
+            different_outcomes=bool(self._standing("different_outcomes")),
+            different_policies=bool(self._standing("different_policies")),
+            seed=self._standing("seed") or 0,
+        )
+
+    def kind(self) -> Queue.Kind:
+        return Queue.Kind(self._standing("judged") or Queue.Kind.PAIRWISE)
+
+    def asks(self) -> Asks:
+        """What a judgement answers beside the main thing, by the kind of queue."""
+        match self.kind():
+            case Queue.Kind.PAIRWISE:
+                return PairwiseAsks(self.cleaned_data["aspects"], self.cleaned_data["confidence"])
+            case Queue.Kind.STEPS:
+                data = self.cleaned_data
+                return StepsAsks(data["every_step"], data["corrections"], self._alternatives())
+            case _:
+                names = ("questions", "thumb", "marks")
+                return RatingAsks(**{name: self.cleaned_data[name] for name in names})
+
+    def _alternatives(self) -> Alternatives | None:
+        data = self.cleaned_data
+        if data["alternatives"] is None:
+            return None
+        temperature = data["alternatives_temperature"]
+        return Alternatives(
+            data["alternatives"].pk, data["alternatives_count"] or 4, 1.0 if temperature is None else temperature
+        )
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if self.kind() == Queue.Kind.RATING and not data.get("questions") and not data.get("thumb"):
+            self.add_error("questions", "A rating needs a question or a thumb.")
+        return data
+
+    def overlap_of(self) -> int:
+        return self._standing("overlap") or 1
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords of `create_queue` that are neither selection nor pairing."""
+        names = ("name", "overlap", "order", "skipped_come_back", "guidelines")
+        return {name: self.cleaned_data[name] for name in names} | {
+            "lease_seconds": self.cleaned_data["lease_minutes"] * 60,
+            "kind": self.kind(),
+            "asks": self.asks(),
+        }
+
+
+class GuidelinesForm(forms.Form):
+    text = forms.CharField(
+        label="Guidelines",
+        max_length=100_000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 20}),
+        help_text="Markdown.",
+    )

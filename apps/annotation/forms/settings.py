@@ -1,0 +1,311 @@
+"""What researchers send to steer a queue that is at work: its settings, and the known answers of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+from uuid import UUID
+
+from django import forms
+
+from apps.accounts.models import User, Workspace
+from apps.annotation.asking import PairwiseAsks
+from apps.annotation.desk.checking import NO_ERROR
+from apps.annotation.judges.sending import DEFAULT_PROMPT, JUDGING
+from apps.annotation.models import Adjudication, Item, Judge, Queue
+from apps.annotation.models.queues import MOST_OVERLAP
+from apps.annotation.queues.raising import FewerPeople
+from apps.annotation.queues.setting import BadAsks, Settings, asked_of, with_more_asks
+from apps.annotation.wording import a_is_left_in_review, by_side, said
+from apps.policies.models import Policy
+
+
+class SettingsForm(forms.Form):
+    """What may change while people work."""
+
+    name = forms.CharField(max_length=200, help_text="Annotators see it: it should not name policies.")
+    overlap = forms.IntegerField(
+        label="People per item",
+        max_value=MOST_OVERLAP,
+        help_text="So many different people judge each item. It can grow, not shrink: what was judged stays.",
+    )
+    who = forms.ChoiceField(
+        label="Who may label",
+        choices=[("all", "Everybody in the workspace"), ("named", "Only these")],
+        widget=forms.RadioSelect,
+    )
+    labellers: forms.ModelMultipleChoiceField[User] = forms.ModelMultipleChoiceField(
+        label="Named people", queryset=User.objects.none(), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    gold_percent = forms.IntegerField(
+        label="Share of gold items",
+        min_value=0,
+        max_value=90,
+        help_text="Per cent of what is given to each person, as long as there are gold items that they have not seen.",
+    )
+    ends_at = forms.DateTimeField(
+        label="End on",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text="In UTC. Empty: no date.",
+    )
+    ends_after = forms.IntegerField(
+        label="End after",
+        required=False,
+        min_value=1,
+        max_value=10**9,
+        help_text="Judgements in all. Empty: when all is judged.",
+    )
+    lease_minutes = forms.IntegerField(
+        label="Time to judge an item", min_value=1, max_value=7 * 24 * 60, help_text="Minutes."
+    )
+    skipped_come_back = forms.BooleanField(
+        label="Skipped items come back to who skipped them, at the end", required=False
+    )
+
+    shows_machines = forms.BooleanField(
+        label="Show what models said",
+        required=False,
+        help_text="On the desk, before people answer. Otherwise they see it on their own page once they have.",
+    )
+    blind_review = forms.BooleanField(
+        label="Blind review", required=False, help_text="Reviewers of a pair decide before they see what others said."
+    )
+
+    more_asks = forms.CharField(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 3}))
+
+    def __init__(self, data: Any = None, *, queue: Queue) -> None:
+        named = [user.pk for user in queue.labellers.all()]
+        initial = {
+            "name": queue.name,
+            "overlap": queue.overlap,
+            "who": "named" if queue.is_restricted else "all",
+            "labellers": named,
+            "gold_percent": queue.gold_percent,
+            "blind_review": queue.blind_review,
+            "shows_machines": queue.shows_machines,
+            "ends_at": queue.ends_at,
+            "ends_after": queue.ends_after,
+            "lease_minutes": max(1, queue.lease_seconds // 60),
+            "skipped_come_back": queue.skipped_come_back,
+        }
+        super().__init__(data, initial=initial)
+        self.queue = queue
+        self.fields["overlap"].widget.attrs["min"] = queue.overlap
+        if queue.is_of_experiment:
+            self.fields["overlap"].disabled = True
+            self.fields["gold_percent"].disabled = True  # and not shown: there are no gold items
+            self.fields["overlap"].help_text = "The plan of the experiment fixed it before the first answer was seen."
+        self._say_what_is_asked()
+        members = User.objects.filter(memberships__workspace=queue.workspace_id).order_by("name", "email")
+        cast("forms.ModelMultipleChoiceField[User]", self.fields["labellers"]).queryset = members
+
+    def _say_what_is_asked(self) -> None:
+        asks, field = asked_of(self.queue), self.fields["more_asks"]
+        if asks is None:
+            del self.fields["more_asks"]
+            return
+        field.label, line, asked = (
+            ("More aspects", "“Safety: 3” has a scale of 3 points instead of 5 (or 7)", asks.aspects)
+            if isinstance(asks, PairwiseAsks)
+            else ("More questions", "question | points | what 1 means | what the most means", asks.questions)
+        )
+        field.help_text = (
+            f"One a line; {line}. Judgements made before lack them, and agreement counts who answered. "
+            f"What is once asked can be neither renamed nor taken away"
+            f"{': ' + ', '.join(each.name for each in asked) if asked else ''}."
+        )
+
+    def clean_more_asks(self) -> str:
+        lines: str = self.cleaned_data["more_asks"]
+        try:
+            with_more_asks(self.queue, lines)
+        except BadAsks as refusal:
+            raise forms.ValidationError(str(refusal)) from None
+        return lines
+
+    def clean_overlap(self) -> int:
+        overlap: int = self.cleaned_data["overlap"]
+        if overlap < self.queue.overlap:
+            raise forms.ValidationError(str(FewerPeople(overlap, self.queue.overlap)))
+        return overlap
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if data.get("who") == "named" and not data.get("labellers"):
+            self.add_error("labellers", "Choose at least one person, or let everybody label.")
+        return data
+
+    def settings(self) -> Settings:
+        data = self.cleaned_data
+        return Settings(
+            name=data["name"],
+            overlap=data["overlap"],
+            lease_seconds=data["lease_minutes"] * 60,
+            skipped_come_back=data["skipped_come_back"],
+            gold_percent=data["gold_percent"],
+            blind_review=data["blind_review"],
+            shows_machines=data["shows_machines"],
+            ends_at=data["ends_at"],
+            ends_after=data["ends_after"],
+            more_asks=data.get("more_asks", ""),
+            labellers=[user.pk for user in data["labellers"]] if data["who"] == "named" else None,
+        )
+
+
+class DrawGoldForm(forms.Form):
+    count = forms.IntegerField(label="How many", min_value=1, max_value=1000, initial=20)
+
+
+KNOWN_ANSWERS = {
+    Queue.Kind.PAIRWISE: [("1", "Run A is better"), ("0", "Neither is better"), ("-1", "Run B is better")],
+    Queue.Kind.RATING: [("1", "A good run"), ("-1", "A bad run")],
+}
+
+
+OF_A_RATING = "The thumb says it or, without one, which half of their scales the answers lie in."
+
+
+class KnownForm(forms.Form):
+    """An item's purpose and its known answer."""
+
+    purpose = forms.ChoiceField(
+        choices=[
+            ("gold", "Gold: a hidden check"),
+            ("training", "Training: newcomers see it first"),
+            ("work", "Ordinary"),
+        ],
+        widget=forms.RadioSelect,
+        initial="gold",
+    )
+    answer_given = forms.CharField(label="Right answer", required=False, max_length=9)
+    because = forms.CharField(
+        label="Why",
+        required=False,
+        max_length=2000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Shown to who answers a training item.",
+    )
+
+    def __init__(self, *args: Any, queue: Queue, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.kind = Queue.Kind(queue.kind)
+        if choices := KNOWN_ANSWERS.get(self.kind):
+            self.fields["answer_given"] = forms.ChoiceField(
+                label="Right answer", choices=choices, required=False, widget=forms.RadioSelect
+            )
+            if self.kind == Queue.Kind.RATING:
+                self.fields["answer_given"].help_text = OF_A_RATING
+        else:
+            self.fields["answer_given"].help_text = "Number of the first step that is wrong, or “none”."
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        given = str(data.get("answer_given", "")).strip()
+        if data.get("purpose") != Item.Purpose.WORK:
+            if not given:
+                self.add_error("answer_given", "Give the right answer.")
+            elif self.kind == Queue.Kind.STEPS and given != NO_ERROR and not (given.isdecimal() and int(given)):
+                self.add_error("answer_given", "Give the number of a step, or “none”.")
+        return data
+
+    def answer(self) -> int | str:
+        """As `Item.known` keeps it."""
+        given: str = self.cleaned_data["answer_given"].strip()
+        if self.kind != Queue.Kind.STEPS:
+            return int(given)
+        return NO_ERROR if given == NO_ERROR else int(given) - 1
+
+
+GRADES = [
+    *((str(grade), by_side(grade, False, a_was_left=True).capitalize()) for grade in (3, 2, 1, 0, -1, -2, -3)),
+    ("both_bad", "Both bad"),
+]
+
+
+class DecisionForm(forms.Form):
+    """What a reviewer decides: of a pair a grade, by the side they saw; otherwise whose judgement stands."""
+
+    answer = forms.ChoiceField(error_messages={"required": "Choose first."}, widget=forms.RadioSelect)
+    reason = forms.CharField(
+        label="Why?",
+        max_length=5000,
+        widget=forms.Textarea(
+            attrs={"rows": 4, "data-key": "r", "data-key-group": "Decision", "data-key-label": "Say why"}
+        ),
+        help_text="Who judged it reads it, without your name.",
+        error_messages={"required": "Say why: the people who judged it read your reason and learn from it."},
+    )
+
+    def __init__(
+        self, data: Any = None, *, item: Item, judgements: Sequence[Any], decision: Adjudication | None = None
+    ) -> None:
+        super().__init__(data)
+        self.item = item
+        if decision is not None:
+            self.initial = {"answer": self._answer_of(decision)}
+        choices = GRADES if item.b_id else [(str(judgement.pk), said(judgement)) for judgement in judgements]
+        cast("forms.ChoiceField", self.fields["answer"]).choices = choices
+
+    def decision(self) -> dict[str, Any]:
+        """The keywords of `adjudicate`."""
+        given, reason = self.cleaned_data["answer"], self.cleaned_data["reason"]
+        if not self.item.b_id:
+            return {"upheld": UUID(given), "reason": reason}
+        lean = 0 if given == "both_bad" else int(given)
+        strength = lean if a_is_left_in_review(self.item) else -lean
+        return {"strength": strength, "both_bad": given == "both_bad", "reason": reason}
+
+    def _answer_of(self, decision: Adjudication) -> str:
+        if decision.strength is None:
+            return str(decision.upheld)
+        lean = decision.strength if a_is_left_in_review(self.item) else -decision.strength
+        return "both_bad" if decision.both_bad else str(lean)
+
+
+class RemarkForm(forms.Form):
+    text = forms.CharField(max_length=5000)
+
+
+class JudgeForm(forms.Form):
+    """A served model that is to judge a queue."""
+
+    policy: forms.ModelChoiceField[Policy] = forms.ModelChoiceField(
+        label="Model",
+        queryset=Policy.objects.none(),
+        empty_label=None,
+        help_text="A served model or a reward model from Policies. A reward model needs no prompt and no prices.",
+    )
+    mode = forms.ChoiceField(
+        label="How", choices=Judge.Mode.choices, initial=Judge.Mode.PRELABEL, widget=forms.RadioSelect
+    )
+    prompt = forms.CharField(
+        label="What to look for",
+        max_length=20_000,
+        initial=DEFAULT_PROMPT,
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="It is told beside this that it compares two runs, and how to answer. Each change is a new version.",
+    )
+    requests_a_minute = forms.IntegerField(
+        min_value=1, max_value=100_000, initial=60, help_text="Two for each pair: both orders are asked."
+    )
+    prompt_price = forms.FloatField(label="Price of a million tokens read", min_value=0, initial=0)
+    completion_price = forms.FloatField(label="Price of a million tokens written", min_value=0, initial=0)
+    most_cost = forms.FloatField(label="Most that it may cost", min_value=0, required=False)
+
+    def __init__(self, data: Any = None, *, workspace: Workspace) -> None:
+        super().__init__(data)
+        served = Policy.objects.filter(workspace=workspace, kind__in=JUDGING, archived_at=None).order_by("name")
+        cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset = served
+
+    @property
+    def has_models(self) -> bool:
+        return bool(cast("forms.ModelChoiceField[Policy]", self.fields["policy"]).queryset)
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords of `send_judge`."""
+        return dict(self.cleaned_data)
+
+
+class PromptForm(forms.Form):
+    prompt = forms.CharField(max_length=20_000)

@@ -1,0 +1,1 @@
+"""Machine annotators: language models and reward models that judge beside people."""

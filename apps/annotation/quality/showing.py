@@ -1,0 +1,140 @@
+"""A quality report in the shape that pages show."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from apps.annotation.models import Annotator
+from apps.annotation.quality.shares import Share, share
+
+Figures = Mapping[str, Any]
+
+FIGURES = (
+    ("raw", "Agree", "the chance that two judgements of the same thing agree"),
+    ("nominal", "α nominal", "Krippendorff’s alpha: values differ or they do not"),
+    ("ordinal", "α ordinal", "Krippendorff’s alpha: neighbouring values nearly agree"),
+    ("interval", "α interval", "Krippendorff’s alpha: values are numbers"),
+    ("fleiss", "κ Fleiss", "Fleiss’ kappa, where the commonest number of people judged"),
+)
+MANY_FAST = 0.2
+LITTLE_RIGHT = 0.7
+FEW = 10
+"""With fewer judgements nothing is held against anybody."""
+
+
+class MeasureRow(NamedTuple):
+    """What people were asked, and how far they agree on it."""
+
+    name: str
+    among_all: bool
+    """Models and rules are counted as well, not people alone."""
+    figures: list[dict[str, Any]]
+    """In the order of FIGURES; each with its title."""
+    judgements: int
+    things: int
+
+
+def measure_rows(figures: Figures) -> list[MeasureRow]:
+    rows = []
+    for measure in figures.get("measures", []):
+        cells = [
+            {
+                **measure.get(key, {"value": None, "undefined_because": "these values have no order between them"}),
+                "title": title,
+            }
+            for key, _, title in FIGURES
+        ]
+        rows.append(
+            MeasureRow(
+                measure["name"],
+                measure.get("among") == "all",
+                cells,
+                measure["raw"]["judgements"],
+                measure["raw"]["items"],
+            )
+        )
+    return rows
+
+
+class Cell(NamedTuple):
+    """How far two people agree; empty where they share nothing."""
+
+    kappa: dict[str, Any] | None
+    same: dict[str, Any] | None
+    heat: int
+    """0 for chance or worse, 10 for full agreement."""
+
+
+class MatrixRow(NamedTuple):
+    annotator: Annotator
+    cells: list[Cell | None]
+    """None on the diagonal."""
+
+
+def matrix(figures: Figures, annotators: Mapping[str, Annotator]) -> list[MatrixRow]:
+    """Everybody beside everybody, the busiest first; nothing where no two share an item."""
+    pairs = figures.get("pairs", {"people": [], "cells": []})
+    if not pairs["cells"]:
+        return []
+    found = {frozenset((cell["x"], cell["y"])): cell for cell in pairs["cells"]}
+    people = [who for who in pairs["people"] if who in annotators]
+    return [
+        MatrixRow(
+            annotators[x],
+            [None if x == y else _cell(found.get(frozenset((x, y)))) for y in people],
+        )
+        for x in people
+    ]
+
+
+def _cell(cell: dict[str, Any] | None) -> Cell:
+    if cell is None:
+        return Cell(None, None, 0)
+    value = cell["kappa"]["value"]
+    return Cell(cell["kappa"], cell["same"], round(10 * max(value or 0.0, 0.0)))
+
+
+class PersonRow(NamedTuple):
+    """How somebody works, and what is worth a look."""
+
+    annotator: Annotator
+    figures: dict[str, Any]
+    gold: Share
+    """How often they were right about gold items."""
+    concerns: list[str]
+
+
+def people_rows(figures: Figures, annotators: Mapping[str, Annotator], golds: Mapping[UUID, Share]) -> list[PersonRow]:
+    """The busiest first."""
+    found = [person_row(figures, annotators[who], golds) for who in figures.get("annotators", {}) if who in annotators]
+    return sorted((row for row in found if row), key=lambda row: (-row.figures["judged"], row.annotator.name))
+
+
+def person_row(figures: Figures, annotator: Annotator, golds: Mapping[UUID, Share]) -> PersonRow | None:
+    """None where they have judged nothing yet."""
+    found = figures.get("annotators", {}).get(str(annotator.pk))
+    gold = golds.get(annotator.pk, share(0, 0))
+    return PersonRow(annotator, found, gold, concerns(found, gold)) if found else None
+
+
+def own_row(figures: Figures, annotator: Annotator) -> PersonRow | None:
+    """What somebody is told of themselves; None where they have judged nothing yet. Nothing is held against them here."""
+    found = figures.get("own", {}).get(str(annotator.pk))
+    return PersonRow(annotator, found, Share(**found["gold"]), []) if found else None
+
+
+def concerns(person: Mapping[str, Any], gold: Share | None = None) -> list[str]:
+    """What a researcher should look at, each beyond what chance explains."""
+    found: list[str] = []
+    if person["judged"] < FEW:
+        return found
+    left, fast, consensus = person["left"], person["fast"], person["consensus"]
+    if left["p"] is not None and left["p"] < 0.01:
+        found.append("favours the left side" if left["value"] > 0.5 else "favours the right side")
+    if fast["low"] is not None and fast["low"] > MANY_FAST:
+        found.append("very fast")
+    if consensus["high"] is not None and consensus["high"] < LITTLE_RIGHT:
+        found.append("differs from the others")
+    if gold and gold.high is not None and gold.high < LITTLE_RIGHT:
+        found.append("often wrong on gold")
+    return found

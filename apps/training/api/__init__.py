@@ -1,0 +1,1 @@
+"""Runs and rollouts over REST."""

@@ -1,0 +1,156 @@
+"""Rollouts over the API: start, follow, cancel, resume."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from apps.accounts.models import Role
+from apps.common.api import Conflict, MemberView, RequestSerializer
+from apps.common.pages import ApiCursorPagination
+from apps.policies.models import Policy
+from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rollouts import rolling_out
+
+
+class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
+    """A policy's attempts at tasks. `/trajectories?rollouts=<id>` lists what came of them."""
+
+    url = serializers.SerializerMethodField()
+
+    class Meta:
+        model = RolloutBatch
+        fields = [
+            *("id", "url", "policy", "environment", "config", "state", "total", "finished", "succeeded"),
+            *("error", "failure", "attempt", "worker", "created_at", "started_at", "finished_at"),
+        ]
+        read_only_fields = fields
+
+    def get_url(self, batch: RolloutBatch) -> str:
+        """Where to ask again."""
+        return reverse("rollout", kwargs={"batch_id": batch.pk}, request=self.context["request"])
+
+
+class StartRolloutsSerializer(RequestSerializer):
+    """Who attempts what, how often. The same seed draws the same tasks."""
+
+    policy = serializers.UUIDField(help_text="A language model, a scripted rule or a served model.")
+    environment = serializers.CharField(max_length=100)
+    split = serializers.ChoiceField(choices=["held_out", "train"], default="held_out")
+    levels = serializers.ListField(
+        child=serializers.CharField(max_length=20), default=list, help_text="None: the usual ones."
+    )
+    count = serializers.IntegerField(default=30, min_value=1, max_value=5000, help_text="Tasks.")
+    samples = serializers.IntegerField(default=1, min_value=1, max_value=64, help_text="Attempts at each task.")
+    temperature = serializers.FloatField(default=1.0, min_value=0, max_value=5)
+    steps = serializers.IntegerField(default=20, min_value=1, max_value=200, help_text="An attempt is cut after them.")
+    tool_calls = serializers.ChoiceField(
+        choices=["native", "react"], default="native", help_text="react: plain text, for models that know no tools."
+    )
+    seed = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
+
+
+class RolloutsView(MemberView):
+    """The workspace's rollouts."""
+
+    needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
+
+    @extend_schema(
+        operation_id="rollouts_create",
+        summary="Let a policy attempt tasks",
+        request=StartRolloutsSerializer,
+        responses={201: RolloutsSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        serializer = StartRolloutsSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        policy = Policy.objects.visible_to(self.member).filter(pk=given["policy"]).first()
+        if policy is None:
+            raise ValidationError({"policy": ["There is no such policy in this workspace."]})
+        try:
+            batch = rolling_out.start_rollouts(
+                workspace=self.member.workspace,
+                policy=policy,
+                environment=given["environment"],
+                tasks={name: given[name] for name in ("split", "levels", "count", "seed")},
+                samples=given["samples"],
+                seed=given["seed"],
+                sampling={"temperature": given["temperature"]},
+                budget={"steps": given["steps"]},
+                tool_calls=given["tool_calls"],
+                by=self.member.user,
+            )
+        except rolling_out.RolloutRefused as refusal:
+            raise ValidationError({"detail": [str(refusal)]}) from None
+        answer = RolloutsSerializer(batch, context={"request": request}).data
+        return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
+
+    @extend_schema(
+        operation_id="rollouts_list", summary="List rollouts, newest first", responses=RolloutsSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        pages = self.pagination_class()
+        found = pages.paginate_queryset(RolloutBatch.objects.visible_to(self.member), request, view=self)
+        return pages.get_paginated_response(RolloutsSerializer(found, many=True, context={"request": request}).data)
+
+
+class _OneBatch(MemberView):
+    needs = Role.RESEARCHER
+
+    def find(self, pk: UUID) -> RolloutBatch:
+        return get_object_or_404(RolloutBatch.objects.visible_to(self.member).select_related("policy"), pk=pk)
+
+    def answer(self, request: Request, batch: RolloutBatch) -> Response:
+        again = {"Retry-After": "2"} if batch.is_active else {}
+        return Response(RolloutsSerializer(batch, context={"request": request}).data, headers=again)
+
+
+class RolloutView(_OneBatch):
+    """One batch of rollouts."""
+
+    @extend_schema(operation_id="rollouts_read", summary="How rollouts are doing", responses=RolloutsSerializer)
+    def get(self, request: Request, batch_id: UUID) -> Response:
+        return self.answer(request, self.find(batch_id))
+
+
+class CancelRolloutsView(_OneBatch):
+    """Stop rollouts."""
+
+    @extend_schema(
+        operation_id="rollouts_cancel",
+        summary="Stop rollouts; what has arrived stays",
+        request=None,
+        responses={200: RolloutsSerializer, 409: OpenApiResponse(description="They are over already.")},
+    )
+    def post(self, request: Request, batch_id: UUID) -> Response:
+        try:
+            batch = rolling_out.cancel_rollouts(batch=self.find(batch_id), by=self.member.user)
+        except rolling_out.NotRollingOut as refusal:
+            raise Conflict(str(refusal)) from None
+        return self.answer(request, batch)
+
+
+class ResumeRolloutsView(_OneBatch):
+    """Take rollouts up again."""
+
+    @extend_schema(
+        operation_id="rollouts_resume",
+        summary="Resume cancelled or failed rollouts; no episode is played twice",
+        request=None,
+        responses={200: RolloutsSerializer, 409: OpenApiResponse(description="They cannot be resumed.")},
+    )
+    def post(self, request: Request, batch_id: UUID) -> Response:
+        try:
+            batch = rolling_out.resume_rollouts(batch=self.find(batch_id), by=self.member.user)
+        except rolling_out.NotResumable as refusal:
+            raise Conflict(str(refusal)) from None
+        return self.answer(request, batch)

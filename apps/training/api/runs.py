@@ -1,0 +1,231 @@
+"""Runs over the API: launch, follow, cancel, resume."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from apps.accounts.models import Role
+from apps.common.api import Conflict, MemberView, RequestSerializer
+from apps.common.pages import ApiCursorPagination
+from apps.datasets.models import Version
+from apps.policies.models import Policy
+from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
+from apps.training.checking import refuse_if_known
+from apps.training.choices import METHODS, InvalidSetting
+from apps.training.forms.runs import default_name, parameters_of
+from apps.training.launching import LaunchRefused, Plan, launch_run
+from apps.training.models import Run
+from apps.training.queries import metric_points
+from apps.training.recipes import PRESETS, settings_from
+
+CHECK_PATIENCE_SECONDS = 5.0
+
+
+class RunSerializer(serializers.ModelSerializer[Run]):
+    """A run: what was asked, how far it is, what came of it."""
+
+    url = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Run
+        fields = [
+            *("id", "url", "name", "algorithm", "version", "base", "preset", "config", "state", "step", "total_steps"),
+            *(
+                "checkpoint_step",
+                "attempt",
+                "worker",
+                "device",
+                "parameters",
+                "memory_mb",
+                "failure",
+                "report",
+                "result",
+            ),
+            *("created_at", "started_at", "finished_at"),
+        ]
+        read_only_fields = fields
+
+    def get_url(self, run: Run) -> str:
+        """Where to ask again."""
+        return reverse("run", kwargs={"run_id": run.pk}, request=self.context["request"])
+
+
+class LaunchSerializer(RequestSerializer):
+    """A run to launch. `settings` changes single settings of the preset: learning_rate, batch_size, max_steps, beta, …"""
+
+    algorithm = serializers.ChoiceField(choices=Run.Algorithm.choices)
+    version = serializers.UUIDField(
+        required=False, allow_null=True, help_text="A frozen dataset version; none for grpo, rloo and star."
+    )
+    base = serializers.UUIDField(
+        required=False, allow_null=True, help_text="A language model; none makes a new small one (sft only)."
+    )
+    preset = serializers.ChoiceField(choices=list(PRESETS), default="standard")
+    method = serializers.ChoiceField(choices=list(METHODS), default="full")
+    name = serializers.CharField(max_length=180, required=False, default="")
+    settings = serializers.DictField(required=False, default=dict)
+
+
+class PointSerializer(serializers.Serializer[Any]):
+    """What was measured at a step; where steps were put together, their means."""
+
+    step = serializers.IntegerField()
+    values = serializers.DictField(child=serializers.FloatField())
+
+
+class RunsView(MemberView):
+    """The workspace's runs."""
+
+    needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
+
+    @extend_schema(
+        operation_id="runs_create",
+        summary="Launch a run",
+        description="Checked before anything is queued; a refusal names the field to change.",
+        request=LaunchSerializer,
+        responses={201: RunSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        given = LaunchSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        try:
+            plan = self._plan(given.validated_data)
+            refuse_if_known(plan, seconds=CHECK_PATIENCE_SECONDS)
+            run = launch_run(plan=plan, by=self.member.user)
+        except InvalidSetting as refusal:
+            raise ValidationError({"settings": {refusal.field: [str(refusal)]}}) from None
+        except LaunchRefused as refusal:
+            raise ValidationError({refusal.field or "detail": [str(refusal)]}) from None
+        answer = RunSerializer(run, context={"request": request}).data
+        return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
+
+    @extend_schema(operation_id="runs_list", summary="List runs, newest first", responses=RunSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        pages = self.pagination_class()
+        runs = pages.paginate_queryset(Run.objects.visible_to(self.member), request, view=self)
+        return pages.get_paginated_response(RunSerializer(runs, many=True, context={"request": request}).data)
+
+    def _plan(self, given: dict[str, Any]) -> Plan:
+        version = None
+        if given.get("version"):
+            version = (
+                Version.objects.visible_to(self.member).select_related("dataset").filter(pk=given["version"]).first()
+            )
+        if version is None and given.get("version"):
+            raise ValidationError({"version": ["There is no such version in this workspace."]})
+        base = None
+        if given.get("base"):
+            base = Policy.objects.visible_to(self.member).filter(pk=given["base"]).first()
+            if base is None:
+                raise ValidationError({"base": ["There is no such policy in this workspace."]})
+        settings = settings_from(
+            preset=given["preset"],
+            algorithm=given["algorithm"],
+            method=given["method"],
+            parameters=parameters_of(base, given["algorithm"]),
+            changes=given["settings"],
+        )
+        return Plan(
+            workspace=self.member.workspace,
+            name=given["name"] or default_name(given["algorithm"], version, settings),
+            algorithm=given["algorithm"],
+            version=version,
+            base=base,
+            preset=given["preset"],
+            settings=settings,
+        )
+
+
+class RunView(MemberView):
+    """One run."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(operation_id="runs_read", summary="How a run is doing", responses=RunSerializer)
+    def get(self, request: Request, run_id: UUID) -> Response:
+        run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
+        again = {"Retry-After": "2"} if run.is_active else {}
+        return Response(RunSerializer(run, context={"request": request}).data, headers=again)
+
+
+class MetricsView(MemberView):
+    """What a run measured."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="runs_metrics",
+        summary="What a run measured, at most `most` points",
+        parameters=[
+            OpenApiParameter("after", OpenApiTypes.INT, description="Only steps above this one."),
+            OpenApiParameter("most", OpenApiTypes.INT, description="1 to 5000; 1000 unless given."),
+        ],
+        responses=PointSerializer(many=True),
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        run = get_object_or_404(Run.objects.visible_to(self.member).only("id"), pk=run_id)
+        after = self._whole("after", default=-1, low=-1, high=2**31 - 1)
+        most = self._whole("most", default=1000, low=1, high=5000)
+        points = metric_points(run.pk, after=after, most=most)
+        return Response([{"step": point.step, "values": point.means} for point in points])
+
+    def _whole(self, name: str, *, default: int, low: int, high: int) -> int:
+        text = self.request.query_params.get(name, str(default))
+        try:
+            value = int(text)
+        except ValueError:
+            raise ValidationError({name: [f"Got {text!r}, expected a whole number."]}) from None
+        if not low <= value <= high:
+            raise ValidationError({name: [f"Got {value}, expected {low} to {high}."]})
+        return value
+
+
+class CancelView(MemberView):
+    """Stop a run."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="runs_cancel",
+        summary="Stop a run after it has saved a checkpoint",
+        request=None,
+        responses={200: RunSerializer, 409: OpenApiResponse(description="It is over already.")},
+    )
+    def post(self, request: Request, run_id: UUID) -> Response:
+        run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
+        try:
+            cancel_run(run=run, by=self.member.user)
+        except NotActive as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(RunSerializer(run, context={"request": request}).data)
+
+
+class ResumeView(MemberView):
+    """Take a run up again."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="runs_resume",
+        summary="Resume a cancelled or failed run from its last checkpoint",
+        request=None,
+        responses={200: RunSerializer, 409: OpenApiResponse(description="It is not one that can be resumed.")},
+    )
+    def post(self, request: Request, run_id: UUID) -> Response:
+        run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
+        try:
+            resume_run(run=run, by=self.member.user)
+        except NotResumable as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(RunSerializer(run, context={"request": request}).data)

@@ -1,0 +1,1 @@
+"""What researchers send to launch runs and rollouts."""

@@ -1,0 +1,109 @@
+"""Pages of rollouts: a policy attempting tasks."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.common.fragments import fragment_of
+from apps.common.http import HtmxRequest
+from apps.common.live import telling
+from apps.training.folders import folder_of
+from apps.training.forms.rollouts import RolloutForm
+from apps.training.live import rollouts_context, show_rollouts
+from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rollouts.rolling_out import (
+    NotResumable,
+    NotRollingOut,
+    RolloutRefused,
+    cancel_rollouts,
+    resume_rollouts,
+    start_rollouts,
+)
+
+
+@require_http_methods(["GET", "POST"])
+@at_least(Role.RESEARCHER)
+def new(request: HtmxRequest) -> HttpResponse:
+    """Choose who attempts what."""
+    if request.method == "GET":
+        form = RolloutForm(member=request.member, initial={"policy": request.GET.get("policy")})
+        return render(request, "training/new_rollouts.html", {"form": form})
+    form = RolloutForm(request.POST, member=request.member)
+    if form.is_valid():
+        given = form.cleaned_data
+        try:
+            batch = start_rollouts(
+                workspace=request.member.workspace,
+                policy=given["policy"],
+                environment=given["environment"],
+                tasks={name: given[name] for name in ("split", "levels", "count", "seed")},
+                samples=given["samples"],
+                seed=given["seed"],
+                sampling={"temperature": given["temperature"]},
+                budget={"steps": given["steps"]} if given["steps"] else None,
+                tool_calls=given["tool_calls"] or "native",
+                by=request.user,
+            )
+            return redirect("training:rollouts", batch.pk)
+        except RolloutRefused as refusal:
+            form.add_error(None, str(refusal))
+    return render(request, "training/new_rollouts.html", {"form": form}, status=422)
+
+
+@require_GET
+def show(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """One batch: how far it is, what has arrived."""
+    batch = _find(request, batch_id)
+    return render(
+        request, "training/rollouts.html", {**rollouts_context(batch), "command": folder_of(batch.pk).command_line}
+    )
+
+
+@fragment_of(lambda batch_id, **_: reverse("training:rollouts", args=[batch_id]))
+@require_GET
+def live(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """The live part alone."""
+    return render(request, "training/_rollouts_live.html", rollouts_context(_find(request, batch_id)))
+
+
+@require_POST
+def cancel(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """Stop it; what has arrived stays."""
+    batch = _find(request, batch_id)
+    try:
+        cancel_rollouts(batch=batch, by=request.user)
+        _tell(batch)
+    except NotRollingOut as refusal:
+        messages.info(request, str(refusal))
+    return redirect("training:rollouts", batch.pk)
+
+
+@require_POST
+def resume(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """Play what is left to play."""
+    batch = _find(request, batch_id)
+    try:
+        resume_rollouts(batch=batch, by=request.user)
+        _tell(batch)
+    except NotResumable as refusal:
+        messages.error(request, str(refusal))
+    return redirect("training:rollouts", batch.pk)
+
+
+def _tell(batch: RolloutBatch) -> None:
+    with telling(batch.pk):
+        show_rollouts(batch.pk)
+
+
+def _find(request: HtmxRequest, batch_id: UUID) -> RolloutBatch:
+    return get_object_or_404(
+        RolloutBatch.objects.visible_to(request.member).select_related("policy", "created_by"), pk=batch_id
+    )

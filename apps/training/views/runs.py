@@ -1,0 +1,218 @@
+"""Pages of runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.common.fragments import fragment_of
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
+from apps.training.charts import drawn
+from apps.training.checking import check_with_worker, refuse_if_known
+from apps.training.comparing import MOST_RUNS, overlays, settings_of
+from apps.training.folders import RunFolder, folder_of, read_log
+from apps.training.forms.runs import RunForm
+from apps.training.launching import USUAL, LaunchRefused, launch_run
+from apps.training.live import charts_context, run_context
+from apps.training.models import Run
+from apps.training.queries import headway, lineage_of, metric_points, run_for_page, runs_for_comparing, runs_for_list
+from apps.training.recipes import PRESETS
+from apps.training.sampling import NotSampled, open_sampled, sampled
+
+CHECK_PATIENCE_SECONDS = 5.0
+CANDIDATES = 40
+
+
+@require_GET
+@at_least(Role.RESEARCHER)
+def runs(request: HtmxRequest) -> HttpResponse:
+    """The workspace's runs, newest first."""
+    page = page_of(runs_for_list(request.member), cursor=request.GET.get("cursor", ""), size=50)
+    rows = [(run, headway(run)) for run in page]
+    is_moving = any(run.is_active for run in page)
+    return render(request, "training/runs.html", {"page": page, "rows": rows, "is_moving": is_moving})
+
+
+@require_GET
+@at_least(Role.RESEARCHER)
+def compare(request: HtmxRequest) -> HttpResponse:
+    """Two to six runs side by side; with fewer, the choice of them."""
+    wanted = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
+    found = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MOST_RUNS + 1])}
+    chosen = [found[pk] for pk in dict.fromkeys(wanted) if pk in found]
+    problem = f"Choose {MOST_RUNS} runs at most." if len(chosen) > MOST_RUNS else ""
+    several = len(chosen) > 1 and not problem
+    settings = settings_of(chosen) if several else []
+    newest = list(runs_for_comparing(request.member).order_by("-id")[:CANDIDATES])
+    context = {
+        "runs": chosen if not problem else [],
+        "problem": problem,
+        "most": MOST_RUNS,
+        "candidates": [*chosen, *(run for run in newest if run not in chosen)],
+        "charts": overlays(chosen) if several else [],
+        "differing": [setting for setting in settings if setting.differs],
+        "same": [setting for setting in settings if not setting.differs],
+    }
+    return render(request, "training/compare.html", context)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+@require_http_methods(["GET", "POST"])
+@at_least(Role.RESEARCHER)
+def new(request: HtmxRequest) -> HttpResponse:
+    """Choose what to train; launch it."""
+    if request.method == "GET":
+        chosen = {name: request.GET[name] for name in ("version", "base", "algorithm") if name in request.GET}
+        form = RunForm(member=request.member, initial=chosen)
+        if "algorithm" not in chosen and (version := form.chosen_version):
+            form.initial["algorithm"] = USUAL[version.row_type]
+        return _new_page(request, form)
+    form = RunForm(request.POST, member=request.member)
+    if not form.is_valid() or form.plan is None:
+        return _new_page(request, form, status=422)
+    try:
+        refuse_if_known(form.plan, seconds=CHECK_PATIENCE_SECONDS)
+        run = launch_run(plan=form.plan, by=request.user)
+    except LaunchRefused as refusal:
+        form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
+        return _new_page(request, form, status=422)
+    messages.success(request, f"{run.name} is queued.")
+    return redirect("training:run", run.pk)
+
+
+def _new_page(request: HtmxRequest, form: RunForm, status: int = 200) -> HttpResponse:
+    return render(request, "training/new.html", {"form": form, "presets": PRESETS.values()}, status=status)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def check(request: HtmxRequest) -> HttpResponse:
+    """What would happen if the form were launched now: refusals, size, command."""
+    form = RunForm(request.POST, member=request.member)
+    if not form.is_valid() or form.plan is None:
+        return render(request, "training/_check.html", {"form": form})
+    plan = form.plan
+    return render(
+        request,
+        "training/_check.html",
+        {
+            "form": form,
+            "plan": plan,
+            "check": check_with_worker(plan),
+            "steps": plan.steps,
+            "settings": asdict(plan.settings),
+            "command": RunFolder(Path(settings.RUNS_DIR) / "RUN").command_line,
+        },
+    )
+
+
+@require_GET
+def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """One run: is it healthy, is it learning, what came of it."""
+    run = get_object_or_404(run_for_page(request.member), pk=run_id)
+    folder = folder_of(run.pk)
+    context = {
+        **run_context(run),
+        **charts_context(run),
+        "log": read_log(folder),
+        "lineage": lineage_of(run),
+        "command": folder.command_line,
+        "config_text": json.dumps(run.config, indent=2),
+    }
+    return render(request, "training/run.html", context)
+
+
+@fragment_of(lambda run_id, **_: reverse("training:run", args=[run_id]))
+@require_GET
+def live(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """The live parts alone, for pages that missed something or cannot open a websocket."""
+    run = get_object_or_404(run_for_page(request.member), pk=run_id)
+    return render(request, "training/_live.html", run_context(run))
+
+
+@fragment_of(lambda run_id, **_: reverse("training:run", args=[run_id]))
+@require_GET
+def charts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """All curves, drawn afresh."""
+    run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
+    return render(request, "training/_charts.html", charts_context(run))
+
+
+@require_GET
+def metrics(request: HtmxRequest, run_id: UUID) -> JsonResponse:
+    """What was measured after a step, for curves that grow."""
+    run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
+    points = metric_points(run.pk, after=_whole(request.GET.get("after"), -1))
+    return JsonResponse(
+        {
+            "points": [{"step": point.step, "values": drawn(point.means)} for point in points],
+            "sampled": " ".join(map(str, sampled(run).steps)),
+        }
+    )
+
+
+@require_POST
+def open_rollouts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """The rollouts behind a point of a curve, in the list of trajectories."""
+    run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
+    try:
+        tag = open_sampled(run=run, step=_whole(request.POST.get("step"), 0), by=request.user)
+    except NotSampled as refusal:
+        messages.info(request, str(refusal))
+        return redirect("training:run", run.pk)
+    return redirect(f"{reverse('trajectories:list')}?{urlencode({'tag': tag})}")
+
+
+@require_GET
+def log(request: HtmxRequest, run_id: UUID) -> JsonResponse:
+    """What the child printed after a byte."""
+    run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
+    part = read_log(folder_of(run.pk), after=_whole(request.GET.get("after"), 0))
+    return JsonResponse({"text": part.text, "end": part.end, "skipped": part.skipped})
+
+
+@require_POST
+def cancel(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """Ask for its end."""
+    run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
+    try:
+        cancel_run(run=run, by=request.user)
+    except NotActive as refusal:
+        messages.info(request, str(refusal))
+    return redirect("training:run", run.pk)
+
+
+@require_POST
+def resume(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """Go on from its last checkpoint."""
+    run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
+    try:
+        resume_run(run=run, by=request.user)
+    except NotResumable as refusal:
+        messages.error(request, str(refusal))
+    return redirect("training:run", run.pk)
+
+
+def _whole(text: str | None, default: int) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else default

@@ -1,0 +1,200 @@
+"""POST /api/v1/imports and what became of it."""
+
+from __future__ import annotations
+
+from typing import IO, Any, cast
+from uuid import UUID
+
+from django.core.files.base import File
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils.http import parse_header_parameters
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiRequest, OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from apps.accounts.models import Role
+from apps.common.api import MemberView
+from apps.common.pages import ApiCursorPagination
+from apps.common.streaming import download
+from apps.trajectories.imports import rejected
+from apps.trajectories.imports.uploading import (
+    FileTooLarge,
+    StoredFile,
+    finished_import,
+    start_import,
+    store,
+    unfinished_import,
+)
+from apps.trajectories.models import ImportBatch
+
+MOST_KEY = 200
+"""Characters of an Idempotency-Key. Cut short, two keys could be one, and the second file would be lost."""
+
+
+class TooLarge(APIException):
+    """413"""
+
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+
+
+class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
+    """An import: how far it is and what came of it."""
+
+    url = serializers.SerializerMethodField()
+    rejected_rows = serializers.SerializerMethodField()
+    file = serializers.CharField(source="filename")
+    trajectories = serializers.IntegerField(source="trajectory_count")
+    steps = serializers.IntegerField(source="step_count")
+    duplicates = serializers.IntegerField(source="duplicate_count")
+    rejected = serializers.IntegerField(source="rejected_count")
+    outcomes = serializers.IntegerField(source="outcome_count")
+
+    class Meta:
+        model = ImportBatch
+        fields = [
+            *("id", "url", "state", "file", "size", "sha256", "format", "bytes_read"),
+            *("trajectories", "steps", "duplicates", "outcomes", "rejected", "rejected_rows", "error"),
+            *("created_at", "started_at", "finished_at"),
+        ]
+        read_only_fields = fields
+
+    def get_url(self, batch: ImportBatch) -> str:
+        """Where to ask again."""
+        return reverse("import", kwargs={"batch_id": batch.pk}, request=self.context["request"])
+
+    def get_rejected_rows(self, batch: ImportBatch) -> str:
+        """The rejected rows as JSON Lines; `?format=csv` for a spreadsheet."""
+        return reverse("import_rejected", kwargs={"batch_id": batch.pk}, request=self.context["request"])
+
+
+class ImportsView(MemberView):
+    """Send a file, or list what was sent."""
+
+    needs = Role.RESEARCHER
+    pagination_class = ApiCursorPagination
+    # Anything but a form is the file itself and is read by `post`, block by block: no parser may touch it.
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(
+        operation_id="imports_create",
+        summary="Import a file of trajectories",
+        description=(
+            "The body is the file (JSON Lines, JSON, .traj, .eval, Parquet, CSV; gzip or zstd too; zip or tar of such files), or a multipart form with a part `file`. The same file, "
+            "or the same Idempotency-Key, answers the import that there is (200) and starts none."
+        ),
+        parameters=[
+            OpenApiParameter(
+                "filename",
+                OpenApiTypes.STR,
+                description="What the file is called; some formats say in it who ran what.",
+            ),
+            OpenApiParameter(
+                "policy", OpenApiTypes.STR, description="Who acted in the runs that do not say so themselves."
+            ),
+            OpenApiParameter("Idempotency-Key", OpenApiTypes.STR, OpenApiParameter.HEADER),
+        ],
+        request={
+            "application/octet-stream": OpenApiRequest(OpenApiTypes.BINARY),
+            "multipart/form-data": {"type": "object", "properties": {"file": {"type": "string", "format": "binary"}}},
+        },
+        responses={
+            202: ImportSerializer,
+            200: ImportSerializer,
+            413: OpenApiResponse(description="The file is larger than this server takes."),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        key = request.headers.get("Idempotency-Key", "")
+        if len(key) > MOST_KEY:
+            raise ValidationError({"Idempotency-Key": [f"It has {len(key)} characters; {MOST_KEY} fit."]})
+        known = ImportBatch.objects.visible_to(self.member).filter(idempotency_key=key).first() if key else None
+        if known:
+            return self._answer(known, status.HTTP_200_OK)
+        stored = self._store(request)
+        known = self._same_file(stored)
+        if known:
+            known.file.storage.delete(stored.name)
+            return self._answer(known, status.HTTP_200_OK)
+        batch = start_import(
+            workspace_id=self.member.workspace_id,
+            stored=stored,
+            created_by=self.member.user,
+            policy_name=request.query_params.get("policy", ""),
+            idempotency_key=key,
+        )
+        return self._answer(batch, status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        operation_id="imports_list", summary="List imports, newest first", responses=ImportSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        pages = self.pagination_class()
+        batches = pages.paginate_queryset(ImportBatch.objects.visible_to(self.member), request, view=self)
+        found = ImportSerializer(batches, many=True, context={"request": request})
+        return pages.get_paginated_response(found.data)
+
+    def _store(self, request: Request) -> StoredFile:
+        try:
+            if (request.content_type or "").startswith("multipart/"):
+                part = request.FILES.get("file")
+                if part is None:
+                    raise ValidationError({"file": ["The form has no part called `file`."]})
+                return store(cast("File[Any]", part), filename=part.name or "")
+            # The plain request knows no Content-Length rules: a chunked body is read like any other.
+            return store(cast("IO[bytes]", request._request), filename=_filename(request))
+        except FileTooLarge as refusal:
+            raise TooLarge(str(refusal)) from None
+
+    def _same_file(self, stored: StoredFile) -> ImportBatch | None:
+        here, sha256 = self.member.workspace_id, stored.sha256
+        return unfinished_import(workspace_id=here, sha256=sha256) or finished_import(workspace_id=here, sha256=sha256)
+
+    def _answer(self, batch: ImportBatch, code: int) -> Response:
+        found = ImportSerializer(batch, context={"request": self.request}).data
+        return Response(found, status=code, headers={"Location": found["url"]})
+
+
+class ImportView(MemberView):
+    """One import."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(operation_id="imports_read", summary="How an import is doing", responses=ImportSerializer)
+    def get(self, request: Request, batch_id: UUID) -> Response:
+        batch = get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)
+        seconds = {} if not batch.is_active else {"Retry-After": "1"}
+        return Response(ImportSerializer(batch, context={"request": request}).data, headers=seconds)
+
+
+class RejectedRowsView(MemberView):
+    """The rows that an import could not read."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="imports_rejected",
+        summary="Rows that could not be read: line, reason, expected, excerpt",
+        parameters=[OpenApiParameter("format", OpenApiTypes.STR, enum=list(rejected.FORMS), default="jsonl")],
+        responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request, batch_id: UUID) -> HttpResponseBase:
+        batch = get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)
+        form = request.query_params.get("format", "jsonl")
+        if form not in rejected.FORMS:
+            raise ValidationError({"format": [f"{form!r} is not known; use {' or '.join(rejected.FORMS)}."]})
+        written = rejected.FORMS[form]
+        return download(written.parts(batch), filename=f"rejected-{batch.pk}.{form}", content_type=written.content_type)
+
+
+def _filename(request: Request) -> str:
+    """What the file is called: from the query, or the Content-Disposition header."""
+    if given := request.query_params.get("filename"):
+        return given
+    _, parameters = parse_header_parameters(request.headers.get("Content-Disposition", ""))
+    return parameters.get("filename", "upload")

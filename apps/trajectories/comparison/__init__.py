@@ -1,0 +1,1 @@
+"""Runs of one task beside each other: what they did alike, and where they part."""

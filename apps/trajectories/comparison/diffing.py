@@ -1,0 +1,263 @@
+"""Where two runs part: their steps aligned by what was done, and the words that differ inside.
+
+Pure, and bounded: two runs of thousands of steps, or two outputs of megabytes, cost milliseconds and not minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from apps.trajectories.comparison import actions
+
+GAP_CELLS = 10_000
+"""Largest product of lengths for which a gap between equal steps is aligned by similarity; longer ones pair up in order."""
+
+MAX_EDITS = 1_000
+"""Differences after which two sequences are treated as having no more in common."""
+
+MAX_WORDS = 4_000
+"""Words of a side that are compared; the rest is one difference or none."""
+
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+class Action(NamedTuple):
+    """What a step did, and what it had seen, reduced to what a comparison needs."""
+
+    tool: str
+    text: str
+    key: Hashable
+    seen: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A step of the left run beside one of the right; None where a run has no counterpart."""
+
+    left: int | None
+    right: int | None
+    same_action: bool = False
+    same_context: bool = False
+
+    @property
+    def is_identical(self) -> bool:
+        return self.same_action and self.same_context
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Every step of both runs, in order, once."""
+
+    pairs: list[Pair]
+
+    @property
+    def shared_prefix(self) -> int:
+        """How many steps from the start are identical: the same action after the same messages."""
+        return next((i for i, pair in enumerate(self.pairs) if not pair.is_identical), len(self.pairs))
+
+    @property
+    def first_divergence(self) -> int | None:
+        """The place in `pairs` where the runs first differ; None when they never do."""
+        return self.shared_prefix if self.shared_prefix < len(self.pairs) else None
+
+
+class Span(NamedTuple):
+    """A stretch of text that both sides have, or only this one."""
+
+    text: str
+    differs: bool
+
+
+def action_of(message: dict[str, Any], context: list[Any] | None = None, info: dict[str, Any] | None = None) -> Action:
+    """The action in an assistant message, after `context`; see `actions.digest_of`."""
+    calls = actions.calls_of(message)
+    tool = ",".join(name for name, _ in calls)
+    text = "\n".join(f"{name} {arguments}" for name, arguments in calls) if calls else actions.words_of(message)
+    seen = blake2b(actions.canonical(_without_ids(context or [])).encode("utf-8", "surrogatepass"), digest_size=16)
+    return Action(tool, text[:2000], actions.digest_of(message, info), seen.digest())
+
+
+def align(left: Sequence[Action], right: Sequence[Action]) -> Alignment:
+    """Pair the steps of two runs so that equal actions meet, then similar ones, whatever their index."""
+    pairs: list[Pair] = []
+    i = j = 0
+    for block in (*matching_blocks([a.key for a in left], [b.key for b in right]), (len(left), len(right), 0)):
+        start_left, start_right, size = block
+        pairs += _align_gap(left, right, range(i, start_left), range(j, start_right))
+        pairs += [_pair(left, right, start_left + k, start_right + k) for k in range(size)]
+        i, j = start_left + size, start_right + size
+    return Alignment(pairs)
+
+
+def words(left: str, right: str) -> tuple[list[Span], list[Span]]:
+    """Both texts cut into spans that they share and spans that differ, by words; joined again they are the texts."""
+    a, b = _words(left), _words(right)
+    ours: list[Span] = []
+    theirs: list[Span] = []
+    i = j = 0
+    for start_a, start_b, size in (*matching_blocks(a, b), (len(a), len(b), 0)):
+        _add(ours, a[i:start_a], differs=True)
+        _add(theirs, b[j:start_b], differs=True)
+        _add(ours, a[start_a : start_a + size], differs=False)
+        _add(theirs, b[start_b : start_b + size], differs=False)
+        i, j = start_a + size, start_b + size
+    return ours, theirs
+
+
+def matching_blocks(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int, int]]:
+    """Runs (start in a, start in b, length) of a longest common subsequence, by Myers' O(ND) algorithm (1986).
+
+    After MAX_EDITS differences the middle counts as having nothing more in common, so that the cost is bounded.
+    """
+    head = _common(a, b)
+    tail = _common(a[head:][::-1], b[head:][::-1])
+    blocks = [(0, 0, head)] if head else []
+    blocks += _middle(a, b, range(head, len(a) - tail), range(head, len(b) - tail))
+    if tail:
+        blocks.append((len(a) - tail, len(b) - tail, tail))
+    return blocks
+
+
+def _common(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
+    count = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        count += 1
+    return count
+
+
+def _middle(a: Sequence[Hashable], b: Sequence[Hashable], ours: range, theirs: range) -> list[tuple[int, int, int]]:
+    """What two stretches share. Elements that only one of them has are put aside first: they only cost time."""
+    known_ours, known_theirs = {a[i] for i in ours}, {b[j] for j in theirs}
+    left = [i for i in ours if a[i] in known_theirs]
+    right = [j for j in theirs if b[j] in known_ours]
+    blocks: list[tuple[int, int, int]] = []
+    for start_left, start_right, size in _myers([a[i] for i in left], [b[j] for j in right]):
+        for k in range(size):
+            i, j = left[start_left + k], right[start_right + k]
+            if blocks and blocks[-1][0] + blocks[-1][2] == i and blocks[-1][1] + blocks[-1][2] == j:
+                blocks[-1] = (blocks[-1][0], blocks[-1][1], blocks[-1][2] + 1)
+            else:
+                blocks.append((i, j, 1))
+    return blocks
+
+
+def _myers(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int, int]]:
+    """`reach[k]` is the furthest x on the diagonal x − y = k after d edits; the trace of it leads back from the end."""
+    n, m = len(a), len(b)
+    if not n or not m:
+        return []
+    reach = {1: 0}
+    trace: list[dict[int, int]] = []
+    budget = min(MAX_EDITS, 4_000_000 // (n + m))  # the trace takes d² cells
+    for edits in range(min(n + m, budget) + 1):
+        trace.append(reach.copy() if edits <= 1 else {k: reach[k] for k in range(-edits, edits + 1) if k in reach})
+        for k in range(-edits, edits + 1, 2):
+            down = k == -edits or (k != edits and reach[k - 1] < reach[k + 1])
+            x = reach[k + 1] if down else reach[k - 1] + 1
+            while x < n and x - k < m and x - k >= 0 and a[x] == b[x - k]:
+                x += 1
+            reach[k] = x
+            if x >= n and x - k >= m:
+                return _walk_back(trace, n, m)
+    return []
+
+
+def _walk_back(trace: list[dict[int, int]], n: int, m: int) -> list[tuple[int, int, int]]:
+    blocks: list[tuple[int, int, int]] = []
+    x, y = n, m
+    for edits in range(len(trace) - 1, -1, -1):
+        reach, k = trace[edits], x - y
+        down = k == -edits or (k != edits and reach.get(k - 1, -1) < reach.get(k + 1, -1))
+        before = k + 1 if down else k - 1
+        before_x = reach[before] if edits else 0
+        before_y = before_x - before if edits else 0
+        start_x = (before_x if down else before_x + 1) if edits else 0
+        if x > start_x:
+            blocks.append((start_x, start_x - k, x - start_x))
+        x, y = before_x, before_y
+    return blocks[::-1]
+
+
+def _align_gap(left: Sequence[Action], right: Sequence[Action], ours: range, theirs: range) -> list[Pair]:
+    """Between equal steps: pair by similarity (Needleman and Wunsch, 1970), the order kept."""
+    if not ours or not theirs:
+        return [Pair(i, None) for i in ours] + [Pair(None, j) for j in theirs]
+    if len(ours) * len(theirs) > GAP_CELLS:
+        shared = min(len(ours), len(theirs))
+        pairs = [_pair(left, right, ours[k], theirs[k]) for k in range(shared)]
+        return pairs + [Pair(i, None) for i in ours[shared:]] + [Pair(None, j) for j in theirs[shared:]]
+    likeness = [[_likeness(left[i], right[j]) for j in theirs] for i in ours]
+    best = [[0.0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
+    for i in range(len(ours) - 1, -1, -1):
+        for j in range(len(theirs) - 1, -1, -1):
+            best[i][j] = max(best[i + 1][j + 1] + likeness[i][j], best[i + 1][j], best[i][j + 1])
+    return _follow(best, likeness, left, right, ours, theirs)
+
+
+def _follow(
+    best: list[list[float]],
+    likeness: list[list[float]],
+    left: Sequence[Action],
+    right: Sequence[Action],
+    ours: range,
+    theirs: range,
+) -> list[Pair]:
+    pairs: list[Pair] = []
+    i = j = 0
+    while i < len(ours) and j < len(theirs):
+        if likeness[i][j] and best[i][j] == best[i + 1][j + 1] + likeness[i][j]:
+            pairs.append(_pair(left, right, ours[i], theirs[j]))
+            i, j = i + 1, j + 1
+        elif best[i + 1][j] >= best[i][j + 1]:
+            pairs.append(Pair(ours[i], None))
+            i += 1
+        else:
+            pairs.append(Pair(None, theirs[j]))
+            j += 1
+    return pairs + [Pair(k, None) for k in ours[i:]] + [Pair(None, k) for k in theirs[j:]]
+
+
+def _likeness(a: Action, b: Action) -> float:
+    """0 for steps that have nothing to do with each other, up to 2 for the same tool with nearly the same arguments."""
+    if a.tool != b.tool:
+        return 0.0
+    overlap = SequenceMatcher(None, a.text[:120], b.text[:120], autojunk=False).quick_ratio()
+    return 1.0 + overlap if a.tool else overlap * 1.5
+
+
+def _pair(left: Sequence[Action], right: Sequence[Action], i: int, j: int) -> Pair:
+    return Pair(i, j, left[i].key == right[j].key, left[i].seen == right[j].seen)
+
+
+def _without_ids(context: list[Any]) -> list[Any]:
+    return [
+        {key: message[key] for key in ("role", "name", "content") if message.get(key)}
+        if isinstance(message, dict)
+        else message
+        for message in context
+    ]
+
+
+def _words(text: str) -> list[str]:
+    found: list[str] = []
+    position = 0
+    for match in _WORD.finditer(text):
+        if len(found) == MAX_WORDS:
+            break
+        found.append(match[0])
+        position = match.end()
+    if position < len(text):
+        found.append(text[position:])
+    return found
+
+
+def _add(spans: list[Span], parts: list[str], *, differs: bool) -> None:
+    if parts:
+        spans.append(Span("".join(parts), differs))

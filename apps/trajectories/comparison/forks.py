@@ -1,0 +1,207 @@
+"""Where runs of a task part, as a page shows it: a row a branch, beside a drawing that leads from fork to fork."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.postgres.aggregates import ArrayAgg
+
+from apps.trajectories.comparison.forking import Branch, tree_of
+from apps.trajectories.listing import Outcomes
+from apps.trajectories.models import Step, Trajectory, TrajectoryQuerySet
+from apps.trajectories.rendering.steps import LIGHT, StepHead, head_from
+
+MAX_RUNS = 200
+MAX_STEPS = 60_000
+"""Steps of all runs together; older runs beyond it are left out."""
+
+WIDTH = 200
+ROW = 32
+STUB = 5
+"""Length of a branch without steps."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """How a branch is drawn."""
+
+    way_in: str
+    """From its parent's end down to its row, or ""."""
+    path: str
+    """Along its steps."""
+    end: str
+    """Where the dot of runs that end stands, or ""."""
+    tone: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class ForkRow:
+    """One branch: the step that it begins with, whose replay it opens, and how its runs ended."""
+
+    head: StepHead | None
+    run: Trajectory
+    runs: list[Trajectory]
+    first: int
+    end: int
+    outcomes: Outcomes
+    reward: float | None
+    """The mean of the known ones."""
+    forks: int
+    pair: tuple[Trajectory, Trajectory] | None
+    """Two runs that part at this branch's end, a success and a failure where there are both."""
+    line: Line
+
+    @property
+    def number(self) -> int:
+        """The step to open; a branch without steps opens where its runs end."""
+        return min(self.first + 1, max(self.end, 1))
+
+    @property
+    def steps(self) -> int:
+        return self.end - self.first
+
+    @property
+    def terminations(self) -> list[str]:
+        return sorted({run.termination for run in self.runs if run.termination})
+
+
+@dataclass(frozen=True)
+class Forks:
+    """All branches, each fork's right after it."""
+
+    rows: list[ForkRow]
+    runs: int
+    is_all: bool
+    """False where the task has more runs than are compared."""
+
+    @property
+    def height(self) -> int:
+        return len(self.rows) * ROW
+
+    @property
+    def width(self) -> int:
+        return WIDTH
+
+
+def forks_of(runs: TrajectoryQuerySet) -> Forks:
+    """The tree of the newest of these runs. Reads light columns only, in three queries whatever their number."""
+    newest = list(runs.for_list().order_by("-pk")[: MAX_RUNS + 1])
+    compared = _within_budget(newest)
+    actions = _actions(compared)
+    branches = list(_preorder(tree_of([actions.get(run.pk, []) for run in compared])))
+    heads = _heads([(compared[branch.runs[0]].pk, branch.first) for branch, _ in branches if branch.steps])
+    scale = _scale(branches)
+    places = {id(branch): place for place, (branch, _) in enumerate(branches)}
+    rows = [
+        _row(branch, compared, heads, _line(branch, parent, places, compared, scale)) for branch, parent in branches
+    ]
+    return Forks(rows, len(compared), is_all=len(compared) == len(newest))
+
+
+def actions_of(runs: Sequence[Trajectory]) -> list[list[bytes]]:
+    """What each run did, step by step."""
+    found = _actions(runs)
+    return [found.get(run.pk, []) for run in runs]
+
+
+def _within_budget(newest: list[Trajectory]) -> list[Trajectory]:
+    steps, count = 0, 0
+    for run in newest[:MAX_RUNS]:
+        steps += run.step_count
+        if steps > MAX_STEPS and count > 1:
+            break
+        count += 1
+    return newest[:count]
+
+
+def _actions(runs: Sequence[Trajectory]) -> dict[UUID, list[bytes]]:
+    found = Step.objects.filter(trajectory__in=[run.pk for run in runs]).order_by().values("trajectory_id")
+    rows = found.annotate(actions=ArrayAgg("action", order_by="index")).values_list("trajectory_id", "actions")
+    return {run: [bytes(action) for action in actions] for run, actions in rows}
+
+
+def _heads(places: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], StepHead]:
+    rows = Step.objects.filter(pk__in=places).values_list("trajectory_id", *LIGHT)
+    return {(run, light[0]): head_from(*light) for run, *light in rows}
+
+
+def _preorder(roots: list[Branch]) -> Iterator[tuple[Branch, Branch | None]]:
+    """Each branch with the one that it leaves."""
+    waiting: list[tuple[Branch, Branch | None]] = [(root, None) for root in reversed(roots)]
+    while waiting:
+        branch, parent = waiting.pop()
+        yield branch, parent
+        waiting += [(child, branch) for child in reversed(branch.children)]
+
+
+def _row(branch: Branch, compared: list[Trajectory], heads: dict[tuple[UUID, int], StepHead], line: Line) -> ForkRow:
+    runs = [compared[i] for i in branch.runs]
+    rewards = [run.reward for run in runs if run.reward is not None]
+    return ForkRow(
+        head=heads.get((runs[0].pk, branch.first)),
+        run=runs[0],
+        runs=runs,
+        first=branch.first,
+        end=branch.end,
+        outcomes=_outcomes(runs),
+        reward=sum(rewards) / len(rewards) if rewards else None,
+        forks=len(branch.children),
+        pair=_pair([[compared[i] for i in child.runs] for child in branch.children]),
+        line=line,
+    )
+
+
+def _outcomes(runs: Sequence[Trajectory]) -> Outcomes:
+    return Outcomes(
+        succeeded=sum(run.success is True for run in runs),
+        failed=sum(run.success is False for run in runs),
+        undecided=sum(run.success is None for run in runs),
+    )
+
+
+def _pair(sides: list[list[Trajectory]]) -> tuple[Trajectory, Trajectory] | None:
+    if len(sides) < 2:
+        return None
+    for place, side in enumerate(sides):
+        good = next((run for run in side if run.success is True), None)
+        rest = (run for other, runs in enumerate(sides) if other != place for run in runs)
+        bad = next((run for run in rest if run.success is False), None)
+        if good and bad:
+            return good, bad
+    return sides[0][0], sides[1][0]
+
+
+def _scale(branches: list[tuple[Branch, Branch | None]]) -> float:
+    """Drawing units a step."""
+    longest = max((branch.end for branch, _ in branches), default=0)
+    return min(16.0, (WIDTH - 4 * STUB) / max(longest, 1))
+
+
+def _line(
+    branch: Branch, parent: Branch | None, places: dict[int, int], compared: list[Trajectory], scale: float
+) -> Line:
+    def across(step: int) -> float:
+        return STUB + step * scale
+
+    def down(of: Branch) -> float:
+        return (places[id(of)] + 0.5) * ROW
+
+    y, left = down(branch), across(branch.first)
+    right = across(branch.end) if branch.steps else left + STUB
+    outcomes = _outcomes([compared[i] for i in branch.runs])
+    return Line(
+        way_in=f"M{left:.4g} {down(parent):.5g}V{y:.5g}" if parent else "",
+        path=f"M{left:.4g} {y:.5g}H{right:.4g}",
+        end=f"M{right:.4g} {y:.5g}h0" if branch.is_end else "",
+        tone=_tone(outcomes),
+        weight=1.5 + min(6.0, 6.0 * outcomes.runs / max(len(compared), 1)),
+    )
+
+
+def _tone(outcomes: Outcomes) -> str:
+    if outcomes.succeeded and outcomes.failed:
+        return "mixed"
+    return "good" if outcomes.succeeded else "bad" if outcomes.failed else "unknown"

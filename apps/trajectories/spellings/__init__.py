@@ -1,0 +1,1 @@
+"""What formats share: the many names under which logs and data sets write messages, calls, outcomes."""

@@ -1,0 +1,125 @@
+"""Pages of imports: upload, progress, and what was rejected."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRedirect
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.common.fragments import fragment_of
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.common.streaming import download
+from apps.trajectories import formats
+from apps.trajectories.forms import ImportForm
+from apps.trajectories.imports import claiming, rejected
+from apps.trajectories.imports.telling import take_back
+from apps.trajectories.imports.uploading import FileTooLarge, start_import, store
+from apps.trajectories.imports.watching import progress_of
+from apps.trajectories.models import ImportBatch
+
+
+@require_http_methods(["GET", "POST"])
+@at_least(Role.RESEARCHER)
+def imports(request: HtmxRequest) -> HttpResponse:
+    """The workspace's imports, newest first, and the form for another."""
+    if request.method == "GET":
+        return _imports_page(request, ImportForm())
+    form = ImportForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _imports_page(request, form, status=422)
+    started = []
+    for file in form.cleaned_data["uploads"]:
+        try:
+            started.append(_start(request, file, form.cleaned_data["policy_name"]))
+        except FileTooLarge as refusal:
+            form.add_error("uploads", f"{file.name}: {refusal}")
+            return _imports_page(request, form, status=422)
+    if len(started) == 1:
+        next_page = reverse("trajectories:import", args=[started[0].pk])
+    else:
+        messages.success(request, f"{len(started)} imports started.")
+        next_page = reverse("trajectories:imports")
+    # A script that followed a redirect would swallow the next page's message.
+    return HttpResponseClientRedirect(next_page) if request.htmx else redirect(next_page)
+
+
+def _imports_page(request: HtmxRequest, form: ImportForm, status: int = 200) -> HttpResponse:
+    batches = ImportBatch.objects.visible_to(request.member).select_related("created_by")
+    page = page_of(batches, cursor=request.GET.get("cursor", ""), size=30)
+    context = {"form": form, "page": page, "formats": formats.known()}
+    return render(request, "trajectories/imports.html", context, status=status)
+
+
+def _start(request: HtmxRequest, file: UploadedFile[bytes], policy_name: str) -> ImportBatch:
+    stored = store(file, filename=file.name or "")
+    here = request.member.workspace_id
+    return start_import(workspace_id=here, stored=stored, created_by=request.user, policy_name=policy_name)
+
+
+@require_GET
+def show_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """One import: how far it is, what came in, what did not."""
+    return render(request, "trajectories/import.html", progress_of(_find(request, batch_id)))
+
+
+@fragment_of(lambda batch_id, **_: reverse("trajectories:import", args=[batch_id]))
+@require_GET
+def import_progress(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """The live part alone, for pages that cannot open a websocket."""
+    return render(request, "trajectories/_import_progress.html", progress_of(_find(request, batch_id)))
+
+
+@require_POST
+def cancel_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """Stop an import. What is in stays in."""
+    batch = _find(request, batch_id)
+    if not claiming.cancel(batch):
+        messages.info(request, "This import was over already.")
+    return redirect("trajectories:import", batch_id=batch.pk)
+
+
+@require_POST
+def retry_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """Go on with a failed or cancelled import from where it stopped."""
+    batch = _find(request, batch_id)
+    try:
+        claiming.retry(batch)
+    except claiming.NotRetryable as refusal:
+        messages.error(request, str(refusal))
+    return redirect("trajectories:import", batch_id=batch.pk)
+
+
+@require_POST
+def take_back_outcomes(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
+    """Leave the runs that were here before without the outcomes that this import gave them."""
+    batch = _find(request, batch_id)
+    taken = take_back(batch)
+    messages.success(request, f"{taken:,} run{'' if taken == 1 else 's'} again without an outcome.")
+    return redirect("trajectories:import", batch_id=batch.pk)
+
+
+@require_GET
+def rejected_rows(request: HtmxRequest, batch_id: UUID, form: str) -> HttpResponseBase:
+    """All rejected rows, as CSV or JSON Lines."""
+    batch = _find(request, batch_id)
+    if form not in rejected.FORMS:
+        raise Http404
+    return download(
+        rejected.FORMS[form].parts(batch),
+        filename=f"rejected-{batch.pk}.{form}",
+        content_type=rejected.FORMS[form].content_type,
+    )
+
+
+def _find(request: HtmxRequest, batch_id: UUID) -> ImportBatch:
+    return get_object_or_404(ImportBatch.objects.visible_to(request.member).select_related("created_by"), pk=batch_id)

@@ -1,0 +1,155 @@
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from apps.annotation.asking import StepsAsks
+from apps.annotation.desk.answers import BetterAction, Label, Walk
+from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.desk.labelling import record_preference, undo_last
+from apps.annotation.models import Assignment, Continuation, Correction, Desk, Inspection, Item, Queue
+from apps.annotation.refusals import AlreadyJudged, Incomplete, WrongKind
+from tests import factories
+from tests.annotation import making
+from tests.annotation.desk.test_assigning import take
+
+pytestmark = pytest.mark.django_db
+GOOD = {"role": "assistant", "content": "The lamp is on shelf 2."}
+
+
+def walk(*values: int, **fields) -> Walk:
+    """A label for each of the first steps."""
+    labels = tuple(Label(index, value) for index, value in enumerate(values))
+    return Walk(**{"ending": "solved", "labels": labels, **fields})
+
+
+def found(first_error: int, *values: int, **fields) -> Walk:
+    return walk(*values, ending="found_error", first_error=first_error, **fields)
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return making.queue_of_runs(items=3)
+
+
+@pytest.fixture
+def annotator(queue: Queue):
+    return making.rule(of=queue.workspace)
+
+
+def test_an_inspection_keeps_each_label_and_each_better_action(queue, annotator):
+    spans = [{"part": "call", "start": 4, "quote": "shelf \ud800", "note": ""}]
+    labels = (Label(0, 1, is_filled=True), Label(1, -1, critique="looks twice", spans=spans))
+    said = Walk("found_error", 1, labels, (BetterAction(1, GOOD),), "wanders")
+    inspection = record_inspection(assignment=take(queue, annotator), walk=said, guideline_version=2)
+    assert Walk.of(Inspection.objects.get()) == said
+    assert inspection.corrections.get().origin == Correction.Origin.WRITTEN
+    assert (inspection.guideline_version, Item.objects.get(pk=inspection.item_id).judged) == (2, 1)
+    assert Desk.objects.get().judged == 1
+
+
+def test_the_same_walk_again_is_the_same_inspection_and_another_is_refused(queue, annotator):
+    assignment = take(queue, annotator)
+    first = record_inspection(assignment=assignment, walk=walk(1, 1, 0, 1))
+    assert record_inspection(assignment=assignment, walk=walk(1, 1, 0, 1)) == first
+    with pytest.raises(AlreadyJudged):
+        record_inspection(assignment=assignment, walk=walk(1, 1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (walk(1, 1, 1), "Label step 4 first."),
+        (found(2, 1), "cannot be good"),
+        (found(2, 1, 1, 1), "cannot be good"),
+        (Walk("found_error", 2, (Label(2, -1),)), "Label step 1, 2 first."),
+        (walk(1, 1, 1, 1, first_error=2), "choose another ending"),
+        (walk(1, 1, 1, 1, ending="found_error"), "Mark the first wrong step"),
+        (walk(1, 1, 1, 1, 1), "There is no step 5: this run has 4."),
+        (walk(1, 1, 1, 1, corrections=(BetterAction(4, GOOD),)), "There is no step 5"),
+    ],
+)
+def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotator, said, words):
+    with pytest.raises(Incomplete, match=words):
+        record_inspection(assignment=take(queue, annotator), walk=said)
+    assert not Inspection.objects.exists()
+    assert Assignment.objects.get().state == Assignment.State.OPEN
+
+
+@pytest.mark.parametrize(
+    "said", [found(1, 1, -1), Walk("give_up"), Walk("bad_problem", labels=(Label(2, 0),)), walk(1, -1, 1, 1)]
+)
+def test_an_error_ends_the_labelling_and_so_does_giving_up(queue, annotator, said):
+    assert record_inspection(assignment=take(queue, annotator), walk=said).ending == said.ending
+
+
+def test_a_queue_may_ask_for_the_steps_that_matter_only_and_for_no_corrections():
+    queue = making.queue_of_runs(asks=StepsAsks(every_step=False, corrections=False), items=2)
+    annotator = making.rule(of=queue.workspace)
+    with pytest.raises(Incomplete, match="no better actions"):
+        record_inspection(assignment=take(queue, annotator), walk=walk(corrections=(BetterAction(0, GOOD),)))
+    record_inspection(assignment=take(queue, annotator), walk=walk())
+
+
+def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
+    policy = factories.policy(of=queue.workspace)
+    assignment = take(queue, annotator)
+    Continuation.objects.create(
+        workspace=queue.workspace,
+        trajectory=assignment.item.a,
+        policy=policy,
+        index=1,
+        count=1,
+        messages=[GOOD],
+        state="done",
+    )
+    record_inspection(
+        assignment=assignment,
+        walk=found(1, 1, -1, corrections=(BetterAction(1, GOOD, policy.pk),), rationale="why"),
+    )
+    draft = undo_last(queue=queue, annotator=annotator).draft
+    assert (draft["ending"], draft["first_error"], draft["rationale"]) == ("found_error", 1, "why")
+    assert [(label["index"], label["value"]) for label in draft["labels"]] == [(0, 1), (1, -1)]
+    assert draft["corrections"] == [{"index": 1, "message": GOOD, "policy": str(policy.pk)}]
+    assert Inspection.objects.get().retracted_at is not None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "disputed"),
+    [
+        (walk(1, 1, 1, 1), found(1, 1, -1), True),
+        (found(0, -1), found(1, 1, -1), True),
+        (found(1, 1, -1), found(1, 0, -1), False),
+        (Walk("give_up"), found(1, 1, -1), False),
+    ],
+)
+def test_people_who_find_different_first_errors_disagree(one, other, disputed):
+    queue = making.queue_of_runs(overlap=2)
+    for said in (one, other):
+        record_inspection(assignment=take(queue, making.rule(of=queue.workspace)), walk=said)
+    assert Item.objects.get().disputed is disputed
+
+
+def test_each_kind_of_queue_takes_its_kind_of_judgement_only(queue, annotator):
+    with pytest.raises(WrongKind):
+        record_preference(assignment=take(queue, annotator), strength=1)
+    pairs = making.queue(of=queue.workspace)
+    with pytest.raises(WrongKind):
+        record_inspection(assignment=take(pairs, annotator), walk=walk())
+
+
+def test_the_database_keeps_pairs_out_of_queues_of_single_runs(queue):
+    item = queue.items.first()
+    other = making.attempt(item.task)
+    for wrong in (
+        {"kind": Queue.Kind.PAIRWISE, "a": item.a, "b": other},  # a pair, as a pair
+        {"kind": Queue.Kind.STEPS, "a": item.a, "b": other},  # a pair, as a run
+        {"kind": Queue.Kind.STEPS, "a": item.a},  # the same run twice
+    ):
+        with pytest.raises(IntegrityError):
+            put_in_at_once(queue=queue, position=99, task=item.task, overlap=1, **wrong)
+
+
+@transaction.atomic
+def put_in_at_once(**fields) -> None:
+    """Add an item and check foreign keys now, not when the test's own transaction ends."""
+    Item.objects.create(**fields)
+    connection.check_constraints()

@@ -1,0 +1,55 @@
+import pytest
+
+from apps.annotation.asking import Question, RatingAsks
+from apps.annotation.desk.answers import MarkedStep, Scores
+from apps.annotation.desk.labelling import undo_last
+from apps.annotation.desk.rating import record_rating
+from apps.annotation.models import Item, Queue, Rating
+from apps.annotation.refusals import AlreadyJudged, Incomplete
+from tests.annotation import making
+from tests.annotation.desk.test_assigning import take
+
+pytestmark = pytest.mark.django_db
+ASKS = RatingAsks((Question("polite", "Was it polite?"), Question("fast", "Was it fast?", points=3, required=False)))
+SCORES = Scores({"polite": 4, "fast": 1}, 1, (MarkedStep(1, "subgoal", "lamp found"), MarkedStep(2, "soft_violation")))
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return making.queue_of_runs(Queue.Kind.RATING, asks=ASKS, overlap=2)
+
+
+@pytest.fixture
+def annotator(queue: Queue):
+    return making.rule(of=queue.workspace)
+
+
+def test_a_rating_keeps_answers_thumb_and_marks(queue, annotator):
+    assignment = take(queue, annotator)
+    record_rating(assignment=assignment, scores=SCORES)
+    assert Scores.of(Rating.objects.get()) == SCORES
+    record_rating(assignment=assignment, scores=SCORES)
+    with pytest.raises(AlreadyJudged):
+        record_rating(assignment=assignment, scores=Scores({"polite": 5}))
+    assert undo_last(queue=queue, annotator=annotator).draft["question.polite"] == 4
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        (Scores({"fast": 3}), "Answer “Was it polite\\?” first."),
+        (Scores({"polite": 6}), "“polite” cannot be answered with 6"),
+        (Scores({"polite": 1, "kind": 1}), "“kind” cannot be answered"),
+        (Scores({"polite": 1}, marks=(MarkedStep(4, "subgoal"),)), "There is no step 5"),
+    ],
+)
+def test_what_is_missing_or_was_not_asked_is_said(queue, annotator, scores, words):
+    with pytest.raises(Incomplete, match=words):
+        record_rating(assignment=take(queue, annotator), scores=scores)
+
+
+def test_opposite_thumbs_are_a_dispute(queue):
+    for thumb in (1, -1):
+        scores = Scores({"polite": 3}, thumb)
+        record_rating(assignment=take(queue, making.rule(of=queue.workspace)), scores=scores)
+    assert Item.objects.get().disputed

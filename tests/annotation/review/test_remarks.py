@@ -1,0 +1,43 @@
+"""What was said of single steps, as the page of a run lists it."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.annotation.desk.answers import BetterAction, Label, Walk
+from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.queries import judgements_of_run
+from apps.annotation.review.remarks import remarks_in
+from tests import factories
+from tests.annotation import making
+from tests.annotation.desk.test_assigning import take
+
+pytestmark = pytest.mark.django_db
+
+
+def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant_queries():
+    member = factories.member()
+    queue = making.queue_of_runs(of=member.workspace, overlap=2)
+    run = queue.items.get().a_id
+    labels = (
+        Label(0, 1),
+        Label(1, -1, critique="too early"),
+        Label(2, -1, is_filled=True),
+        Label(3, -1, is_filled=True),
+    )
+    said = Walk("found_error", 1, labels, (BetterAction(1, factories.said("Look first.")),))
+    costs = []
+    for name in ("Ada", "Bo"):
+        record_inspection(
+            assignment=take(queue, factories.annotator(of=member.workspace, name=name, kind="rule")), walk=said
+        )
+        judgements = judgements_of_run(member, run)
+        with CaptureQueriesContext(connection) as queries:
+            remarks = remarks_in(judgements)
+        costs.append(len(queries))
+    assert [(r.index, r.words, r.note) for r in remarks if r.annotator == "Ada"] == [
+        (0, "good", ""),
+        (1, "better action", "Written by the annotator"),
+        (1, "first error", "too early"),
+    ]
+    assert costs[0] == costs[1]

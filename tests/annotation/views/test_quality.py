@@ -1,0 +1,150 @@
+"""Pages of quality, and the report behind them."""
+
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.accounts.models import Role, Workspace
+from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.labelling import record_preference, undo_last
+from apps.annotation.models import Annotator, QualityReport, Queue
+from apps.annotation.quality import reporting
+from tests import factories
+from tests.annotation import making
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def workspace() -> Workspace:
+    return factories.workspace()
+
+
+@pytest.fixture
+def researcher(workspace: Workspace, client: Client) -> Client:
+    client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)
+    return client
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr("apps.annotation.quality.reporting.enqueue", lambda *call: calls.append(call))
+    return calls
+
+
+def judge(queue: Queue, who: Annotator, strength: int) -> None:
+    while assignment := next_assignment(queue=queue, annotator=who):
+        record_preference(assignment=assignment, strength=strength, seconds=1.0)
+
+
+def judged_queue(workspace: Workspace, strengths: list[int], items: int = 2) -> Queue:
+    queue = making.queue(of=workspace, overlap=len(strengths), items=items, steps=0)
+    for strength in strengths:
+        judge(queue, making.rule(of=workspace), strength)
+    return queue
+
+
+def at(name: str, queue: Queue, *more: object) -> str:
+    return reverse(f"annotation:{name}", args=[queue.pk, *more])
+
+
+def test_the_page_shows_agreement_people_and_pairs_of_people(researcher, workspace):
+    queue = judged_queue(workspace, [2, 1, -1])
+    page = researcher.get(at("quality", queue)).content.decode()
+    assert "6 judgements of 2 items" in page
+    assert ">0.33<" in page  # of three pairs of judgements one agrees
+    assert page.count('class="row-link"') == 3
+    assert "They share no item" not in page
+    assert "every judgement is the same" in page  # between the two who always prefer a
+
+
+def test_a_small_queue_is_measured_at_once_and_a_large_one_by_a_worker(workspace, monkeypatch, sent):
+    queue = judged_queue(workspace, [2, -1])
+    assert reporting.report_of(queue).figures["judgements"] == 4
+    monkeypatch.setattr(reporting, "MEASURED_AT_ONCE", 3)
+    assert reporting.report_of(queue) == reporting.Report({}, None, is_current=False)
+    reporting.report_of(queue)
+    assert sent == [("quality.measure", str(queue.pk))]  # asked for once
+    reporting.measure_quality(queue.pk)
+    report = reporting.report_of(queue)
+    assert report.is_current
+    assert report.figures["judgements"] == 4
+
+
+def test_a_report_is_out_of_date_once_somebody_judges_or_takes_back(workspace, monkeypatch, sent):
+    monkeypatch.setattr(reporting, "MEASURED_AT_ONCE", 0)
+    queue = judged_queue(workspace, [2, -1])
+    reporting.measure_quality(queue.pk)
+    undo_last(queue=queue, annotator=queue.desks.first().annotator)
+    assert not reporting.report_of(queue).is_current
+    assert sent == []  # measured a moment ago: rests
+    QualityReport.objects.update(measured_at=QualityReport.objects.get().measured_at - timedelta(minutes=1))
+    assert reporting.report_of(queue).figures["judgements"] == 4  # what was known before
+    assert sent == [("quality.measure", str(queue.pk))]
+    cache.clear()
+    reporting.measure_quality(queue.pk)
+    assert reporting.report_of(queue).figures["judgements"] == 3
+
+
+def test_while_it_is_measured_the_page_asks_again(researcher, workspace, monkeypatch, sent):
+    monkeypatch.setattr(reporting, "MEASURED_AT_ONCE", 0)
+    queue = judged_queue(workspace, [2, -1])
+    assert 'hx-trigger="every 3s"' in researcher.get(at("quality", queue)).content.decode()
+    reporting.measure_quality(queue.pk)
+    part = researcher.get(at("quality", queue), headers={"HX-Request": "true"}).content.decode()
+    assert "hx-trigger" not in part
+    assert "<html" not in part
+
+
+def test_a_persons_page_shows_their_figures_and_latest_judgements(researcher, workspace):
+    queue = judged_queue(workspace, [2, 2, -1])
+    dissenter = queue.desks.order_by("-pk").first().annotator
+    page = researcher.get(at("person", queue, dissenter.pk)).content.decode()
+    assert page.count("B slightly better") == 2
+    assert "0 of 2; 95 % interval" in page  # never the same as the others
+    assert "Right on gold" in page
+
+
+def test_who_labels_sees_their_own_figures_only(workspace, client):
+    member = factories.member(Role.ANNOTATOR, of=workspace)
+    client.force_login(member.user)
+    queue = making.queue(of=workspace, overlap=2, items=2, steps=0)
+    judge(queue, annotator_of(member), 1)
+    other = making.rule(of=workspace)
+    judge(queue, other, -1)
+    page = client.get(at("mine", queue)).content.decode()
+    assert '<span class="figure">2</span><span class="name">judged in 1 sitting' in page
+    assert other.name not in page
+    hidden = [at("quality", queue), at("agreement", queue), at("person", queue, other.pk)]
+    assert [client.get(address).status_code for address in hidden] == [404] * 3
+
+
+def test_an_outsider_finds_nothing(workspace, client):
+    queue = judged_queue(workspace, [1, 1])
+    who = queue.desks.first().annotator
+    client.force_login(factories.member(Role.OWNER).user)
+    addresses = [at("quality", queue), at("agreement", queue), at("mine", queue), at("person", queue, who.pk)]
+    assert [client.get(address).status_code for address in addresses] == [404] * 4
+
+
+def test_an_annotator_of_another_workspace_is_not_found_in_this_queue(researcher, workspace):
+    queue = judged_queue(workspace, [1])
+    assert researcher.get(at("person", queue, factories.annotator().pk)).status_code == 404
+
+
+def test_the_page_takes_the_same_queries_for_one_person_and_for_three(researcher, workspace):
+    counts = []
+    for strengths in ([1], [1, 1, -1]):
+        queue = judged_queue(workspace, strengths)
+        researcher.get(at("quality", queue))
+        with CaptureQueriesContext(connection) as captured:
+            researcher.get(at("quality", queue))
+        counts.append(len(captured))
+    assert counts[0] == counts[1]

@@ -1,0 +1,352 @@
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils.timezone import now
+
+from apps.accounts.models import Role, Workspace
+from apps.annotation.asking import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
+from apps.annotation.desk.answers import BetterAction, Label, MarkedStep, Scores, Walk
+from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.rating import record_rating
+from apps.annotation.models import Desk, Guideline, Preference, Queue
+from apps.annotation.queries import totals_of
+from apps.annotation.queues.filling import fill
+from apps.annotation.queues.queueing import revise_guidelines
+from apps.annotation.review.reviewing import adjudicate
+from tests import factories
+from tests.annotation import making
+
+pytestmark = pytest.mark.django_db
+NAMES = ["queue", "items", "progress", "agreement", "guidelines"]
+
+
+@pytest.fixture
+def workspace() -> Workspace:
+    return factories.workspace()
+
+
+@pytest.fixture
+def researcher(workspace: Workspace, client: Client) -> Client:
+    client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)
+    return client
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch):
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr("apps.annotation.queues.queueing.enqueue", lambda *call: calls.append(call))
+    return calls
+
+
+def at(name: str, queue: Queue) -> str:
+    return reverse(f"annotation:{name}", args=[queue.pk])
+
+
+def judged_queue(workspace: Workspace, strengths: list[int], **fields: object) -> Queue:
+    """A queue of one pair with a judgement by a rule for each of `strengths`."""
+    queue = making.queue(of=workspace, overlap=len(strengths), **fields)
+    for strength in strengths:
+        rule = making.rule(of=workspace)
+        assignment = next_assignment(queue=queue, annotator=rule)
+        record_preference(assignment=assignment, strength=strength, rationale="as the rule says")
+    return queue
+
+
+FORM = {"name": "Which?", "pairs": "all", "overlap": "2", "order": "fifo", "seed": "0", "lease_minutes": "20"}
+
+
+def test_a_queue_is_made_from_picked_runs(researcher, workspace, sent):
+    task = factories.task(of=workspace)
+    runs = [making.attempt(task, 0) for _ in range(4)]
+    picked = [str(run.pk) for run in runs[:3]]
+    page = researcher.get(reverse("annotation:new_queue"), {"trajectory": picked})
+    assert page.context["preview"].items == 3
+    response = researcher.post(
+        reverse("annotation:new_queue"), {**FORM, "trajectory": picked, "guidelines": "Be fair."}
+    )
+    queue = Queue.objects.get()
+    assert response.url == at("queue", queue)
+    assert (queue.items_expected, queue.overlap, queue.lease_seconds) == (3, 2, 1200)
+    assert queue.guidelines.get().text == "Be fair."
+    assert sent == [("filling.fill", str(queue.pk))]
+
+
+def test_a_queue_is_made_from_a_filter_of_the_list(researcher, workspace):
+    for environment in ("shop", "office"):
+        task = factories.task(of=workspace, environment=environment)
+        making.attempt(task, 0)
+        making.attempt(task, 0)
+    response = researcher.post(reverse("annotation:new_queue"), {**FORM, "filter": "environment=shop"})
+    assert response.status_code == 302
+    assert Queue.objects.get().items_expected == 1
+
+
+def test_the_preview_follows_the_form_and_says_why_runs_are_left_out(researcher, workspace):
+    task = factories.task(of=workspace)
+    for succeeds in (True, True, False):
+        making.attempt(task, 0, succeeds=succeeds)
+    making.attempt(factories.task(of=workspace), 0)
+    page = researcher.post(
+        reverse("annotation:preview_queue"), {**FORM, "pairs": "one", "overlap": "3", "different_outcomes": "on"}
+    ).content.decode()
+    assert "the only run of its task in this selection" in page
+    assert '<span class="figure">3</span><span class="name">judgements' in page
+
+
+def test_a_selection_without_pairs_keeps_the_form_and_says_so(researcher, workspace):
+    making.attempt(factories.task(of=workspace), 0)
+    response = researcher.post(reverse("annotation:new_queue"), FORM)
+    assert response.status_code == 422
+    assert "No two of the selected runs make a pair" in response.content.decode()
+
+
+def test_the_queue_page_shows_people_and_agreement(researcher, workspace):
+    queue = judged_queue(workspace, [2, 1, -1])
+    page = researcher.get(at("queue", queue)).content.decode()
+    assert "Everything is judged" in page
+    assert page.count("rule</span>") == 3  # rules are shown as rules
+    agreement = researcher.get(at("agreement", queue)).content.decode()
+    assert "33 %" in agreement  # of three pairs of judgements one agrees
+    assert "On 1 item with two judgements or more (3 judgements)" in agreement
+
+
+def test_a_judged_queue_offers_the_version_that_holds_it_and_another_where_more_was_said_since(researcher, workspace):
+    queue = judged_queue(workspace, [2, -1])
+
+    def offered() -> str:
+        page = researcher.get(at("queue", queue)).content.decode()
+        return re.search(r'<section class="next">.*?<a class="button primary"[^>]*>([^<]*)</a>', page, re.S)[1]
+
+    assert offered() == "Freeze"
+    recipe = {"queues": [str(queue.pk)], "until": now().isoformat()}
+    failed = factories.dataset_version(of=workspace, recipe=recipe, state="failed")
+    assert offered() == "Freeze"
+    factories.dataset_version(of=workspace, recipe=recipe, dataset=failed.dataset, number=3)
+    assert offered() == "Open version 3"
+    factories.dataset_version(of=workspace, recipe={**recipe, "queues": []}, dataset=failed.dataset, number=4)
+    reviewer = factories.member(Role.REVIEWER, of=workspace)
+    adjudicate(item=queue.items.get(), by=reviewer.user, strength=1, reason="It checked first.")
+    assert offered() == "Freeze version 5"
+    researcher.force_login(reviewer.user)
+    assert "version 3" not in researcher.get(at("queue", queue)).content.decode()
+
+
+def test_disputed_items_are_listed_by_themselves(researcher, workspace):
+    peaceful, disputed = judged_queue(workspace, [2, 1]), judged_queue(workspace, [2, -1])
+    assert "No disputes" in researcher.get(at("items", peaceful), {"show": "disputed"}).content.decode()
+    page = researcher.get(at("items", disputed), {"show": "disputed"}).content.decode()
+    assert "A clearly better" in page
+    assert "B slightly better" in page
+
+
+def test_guidelines_are_versioned_and_sanitised(researcher, workspace):
+    queue = making.queue(of=workspace)
+    hostile = "# Rules\n\n<script>alert(1)</script> [x](javascript:alert(1))"
+    researcher.post(at("guidelines", queue), {"text": hostile})
+    revise_guidelines(queue=queue, text="# Rules, second edition", by=None)
+    assert list(Guideline.objects.values_list("version", flat=True).order_by("version")) == [1, 2]
+    preview = researcher.post(reverse("annotation:preview_guidelines"), {"text": hostile}).content.decode()
+    assert "<h3>Rules</h3>" in preview
+    assert "<script>" not in preview
+    assert 'href="javascript' not in preview
+
+
+def test_pausing_resuming_and_closing(researcher, workspace):
+    queue = making.queue(of=workspace)
+    for action, state in (("pause", "paused"), ("resume", "open"), ("close", "closed"), ("resume", "open")):
+        researcher.post(at(action, queue))
+        queue.refresh_from_db()
+        assert queue.state == state
+
+
+# Access --------------------------------------------------------------------------------------------------------------
+
+
+def test_who_labels_only_sees_the_list_and_is_sent_to_the_desk(workspace, client):
+    client.force_login(factories.member(Role.ANNOTATOR, of=workspace).user)
+    queue = making.queue(of=workspace)
+    page = client.get(reverse("annotation:queues")).content.decode()
+    assert at("desk", queue) in page
+    assert at("queue", queue) not in page
+    assert client.get(at("queue", queue)).url == at("desk", queue)
+    assert [client.get(at(name, queue)).status_code for name in NAMES[1:]] == [404] * 4
+    assert client.get(reverse("annotation:new_queue")).status_code == 404
+    assert {client.post(at(action, queue)).status_code for action in ("pause", "resume", "close")} == {404}
+
+
+def test_a_reviewer_reads_and_does_not_steer(workspace, client):
+    client.force_login(factories.member(Role.REVIEWER, of=workspace).user)
+    queue = making.queue(of=workspace)
+    assert [client.get(at(name, queue)).status_code for name in NAMES] == [200, 200, 200, 200, 404]
+    assert client.post(at("pause", queue)).status_code == 404
+
+
+def test_an_outsider_finds_nothing(workspace, client):
+    queue = making.queue(of=workspace)
+    client.force_login(factories.member(Role.OWNER).user)
+    assert [client.get(at(name, queue)).status_code for name in NAMES] == [404] * 5
+    assert {client.post(at(action, queue)).status_code for action in ("pause", "resume", "close")} == {404}
+    assert queue.name not in client.get(reverse("annotation:queues")).content.decode()
+    assert client.get(f"/api/v1/queues/{queue.pk}").status_code == 404
+    assert client.get(f"/api/v1/queues/{queue.pk}/preferences").status_code == 404
+
+
+# Cost ----------------------------------------------------------------------------------------------------------------
+
+
+def queries_of(client: Client, address: str, django_assert_num_queries) -> int:
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    client.get(address)
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(address).status_code == 200
+    return len(captured)
+
+
+def test_the_list_takes_the_same_queries_for_one_queue_and_for_three(researcher, workspace, django_assert_num_queries):
+    judged_queue(workspace, [1])
+    one = queries_of(researcher, reverse("annotation:queues"), django_assert_num_queries)
+    for _ in range(2):
+        judged_queue(workspace, [1, -1])
+    assert queries_of(researcher, reverse("annotation:queues"), django_assert_num_queries) == one
+
+
+def test_the_items_take_the_same_queries_for_one_and_for_three(researcher, workspace, django_assert_num_queries):
+    one, three = judged_queue(workspace, [1, -1]), making.queue(of=workspace, items=3, overlap=2)
+    for _ in range(2):
+        rule = making.rule(of=workspace)
+        while assignment := next_assignment(queue=three, annotator=rule):
+            record_preference(assignment=assignment, strength=1)
+    counts = [queries_of(researcher, at("items", queue), django_assert_num_queries) for queue in (one, three)]
+    assert counts[0] == counts[1]
+
+
+def test_a_judged_queue_takes_the_same_queries_for_one_version_and_for_three(
+    researcher, workspace, django_assert_num_queries
+):
+    queue = judged_queue(workspace, [1, -1])
+    counts = []
+    for versions in (1, 2):
+        for _ in range(versions):
+            factories.dataset_version(of=workspace, recipe={"queues": [str(queue.pk)], "until": now().isoformat()})
+        counts.append(queries_of(researcher, at("queue", queue), django_assert_num_queries))
+    assert counts[0] == counts[1]
+
+
+# API -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_api_lists_queues_and_standing_judgements_in_pages(workspace, client):
+    queue = judged_queue(workspace, [3, -2])
+    secret = factories.token(factories.member(Role.RESEARCHER, of=workspace))
+    bearer = {"Authorization": f"Bearer {secret}"}
+    listed = client.get("/api/v1/queues", headers=bearer).json()
+    assert [row["id"] for row in listed["results"]] == [str(queue.pk)]
+    first = client.get(f"/api/v1/queues/{queue.pk}/preferences?page_size=1", headers=bearer).json()
+    assert [row["strength"] for row in first["results"]] == [-2]
+    assert first["results"][0]["annotator_kind"] == "rule"
+    second = client.get(first["next"], headers=bearer).json()
+    assert [row["strength"] for row in second["results"]] == [3]
+    assert second["next"] is None
+
+
+def test_the_api_shows_judgements_to_nobody_who_labels_only(workspace, client):
+    queue = judged_queue(workspace, [3])
+    secret = factories.token(factories.member(Role.ANNOTATOR, of=workspace))
+    bearer = {"Authorization": f"Bearer {secret}"}
+    assert client.get(f"/api/v1/queues/{queue.pk}", headers=bearer).status_code == 200
+    assert client.get(f"/api/v1/queues/{queue.pk}/preferences", headers=bearer).status_code == 404
+    assert Preference.objects.count() == 1
+
+
+SINGLE = {**FORM, "every_step": "on", "corrections": "on", "thumb": "on"}
+
+
+@pytest.mark.parametrize(("pairs", "items"), [("all", 4), ("one", 2)])
+def test_a_queue_of_single_runs_is_drawn_and_filled(researcher, workspace, pairs, items):
+    for runs in (3, 1):
+        task = factories.task(of=workspace)
+        for _ in range(runs):
+            making.attempt(task, 0)
+    page = researcher.post(reverse("annotation:preview_queue"), {**SINGLE, "judged": "steps", "pairs": pairs})
+    assert f'<span class="figure">{items}</span><span class="name">runs' in page.content.decode()
+    researcher.post(reverse("annotation:new_queue"), {**SINGLE, "judged": "steps", "pairs": pairs, "order": "random"})
+    queue = Queue.objects.get()
+    fill(queue.pk)
+    assert queue.items.filter(kind="steps", b=None).count() == items
+    assert StepsAsks.from_json(queue.asks) == StepsAsks()
+    assert researcher.get(at("items", queue)).status_code == 200
+    assert "all runs of a task" in researcher.get(at("queue", queue)).content.decode() or pairs == "one"
+
+
+def test_a_queue_defines_its_aspects_and_questions(researcher, workspace):
+    making.pair(of=workspace)
+    new = reverse("annotation:new_queue")
+    researcher.post(new, {**FORM, "judged": "pairwise", "aspects": "Safety: 3\n\nUsed tools well", "confidence": "on"})
+    asks = PairwiseAsks((Aspect("safety", "Safety", 3), Aspect("used-tools-well", "Used tools well", 5)), True)
+    assert PairwiseAsks.from_json(Queue.objects.get().asks) == asks
+    wrong = researcher.post(new, {**FORM, "judged": "pairwise", "aspects": "Safety: 4"})
+    assert wrong.status_code == 422
+    assert "expected 3, 5 or 7 points" in wrong.content.decode()
+
+    lines = "Was it polite? | 7 | rude | kind\nWas it fast? (optional)\nWas it clear? | 5 | no | yes (optional)"
+    researcher.post(new, {**FORM, "judged": "rating", "questions": lines, "marks": "on"})
+    stored = Queue.objects.get(kind="rating").asks
+    polite = Question("was-it-polite", "Was it polite?", 7, "rude", "kind")
+    assert RatingAsks.from_json(stored) == RatingAsks(
+        (
+            polite,
+            Question("was-it-fast", "Was it fast?", required=False),
+            Question("was-it-clear", "Was it clear?", 5, "no", "yes", required=False),
+        ),
+        False,
+    )
+    assert "needs a question or a thumb" in researcher.post(new, {**FORM, "judged": "rating"}).content.decode()
+
+
+def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
+    bearer = {"Authorization": f"Bearer {factories.token(factories.member(Role.RESEARCHER, of=workspace))}"}
+    steps = making.queue_of_runs(of=workspace, overlap=3)
+    better = {"role": "assistant", "content": "Look behind the door."}
+    walk = Walk("found_error", 0, (Label(0, -1, critique="no"),), (BetterAction(0, better),))
+    ratings = making.queue_of_runs(Queue.Kind.RATING, of=workspace)
+    record_rating(
+        assignment=next_assignment(queue=ratings, annotator=making.rule(of=workspace)),
+        scores=Scores({}, 1, (MarkedStep(2, "subgoal"),)),
+    )
+    counts = []
+    for _ in range(3):
+        record_inspection(assignment=next_assignment(queue=steps, annotator=making.rule(of=workspace)), walk=walk)
+        with CaptureQueriesContext(connection) as queries:
+            found = client.get(f"/api/v1/queues/{steps.pk}/inspections", headers=bearer).json()["results"]
+        counts.append(len(queries))
+    assert counts[1] == counts[2]  # the first request also notes that the token is used
+    assert (found[0]["ending"], found[0]["first_error"]) == ("found_error", 0)
+    assert found[0]["labels"] == [{"index": 0, "value": -1, "is_filled": False, "critique": "no", "spans": []}]
+    assert found[0]["corrections"] == [{"index": 0, "message": better, "origin": "written", "policy": None}]
+    [rating] = client.get(f"/api/v1/queues/{ratings.pk}/ratings", headers=bearer).json()["results"]
+    assert (rating["thumb"], rating["marks"]) == (1, [{"index": 2, "kind": "subgoal", "note": ""}])
+    outsider = {"Authorization": f"Bearer {factories.token(factories.member(Role.OWNER))}"}
+    for name in ("inspections", "ratings"):
+        assert client.get(f"/api/v1/queues/{steps.pk}/{name}", headers=outsider).status_code == 404
+
+
+def test_the_overview_tells_how_long_people_take_whatever_rules_do():
+    queue = making.queue(steps=0)
+    rule, person, onlooker = (
+        making.rule(of=queue.workspace),
+        *(factories.annotator(of=queue.workspace) for _ in range(2)),
+    )
+    Desk.objects.create(queue=queue, annotator=rule, judged=100, seconds=0.5)
+    assert totals_of(queue).seconds_each is None
+    Desk.objects.create(queue=queue, annotator=person, judged=2, seconds=30.0)
+    Desk.objects.create(queue=queue, annotator=onlooker)
+    totals = totals_of(queue)
+    assert (totals.judged, totals.annotators, totals.seconds_each) == (102, 2, 15.0)

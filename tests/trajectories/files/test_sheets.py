@@ -1,0 +1,81 @@
+"""Tables as text: rows are records, whatever parts their cells."""
+
+import csv
+import gzip
+import io
+import json
+
+import pytest
+
+from apps.trajectories.files import sheets
+from apps.trajectories.models import JobState, Step, Trajectory
+from tests.trajectories.files.test_archives import archive
+from tests.trajectories.uploads import counts, imported, refused, rows_of
+
+
+def table(*rows: list[str], delimiter: str = ",") -> bytes:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=delimiter).writerows(rows)
+    return out.getvalue().encode()
+
+
+ROWS = [
+    ["prompt", "response", "score"],
+    ["Say “hi”.\nTwice; or, thrice", 'He said "hi",\thi', "1"],
+    ["Again", "", "0.5"],
+]
+READ = [{"prompt": ROWS[1][0], "response": ROWS[1][1], "score": "1"}, {"prompt": "Again", "score": "0.5"}]
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
+def test_cells_come_under_the_names_of_the_first_row(delimiter: str) -> None:
+    body = table(*ROWS, delimiter=delimiter)
+    assert rows_of(body) == READ
+    assert rows_of(b"\xef\xbb\xbf" + body.replace(b"\r\n", b"\n")) == READ
+    assert rows_of(gzip.compress(body)) == READ
+
+
+def test_a_row_may_be_longer_than_what_is_looked_at_first() -> None:
+    long = "word " * 400_000
+    assert rows_of(table(["prompt", "response"], [long, "ok"], ["a", "b"]))[0] == {"prompt": long, "response": "ok"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"hello, world\n",
+        b"a,b\n",
+        b"Dear all,\nthe run failed, again, and again.\n",
+        b"a,a\n1,2\n",
+        b"1,2\n3,4\n",
+        b"x\n1\n2\n",
+    ],
+)
+def test_other_text_is_no_table(body: bytes) -> None:
+    assert "a table with names in its first row" in refused(body)
+
+
+def test_a_table_that_breaks_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = table(["prompt", "response"], ["a", "b"], ["c", "d"])
+    assert "is not UTF-8" in refused(body + b"caf\xe9,x\r\n" * 3)
+    limit = csv.field_size_limit(1000)
+    try:
+        assert "breaks at line" in refused(body + b'"' + b"never closed\n" * 1000)
+    finally:
+        csv.field_size_limit(limit)
+    assert limit == sheets.MOST_CELL_BYTES
+    assert "Unpacks to more than" in refused(table(["a", "b"], *[["x" * 1000, "y"]] * 5000), most=1 << 20)
+
+
+@pytest.mark.django_db
+def test_a_table_of_answers_and_one_of_chats_come_in() -> None:
+    answers = imported(
+        table(["prompt", "response", "score", "model"], ["Why?", "Because.", "0.5", "small"]), name="a.csv"
+    )
+    assert (answers.state, answers.format, *counts(answers)) == (JobState.DONE, "prompt-response", 1, 1, 0, 0)
+    run = Trajectory.objects.get()
+    assert (run.reward, run.policy.name, run.task.instruction) == (0.5, "small", "Why?")
+    chat = json.dumps([{"role": "user", "content": "Add, then stop"}, {"role": "assistant", "content": "3"}])
+    chats = imported(archive({"runs/chats.tsv": table(["messages", "success"], [chat, "True"], delimiter="\t")}))
+    assert (chats.state, chats.format, chats.trajectory_count) == (JobState.DONE, "openai-chat", 1)
+    assert Step.objects.filter(trajectory__success=True).get().message["content"] == "3"

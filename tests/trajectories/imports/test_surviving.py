@@ -1,0 +1,139 @@
+"""What an import survives: a full disk, a killed or revived worker, a second one beside it."""
+
+from datetime import timedelta
+
+import psycopg.errors
+import pytest
+from django.db import OperationalError
+from django.utils.timezone import now
+
+from apps.common.leases import Superseded
+from apps.trajectories.imports import chunking, claiming, importing
+from apps.trajectories.imports.claiming import MOST_LOSSES, NotRetryable, claim, retry
+from apps.trajectories.imports.importing import NO_ROOM, run_import
+from apps.trajectories.models import ImportBatch, JobState, Step, Trajectory
+from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("where", ["disk", "database"])
+def test_a_full_disk_stops_the_import_which_goes_on_when_there_is_room(monkeypatch, where):
+    real = importing.copy_in
+    calls = []
+
+    def full(*args):
+        calls.append(args)
+        if len(calls) == 2:
+            if where == "disk":
+                raise OSError(28, "No space left on device")
+            raise OperationalError("could not extend file") from psycopg.errors.DiskFull()
+        return real(*args)
+
+    monkeypatch.setattr(importing, "copy_in", full)
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
+    batch = imported(lines(*(rich(n) for n in range(30))))
+    assert (batch.state, batch.error, *counts(batch)) == (JobState.FAILED, NO_ROOM, 10, 20, 0, 0)
+    retry(batch)
+    run_import(batch.pk, watch=ignore)
+    batch.refresh_from_db()
+    assert (batch.state, *counts(batch)) == (JobState.DONE, 30, 60, 0, 0)
+
+
+def test_an_import_goes_on_where_it_stopped(monkeypatch):
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
+
+    def die(batch: ImportBatch) -> None:
+        if batch.position == 20:
+            raise KeyboardInterrupt
+
+    batch = upload(lines(*(rich(n) for n in range(45))) + b"rubbish\n")
+    with pytest.raises(KeyboardInterrupt):
+        run_import(batch.pk, watch=die)
+    batch.refresh_from_db()
+    assert (batch.state, batch.position, *counts(batch)) == (JobState.RUNNING, 20, 20, 40, 0, 0)
+    assert run_import(batch.pk, watch=ignore) is None  # its lease runs
+    ImportBatch.objects.update(leased_until=now() - timedelta(seconds=1))
+    run_import(batch.pk, watch=ignore)
+    batch.refresh_from_db()
+    assert (batch.state, batch.attempt, *counts(batch)) == (JobState.DONE, 2, 45, 90, 0, 1)
+    assert Step.objects.count() == 90
+
+
+def test_a_worker_that_comes_back_from_the_dead_writes_nothing(monkeypatch):
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
+    batch = upload(lines(*(rich(n) for n in range(30))))
+
+    def taken_over(mine: ImportBatch) -> None:
+        if mine.position == 10:
+            ImportBatch.objects.update(attempt=99)
+
+    run_import(batch.pk, watch=taken_over)
+    batch.refresh_from_db()
+    assert (batch.position, Trajectory.objects.count(), batch.state) == (10, 10, JobState.RUNNING)
+
+
+def test_cancelling_stops_the_worker_at_its_next_chunk(monkeypatch):
+    monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
+    batch = upload(lines(*(rich(n) for n in range(30))))
+
+    def stop(mine: ImportBatch) -> None:
+        if mine.position == 10:
+            claiming.cancel(ImportBatch.objects.get(pk=mine.pk))
+
+    run_import(batch.pk, watch=stop)
+    batch.refresh_from_db()
+    assert (batch.state, batch.position, Trajectory.objects.count()) == (JobState.CANCELLED, 10, 10)
+
+
+def test_a_batch_is_taken_by_one_worker_only():
+    batch = upload(lines(rich(1)))
+    assert claim(batch.pk, worker="a/1") is not None
+    assert claim(batch.pk, worker="b/2") is None
+
+
+def test_a_worker_of_this_host_that_is_gone_is_not_waited_for():
+    batch = upload(lines(rich(1)))
+    host = claiming.this_worker().split("/")[0]
+    claim(batch.pk, worker=f"{host}/4194300")
+    assert claim(batch.pk, worker="b/2") is not None
+
+
+def test_a_record_that_kills_its_workers_is_given_up_by_name():
+    batch = upload(lines(rich(1)))
+    for _ in range(MOST_LOSSES):
+        assert claim(batch.pk, worker="elsewhere/1") is not None
+        ImportBatch.objects.update(leased_until=now() - timedelta(seconds=1))
+    assert claim(batch.pk, worker="elsewhere/1") is None
+    batch.refresh_from_db()
+    assert batch.state == JobState.FAILED
+    assert batch.error.startswith("3 workers vanished while importing record 1 ")
+
+
+def test_vanished_and_forgotten_imports_are_told_to_the_workers_again(monkeypatch, django_capture_on_commit_callbacks):
+    told = []
+    monkeypatch.setattr("workers.app.app.send_task", lambda name, args: told.append(args[0]))
+    vanished, forgotten, fresh, done = (upload(lines(rich(n))) for n in range(4))
+    claim(vanished.pk, worker="elsewhere/1")
+    ImportBatch.objects.filter(pk__in=[vanished.pk, forgotten.pk]).update(leased_until=now() - timedelta(seconds=1))
+    ImportBatch.objects.filter(pk=done.pk).update(state=JobState.DONE, leased_until=now() - timedelta(days=1))
+    with django_capture_on_commit_callbacks(execute=True):
+        assert claiming.recover() == 2
+    assert sorted(told) == sorted([str(vanished.pk), str(forgotten.pk)])
+    assert fresh.state == JobState.WAITING
+
+
+def test_only_a_failed_or_cancelled_import_can_be_retried():
+    batch = imported(lines(rich(1)))
+    with pytest.raises(NotRetryable, match="This import is done"):
+        retry(batch)
+
+
+def test_a_lost_lease_is_noticed_while_reading():
+    batch = upload(lines(rich(1)))
+    mine = claim(batch.pk, worker="a/1")
+    assert mine is not None
+    claiming.renew(mine)
+    ImportBatch.objects.update(attempt=7)
+    with pytest.raises(Superseded):
+        claiming.renew(mine)
