@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from apps.common.commits import unawaited
-from apps.datasets import splitting
 from apps.datasets.figures import Figures
-from apps.datasets.materials import Files, Materials, Source
+from apps.datasets.files.splitfiles import FileFacts, SplitFiles
 from apps.datasets.models import Split, Version, VersionJudgement, VersionPreference
-from apps.datasets.pair_rows import PairRows
-from apps.datasets.run_rows import RunRows
-from apps.datasets.splitfiles import FileFacts, SplitFiles
-from apps.datasets.surveying import survey
+from apps.datasets.rows.materials import Files, Materials, Source
+from apps.datasets.rows.pair_rows import PairRows
+from apps.datasets.rows.run_rows import RunRows
+from apps.datasets.selection import splitting
+from apps.datasets.selection.surveying import survey
 
 
 class Built(NamedTuple):

@@ -9,7 +9,7 @@ from apps.annotation.models import Annotator, Queue
 from apps.datasets.figures import STRENGTHS, Figures, share
 from apps.datasets.models import Split, Version
 from apps.datasets.people import label
-from apps.datasets.verdicts import REASONS, Drop
+from apps.datasets.selection.verdicts import REASONS, Drop
 
 TAGS = {
     "preference": ("preference", "dpo", "reward-modelling"),

@@ -11,7 +11,7 @@ from uuid import UUID
 from apps.common.proportions import wilson
 from apps.datasets.agreeing import Agreement
 from apps.datasets.rows.preference import Sides
-from apps.datasets.verdicts import Drop, Verdict, Vote
+from apps.datasets.selection.verdicts import Drop, Verdict, Vote
 
 STRENGTHS = {1: "slightly", 2: "clearly", 3: "much"}
 

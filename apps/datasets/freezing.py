@@ -24,12 +24,12 @@ from apps.common.leases import REMIND_AFTER, Superseded, lease
 from apps.datasets import announcing
 from apps.datasets.building import Builder, Built
 from apps.datasets.card import make_card
+from apps.datasets.files.splitfiles import content_hash
+from apps.datasets.files.storing import discard, store
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
-from apps.datasets.selecting import items_left_out
-from apps.datasets.splitfiles import content_hash
-from apps.datasets.storing import discard, store
-from apps.datasets.surveying import leaves_rows
+from apps.datasets.selection.selecting import items_left_out
+from apps.datasets.selection.surveying import leaves_rows
 from workers.app import enqueue
 
 RENEW_AFTER_SECONDS = 1.0

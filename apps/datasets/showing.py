@@ -15,7 +15,7 @@ from apps.datasets import wording
 from apps.datasets.layouts import READ_FROM
 from apps.datasets.models import Split, Version
 from apps.datasets.queries import SampleRow
-from apps.datasets.verdicts import REASONS, Drop
+from apps.datasets.selection.verdicts import REASONS, Drop
 from apps.trajectories.rendering.text import excerpt, legible, one_line
 
 Message = dict[str, Any]

@@ -20,7 +20,8 @@ from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.datasets import freezing
 from apps.datasets.card import markdown
-from apps.datasets.exporting import CONTENT_TYPES, export
+from apps.datasets.files.exporting import CONTENT_TYPES, export
+from apps.datasets.files.verifying import verify as verification_of
 from apps.datasets.forms import DatasetForm, RecipeForm
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.previewing import preview as preview_of
@@ -28,7 +29,6 @@ from apps.datasets.queries import datasets_for_list, freezable_queues, next_numb
 from apps.datasets.recipe import BadRecipe
 from apps.datasets.showing import annotator_views, dropped_views, policy_views, row_view, rule_views, split_views
 from apps.datasets.snippets import snippets
-from apps.datasets.verifying import verify as verification_of
 
 ROWS_A_PAGE = 10
 ROWS_ON_VERSION = 2

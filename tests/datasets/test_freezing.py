@@ -15,9 +15,9 @@ from apps.annotation.desk.labelling import flag
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.review.reviewing import adjudicate
 from apps.datasets import freezing
+from apps.datasets.files.splitfiles import content_hash, sha256_of
 from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe
-from apps.datasets.splitfiles import content_hash, sha256_of
 from tests import factories
 from workers.tasks.freezing import resume
 

@@ -13,9 +13,9 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.desk.labelling import flag
 from apps.annotation.models import Preference, Queue
 from apps.datasets import freezing
+from apps.datasets.files.verifying import verify
 from apps.datasets.models import Dataset, Version
 from apps.datasets.recipe import Recipe
-from apps.datasets.verifying import verify
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -1,1 +1,1 @@
-"""How judged runs become rows: one file a row type."""
+"""How judged runs become rows, streamed: cut out of the stored bytes and spelled as each row type wants it."""

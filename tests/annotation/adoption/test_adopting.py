@@ -23,7 +23,7 @@ from apps.annotation.queues.raising import raise_overlap
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.recipe import Recipe
-from apps.datasets.selecting import judged_pairs
+from apps.datasets.selection.selecting import judged_pairs
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.models import ImportBatch
 from tests import factories

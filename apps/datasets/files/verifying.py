@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from django.core.files.storage import default_storage
 
+from apps.datasets.files.splitfiles import content_hash
 from apps.datasets.models import Split, Version
-from apps.datasets.splitfiles import content_hash
 
 
 class Check(NamedTuple):

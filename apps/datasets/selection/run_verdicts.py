@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from apps.datasets.recipe import Recipe
-from apps.datasets.verdicts import Drop
+from apps.datasets.selection.verdicts import Drop
 
 
 @dataclass(frozen=True)

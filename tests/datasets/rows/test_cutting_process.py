@@ -9,11 +9,12 @@ import pytest
 from apps.accounts.models import Membership
 from apps.annotation.models import Queue
 from apps.common.second_process import Stopped
-from apps.datasets import freezing, pair_rows
-from apps.datasets.cutting import Cut, Cutter, Wanted
-from apps.datasets.cutting_process import CuttingProcess
+from apps.datasets import freezing
 from apps.datasets.models import Dataset, Version
 from apps.datasets.recipe import Recipe
+from apps.datasets.rows import pair_rows
+from apps.datasets.rows.cutting import Cut, Cutter, Wanted
+from apps.datasets.rows.cutting_process import CuttingProcess
 from apps.datasets.rows.preference import SameRuns
 from tests import factories
 

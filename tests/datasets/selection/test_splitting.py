@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from apps.datasets.models import Split, TaskSplit
-from apps.datasets.splitting import SplitTask, assign, settle
+from apps.datasets.selection.splitting import SplitTask, assign, settle
 from tests import factories
 
 SHARES = {Split.TRAIN: 80, Split.VALIDATION: 10, Split.TEST: 10}

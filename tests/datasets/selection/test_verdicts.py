@@ -6,9 +6,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from apps.datasets.agreeing import Agreement
-from apps.datasets.believing import beliefs
 from apps.datasets.recipe import BadRecipe, Recipe
-from apps.datasets.verdicts import Belief, Drop, Vote, counted, decide
+from apps.datasets.selection.believing import beliefs
+from apps.datasets.selection.verdicts import Belief, Drop, Vote, counted, decide
 
 QUEUE = str(uuid4())
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from apps.datasets import chats
-from apps.datasets.materials import Files, Materials, Source
+from apps.datasets.files.splitfiles import Row
+from apps.datasets.rows import chats
+from apps.datasets.rows.materials import Files, Materials, Source
 from apps.datasets.rows.preference import SameRuns, Turn, Unusable
 from apps.datasets.rows.runs import Messages, answered, compared, corrected, read_action, whole
-from apps.datasets.run_verdicts import RunVerdict
-from apps.datasets.selecting_runs import JudgedRun, judged_runs
-from apps.datasets.splitfiles import Row
-from apps.datasets.verdicts import Drop
+from apps.datasets.selection.run_verdicts import RunVerdict
+from apps.datasets.selection.selecting_runs import JudgedRun, judged_runs
+from apps.datasets.selection.verdicts import Drop
 
 RUNS_AT_ONCE = 128
 STEPS_AT_ONCE = 4096

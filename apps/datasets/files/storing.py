@@ -13,8 +13,8 @@ from typing import Any
 from django.core.files import File
 from django.core.files.storage import default_storage
 
+from apps.datasets.files.splitfiles import FileFacts
 from apps.datasets.models import Split, Version
-from apps.datasets.splitfiles import FileFacts
 
 log = logging.getLogger(__name__)
 

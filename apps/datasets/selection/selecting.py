@@ -12,11 +12,11 @@ from django.db import connection
 from apps.accounts.models import Workspace
 from apps.annotation.models import Annotator
 from apps.annotation.queries import flagged_items
-from apps.datasets.believing import Beliefs, beliefs
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
-from apps.datasets.splitting import SplitTask
-from apps.datasets.verdicts import Decision, Drop, Ruling, Vote, counted, decide, decide_by, latest
+from apps.datasets.selection.believing import Beliefs, beliefs
+from apps.datasets.selection.splitting import SplitTask
+from apps.datasets.selection.verdicts import Decision, Drop, Ruling, Vote, counted, decide, decide_by, latest
 
 # A pair is unordered here: run `first` has the smaller id, and strengths are turned to favour it. Two queues may hold the
 # same two runs the other way round.

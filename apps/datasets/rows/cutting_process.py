@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from django.db import connection
 
 from apps.common.second_process import SecondProcess, standard_streams, write
-from apps.datasets.cutting import Cut, Cutter, Wanted
+from apps.datasets.rows.cutting import Cut, Cutter, Wanted
 
 
 class CuttingProcess:

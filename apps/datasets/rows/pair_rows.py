@@ -8,14 +8,14 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any
 
-from apps.datasets.cutting import Cut, Cutter, Wanted
-from apps.datasets.cutting_process import CuttingProcess
 from apps.datasets.figures import votes_of
-from apps.datasets.materials import Files, Materials, Source
+from apps.datasets.files.splitfiles import Row
+from apps.datasets.rows.cutting import Cut, Cutter, Wanted
+from apps.datasets.rows.cutting_process import CuttingProcess
+from apps.datasets.rows.materials import Files, Materials, Source
 from apps.datasets.rows.preference import NoTurn, SameRuns, Sides, Unusable
-from apps.datasets.selecting import JudgedPair, judged_pairs
-from apps.datasets.splitfiles import Row
-from apps.datasets.verdicts import Drop, Verdict
+from apps.datasets.selection.selecting import JudgedPair, judged_pairs
+from apps.datasets.selection.verdicts import Drop, Verdict
 
 PAIRS_AT_ONCE = 96
 STEPS_AT_ONCE = 4096

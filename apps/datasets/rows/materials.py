@@ -6,13 +6,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from apps.datasets.figures import Figures
+from apps.datasets.files.splitfiles import SplitFiles
 from apps.datasets.layouts import LAYOUTS
 from apps.datasets.models import Split, Version
 from apps.datasets.people import label
 from apps.datasets.recipe import Recipe
 from apps.datasets.rows.preference import Turn, encode_tools, read_turns
-from apps.datasets.selecting import annotators_of
-from apps.datasets.splitfiles import SplitFiles
+from apps.datasets.selection.selecting import annotators_of
 from apps.policies.models import Policy
 from apps.trajectories import jsontext
 

@@ -15,10 +15,10 @@ from apps.annotation.asking import RatingAsks
 from apps.annotation.models import Inspection
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
-from apps.datasets.run_verdicts import RunDecision, RunVote, decide_run, standing
-from apps.datasets.selecting import annotators_of, items_left_out
-from apps.datasets.splitting import SplitTask
-from apps.datasets.verdicts import Drop
+from apps.datasets.selection.run_verdicts import RunDecision, RunVote, decide_run, standing
+from apps.datasets.selection.selecting import annotators_of, items_left_out
+from apps.datasets.selection.splitting import SplitTask
+from apps.datasets.selection.verdicts import Drop
 
 OPINIONS = {Inspection.Ending.SOLVED: 1, Inspection.Ending.FOUND_ERROR: -1}
 

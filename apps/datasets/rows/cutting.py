@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from apps.datasets import chats
+from apps.datasets.rows import chats
 from apps.datasets.rows.preference import Sides, Turn, Unusable, first_turns, read_turns, sides
 
 

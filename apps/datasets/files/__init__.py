@@ -1,0 +1,1 @@
+"""The files of a version: written once, kept, handed out, proven."""

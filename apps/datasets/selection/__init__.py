@@ -1,0 +1,1 @@
+"""Which judgements a recipe takes, what they come to together, and which split each task is in."""
