@@ -101,9 +101,9 @@ def labeller(owner: Membership) -> Membership:
 def addresses(owner: Membership, labeller: Membership, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     """All that there are, of things of the owner's workspace."""
     for module in (
-        "annotation.continuing",
-        "annotation.sending",
-        "annotation.queueing",
+        "annotation.desk.continuing",
+        "annotation.judges.sending",
+        "annotation.queues.queueing",
         "datasets.freezing",
         "policies.publishing",
     ):
