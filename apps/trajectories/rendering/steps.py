@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +17,8 @@ from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_in_wor
 
 MAX_CALLS = 40
 MAX_MESSAGES = 60
+TELLING_CHARS = 2_000
+"""Of a result: how far in an error is looked for, so that it need not be told twice."""
 
 LIGHT = (
     *("index", "kind", "tool", "headline", "result", "is_error", "reward", "seconds"),
@@ -84,6 +87,7 @@ class StepView:
     closing: list[MessageView]
     """After the last step: what the run ended with."""
     error: str
+    """What failed, where no result tells it already."""
     rules: list[str]
     """Rules that it broke; none with `blind`."""
     mistake: str
@@ -148,7 +152,8 @@ def step_view(
     calls = _list(message.get("tool_calls"))
     views = [call_view(call, part_url, i) for i, call in enumerate(calls[:MAX_CALLS])]
     results, rest = _results(step, following)
-    views, unmatched = _with_results(views, results, part_url)
+    error = _info(step).get("error")
+    views, unmatched = _with_results(views, results, part_url, error)
     reasoning = message.get("reasoning_content")
     return StepView(
         head=head_of(step, blind=blind),
@@ -159,7 +164,7 @@ def step_view(
         calls=views,
         came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool)),
         closing=_messages(rest, "after", part_url) if is_last else [],
-        error=_line_of(_info(step).get("error"), 400),
+        error="" if any(_tells(message, error) for _, message in results) else _line_of(error, 400),
         rules=[] if blind else broken_rules(step.info),
         mistake="" if blind else _line_of(_info(step).get("mistake"), 400),
         blind=blind,
@@ -236,9 +241,10 @@ def _results(step: Step, following: Messages) -> tuple[list[tuple[int, Any]], li
 
 
 def _with_results(
-    calls: list[CallView], results: list[tuple[int, Any]], url: str
+    calls: list[CallView], results: list[tuple[int, Any]], url: str, error: Any
 ) -> tuple[list[CallView], list[tuple[int, Any]]]:
-    """Each result with its call, by id; results without a known id go to calls without one, in order."""
+    """Each result with its call, by id; results without a known id go to calls without one, in order. A result that tells the step's
+    `error` is marked as one that failed, as are those that say so themselves."""
     waiting = dict(results)
     matched: dict[int, list[tuple[int, Any]]] = {}
     for place, call in enumerate(calls):
@@ -260,7 +266,7 @@ def _with_results(
             results=[
                 block for i, message in matched[place] for block in _blocks(message, f"after.{i}", url, call.kind)
             ],
-            failed=any(isinstance(message, dict) and bool(message.get("is_error")) for _, message in matched[place]),
+            failed=any(_is_bad(message) or _tells(message, error) for _, message in matched[place]),
         )
         for place, call in enumerate(calls)
     ]
@@ -281,13 +287,26 @@ def _message(message: Any, at: str, url: str, result_of: Kind | None) -> Message
         title=one_line(f"{ROLES.get(role, role)} {name}" if isinstance(name, str) else ROLES.get(role, role), 80),
         size=size_in_words(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
         blocks=_blocks(message, at, url, result_of or (OTHER if role == "tool" else None)),
-        is_bad=isinstance(message, dict) and bool(message.get("is_error")),
+        is_bad=_is_bad(message),
     )
 
 
 def _blocks(message: Any, at: str, url: str, tool: Kind | None) -> list[Block]:
     content = message.get("content") if isinstance(message, dict) else message
     return blocks_of(content, url, at, tool=tool, spoken=tool is None)
+
+
+def _is_bad(message: Any) -> bool:
+    return isinstance(message, dict) and bool(message.get("is_error"))
+
+
+def _tells(message: Any, error: Any) -> bool:
+    """Whether a message says the error word by word, as text or inside JSON, near its beginning."""
+    content = message.get("content") if isinstance(message, dict) else message
+    if not isinstance(error, str) or not error or not isinstance(content, str):
+        return False
+    shown = content[:TELLING_CHARS]
+    return error in shown or json.dumps(error, ensure_ascii=False)[1:-1] in shown
 
 
 def _role(message: Any) -> str:

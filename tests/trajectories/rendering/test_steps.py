@@ -69,6 +69,27 @@ def test_who_spoke_and_what_the_source_blames_are_kept_from_the_blind() -> None:
     assert ">Says</h3>" in render_to_string("trajectories/_step_body.html", {"step": hidden})
 
 
+@pytest.mark.parametrize(
+    ("result", "told_apart"),
+    [
+        ('{"error": "there is no \\"m81\\""}', False),
+        ('Traceback: there is no "m81"', False),
+        ("done", True),
+        ("", True),
+    ],
+)
+def test_an_error_that_the_result_tells_is_not_told_twice(result: str, told_apart: bool) -> None:
+    calls = [{"id": name, "function": {"name": "find", "arguments": "{}"}} for name in ("first", "second")]
+    following = [
+        {"role": "tool", "tool_call_id": "first", "content": "found"},
+        {"role": "tool", "tool_call_id": "second", "content": result},
+    ]
+    failed = step(message={"tool_calls": calls}, info={"error": 'there is no "m81"'})
+    view = step_view(failed, following=following, part_url="/parts/")
+    assert view.error == ('there is no "m81"' if told_apart else "")
+    assert [call.failed for call in view.calls] == [False, not told_apart]
+
+
 def test_every_part_that_is_shown_can_be_asked_for_again() -> None:
     long = "word " * 4_000
     arguments = {"old_str": "a\n" * 500, "new_str": "b\n" * 500, "note": long}
@@ -118,7 +139,7 @@ def test_a_whole_step_of_hostile_content_is_inert(name: str) -> None:
         tool=text[:100],
         headline=text[:200],
         result=text[:200],
-        info={"error": text, "violations": [{"rule": text}]},
+        info={"error": f"Failed: {text}", "violations": [{"rule": text}]},
     )
     view = step_view(shown, following=following, part_url="/parts/", is_last=True)
     html = render_to_string("trajectories/_step_body.html", {"step": view})
