@@ -113,8 +113,9 @@ class RunForm(forms.Form):
     base = forms.ModelChoiceField(
         Policy.objects.none(),
         required=False,
-        empty_label="A new small model, from scratch (fine-tuning only)",
+        empty_label="Choose a model",
         label="Begin from",
+        help_text="Fine-tuning without one makes a new small model from scratch.",
     )
     preset = forms.ChoiceField(
         choices=[(preset.name, preset.title) for preset in PRESETS.values()],
