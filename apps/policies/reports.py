@@ -19,7 +19,7 @@ class Share(NamedTuple):
     high: float
 
 
-def held_out_of(succeeded: int | None, played: int | None) -> Share | None:
+def success_of(succeeded: int | None, played: int | None) -> Share | None:
     """None where nothing was played."""
     if not played:
         return None

@@ -7,6 +7,7 @@ from django.template.loader import render_to_string
 
 from apps.common import quantities
 from apps.common.live import send
+from apps.policies.reports import success_of
 from apps.training.charts import charts_of
 from apps.training.folders import folder_of
 from apps.training.models import Run
@@ -61,7 +62,7 @@ def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
         "share": quantities.percent(batch.finished / batch.total) if batch.total else "",
         "trajectories": list(light.order_by("-id")[:SHOWN]),
         "playing": following.playing(batch.pk) if batch.is_active else [],
-        "success_share": batch.succeeded / batch.finished if batch.finished else None,
+        "success": success_of(batch.succeeded, batch.finished),
     }
 
 

@@ -17,7 +17,7 @@ from apps.policies.registering import (
     register_script,
     register_served,
 )
-from apps.policies.reports import calibration_of, held_out_of, report_rows
+from apps.policies.reports import calibration_of, report_rows, success_of
 from apps.training.models import Run
 from apps.trajectories.models import RolloutBatch
 from tests import factories
@@ -184,11 +184,11 @@ def test_what_a_kind_needs_is_asked_for_at_its_field(client: Client, kind: str, 
 
 
 def test_a_share_comes_with_wilsons_interval():
-    share = held_out_of(26, 40)
+    share = success_of(26, 40)
     assert share is not None
     assert (round(share.value, 3), round(share.low, 3), round(share.high, 3)) == (0.65, 0.495, 0.779)
-    assert held_out_of(None, None) is None
-    nothing = held_out_of(0, 10)
+    assert success_of(None, None) is None
+    nothing = success_of(0, 10)
     assert nothing is not None
     assert (nothing.low, round(nothing.high, 3)) == (0.0, 0.278)
 

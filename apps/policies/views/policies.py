@@ -25,7 +25,7 @@ from apps.policies.queries import (
     publications_of,
 )
 from apps.policies.registering import PolicyRefused
-from apps.policies.reports import calibration_of, held_out_of, report_rows
+from apps.policies.reports import calibration_of, report_rows, success_of
 from apps.policies.weights import weights_of
 
 
@@ -36,7 +36,7 @@ def policies(request: HtmxRequest) -> HttpResponse:
     page = page_of(policies_for_list(request.member), cursor=request.GET.get("cursor", ""), size=50)
     champions = champions_of(request.member)
     rows = [
-        (policy, champions.get(policy.pk, []), held_out_of(policy.held_out_succeeded, policy.held_out_played))
+        (policy, champions.get(policy.pk, []), success_of(policy.held_out_succeeded, policy.held_out_played))
         for policy in page
     ]
     return render(request, "policies/policies.html", {"page": page, "rows": rows})
@@ -53,7 +53,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         "descendants": descendants_of(policy),
         "can_act": policy.kind not in Policy.SILENT,
         "rollouts": [
-            (batch, held_out_of(batch.succeeded, batch.finished))
+            (batch, success_of(batch.succeeded, batch.finished))
             for batch in policy.rollouts.select_related("created_by").order_by("-pk")[:SHOWN_ROLLOUTS]
         ],
         "runs": policy.runs.select_related("version__dataset", "result")
