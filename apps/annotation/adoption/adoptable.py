@@ -34,6 +34,9 @@ VERDICT = re.compile(
 )
 """What columns that say verdicts are often called."""
 
+SOMEBODY = re.compile("annotat|judge|rater|labell?er|worker|person|human|expert|reviewer|user")
+"""What numbered columns are often called that are each somebody's verdict."""
+
 Info = Mapping[str, Any]
 
 
@@ -92,7 +95,7 @@ def survey(workspace: Workspace, selection: Selection) -> Survey:
     pairs = [pair for pair in pairs_of(runs) if pair]
     if pairs:
         said = _columns(pair.info for pair in pairs)
-        return Survey(len(runs), pairs[0].sides, _alike(said, least=1), (), (), _names(said))
+        return Survey(len(runs), pairs[0].sides, _alike(said, least=1, sides=pairs[0].sides), (), (), _names(said))
     said = _columns(run.info for run in runs)
     steps = Step.objects.filter(trajectory__in=[run.pk for run in runs]).order_by("trajectory", "index")
     labels = _alike(_columns(steps.values_list("info", flat=True)[:STEPS_LOOKED_AT]))
@@ -121,18 +124,19 @@ class _Column:
 
     counts: Counter[str] = field(default_factory=Counter)
     whole_numbers: int = 0
+    fractions: int = 0
     is_short: bool = True
-    """Nothing else than short text, booleans and whole numbers stands there."""
+    """Nothing else than short text, booleans and numbers stands there."""
 
     def add(self, value: Any) -> None:
         if value is None:
             return
-        is_short = type(value) in (str, bool, int) or (type(value) is float and value.is_integer())
-        if not is_short or len(str(value)) > LONGEST:
+        if type(value) not in (str, bool, int, float) or len(str(value)) > LONGEST:
             self.is_short = False
         elif len(self.counts) <= MOST_NAMES:
             self.counts[json.dumps(value)] += 1
             self.whole_numbers += type(value) is int
+            self.fractions += type(value) is float and not value.is_integer()
 
 
 def _columns(infos: Iterable[Info]) -> dict[str, _Column]:
@@ -145,8 +149,11 @@ def _columns(infos: Iterable[Info]) -> dict[str, _Column]:
     return {name: column for name, column in found.items() if column.is_short and column.counts}
 
 
-def _alike(columns: Mapping[str, _Column], *, least: int = 2) -> tuple[Columns, ...]:
-    """Those that say one of a few things, `least` of them at least. Names that differ by a number only go together.
+def _alike(
+    columns: Mapping[str, _Column], *, least: int = 2, sides: tuple[str, str] | None = None
+) -> tuple[Columns, ...]:
+    """Those that say one of a few things, `least` of them at least. Names that differ by a number only go together, unless the numbers are
+    those of the two `sides`: what is good for one of them is bad for the other.
 
     Of many values most are said again and again; a boolean may be said once.
     """
@@ -154,12 +161,19 @@ def _alike(columns: Mapping[str, _Column], *, least: int = 2) -> tuple[Columns, 
     for name, column in columns.items():
         is_said_again = column.counts.total() >= 2 * len(column.counts) or least == 1
         if {*column.counts} <= {"true", "false"} or (least <= len(column.counts) <= MOST_VALUES and is_said_again):
-            together[re.sub(r"\d+", "#", name)].append(name)
+            together[name if _is_of_side(name, columns, sides) else re.sub(r"\d+", "#", name)].append(name)
     found = []
     for names in together.values():
         counts = sum((columns[name].counts for name in names), Counter[str]())
         found.append(Columns(tuple(names), tuple(sorted(counts.items(), key=lambda each: _in_order(each[0])))))
     return tuple(found)
+
+
+def _is_of_side(name: str, columns: Mapping[str, _Column], sides: tuple[str, str] | None) -> bool:
+    """Whether a column says something of one side and another the same of the other, as `score_0` and `score_1` do; people are numbered, too."""
+    stem = name.rstrip("0123456789")
+    numbers = {each.removeprefix(stem) for each in columns if each.startswith(stem)}
+    return sides is not None and numbers == {*sides} and not SOMEBODY.search(stem)
 
 
 def _in_order(value: str) -> tuple[bool, float, str]:
@@ -178,6 +192,7 @@ def _names(columns: Mapping[str, _Column]) -> tuple[str, ...]:
         for name, column in columns.items()
         if len(column.counts) <= MOST_NAMES
         and column.counts.total() > len(column.counts)
+        and not column.fractions
         and name != NAMES[0]
         and not {*column.counts} <= {"true", "false"}
     )

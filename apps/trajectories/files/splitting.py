@@ -8,9 +8,9 @@ byte as they were written, one broken record does not end the file, and lone sur
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from apps.trajectories import jsontext
 
@@ -82,6 +82,41 @@ def as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
         bodies.append(row.body.strip())
     if bodies:
         yield RawRow(position, 1, b"[" + b",".join(bodies) + b"]")
+
+
+def grouped(rows: Iterator[RawRow], limit: int, begins: Callable[[Any, Any], bool]) -> Iterator[RawRow]:
+    """Rows that belong together as lists, one group in memory at a time; `begins` says of a row and the one before whether it is another group's."""
+    group: list[RawRow] = []
+    last: Any = None
+    position = size = 0
+    for row in rows:
+        problem, value = row.problem, None
+        if not problem:
+            try:
+                value = jsontext.loads(row.body)
+            except jsontext.UnreadableJSON as error:
+                problem = str(error)
+        if problem:
+            yield RawRow(position, row.line, row.body[:EXCERPT], problem)
+            position += 1
+            continue
+        if group and begins(last, value):
+            yield _together(group, position, size, limit)
+            position += 1
+            group, size = [], 0
+        size += len(row.body) + 1
+        if size <= limit or not group:
+            group.append(row)
+        last = value
+    if group:
+        yield _together(group, position, size, limit)
+
+
+def _together(group: list[RawRow], position: int, size: int, limit: int) -> RawRow:
+    first = group[0]
+    if size > limit:
+        return RawRow(position, first.line, first.body[:EXCERPT], too_long(limit))
+    return RawRow(position, first.line, b"[" + b",".join(row.body.strip() for row in group) + b"]")
 
 
 def _unreadable(body: bytes) -> str:

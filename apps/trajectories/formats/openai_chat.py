@@ -30,12 +30,15 @@ from apps.trajectories.spellings.columns import (
 )
 from apps.trajectories.spellings.fields import count, first_of, mapping, number, prompt_key, prompt_of, text
 from apps.trajectories.spellings.speakers import role_of
+from apps.trajectories.spellings.transcripts import transcript
 
 MESSAGES = (
     *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "items", "trajectory"),
     *("input", "request.messages", "request.body.messages", "body.messages"),
     *("chat_history", "user_input"),
 )
+WRITTEN_DOWN = ("chat", "conversation", "dialogue", "dialog")
+"""Where a chat may stand as one text."""
 ANSWERS = ("response", "output", "completion")
 USED = ("category", "difficulty", "usage", "info", "choices", "tags")
 NAMES_OF_CHAT = (
@@ -58,7 +61,9 @@ def _found(row: Json) -> tuple[str, list[Json]] | None:
     if type(row) is list:
         return ("", row) if row else None
     for name in MESSAGES if type(row) is dict else ():
-        messages = listed(inside(row, name))
+        given = inside(row, name)
+        written = transcript(given) if type(given) is str and name in WRITTEN_DOWN else None
+        messages = written or listed(given)
         if messages and role_of(messages[0]):
             return name, messages
     return None

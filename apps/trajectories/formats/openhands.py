@@ -31,6 +31,8 @@ from apps.trajectories.spellings.fields import count, first_of, mapping, prompt_
 
 EXPECTED = "An object whose `history` is a list of events with `source`, or the list alone."
 KINDS = ("SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent")
+HISTORIES = ("history", "trajectory")
+"""Columns of events: what evaluations write, and what its web page sends as feedback."""
 MACHINERY = frozenset({"recall", "change_agent_state", "agent_state_changed", "condensation", "null", "pause", "stop"})
 ASIDE = frozenset(
     {"thought", "security_risk", "confirmation_state", "is_confirmed", "hidden", "blocking", "keep_prompt"}
@@ -40,7 +42,7 @@ ASIDE = frozenset(
 
 def _events(row: Json) -> list[dict[str, Any]]:
     """The events of a row; the oldest files pair each action with its observation."""
-    history = row if type(row) is list else mapping(row).get("history")
+    history = row if type(row) is list else first_of(mapping(row), *HISTORIES)
     if type(history) is not list:
         return []
     pairs = (each if type(each) is list else [each] for each in history)
@@ -58,7 +60,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     events = _events(row)
     if not events:
         raise BadRow(f"The record is {jsontext.describe(row)} without events.", EXPECTED)
-    columns = Columns(mapping(row), ("history",))
+    columns = Columns(mapping(row), HISTORIES)
     conversation = Conversation()
     tools: list[Json] = []
     told: set[str] = set()

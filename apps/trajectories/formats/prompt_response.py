@@ -13,13 +13,16 @@ from apps.trajectories import jsontext
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord, numbered, read_each
-from apps.trajectories.spellings.columns import listed
+from apps.trajectories.spellings.columns import listed, said
 from apps.trajectories.spellings.fields import mapping
 from apps.trajectories.spellings.speakers import role_of
+from apps.trajectories.spellings.transcripts import transcript
 
 PROMPTS = ("prompt", "instruction", "input", "question", "query", "problem")
 ANSWERS = ("completion", "response", "output", "answers", "generation", "generated_text", "prediction")
-SEVERAL = ("completions", "responses", "generations", "outputs", "samples", "candidates")
+SEVERAL = ("completions", "responses", "generations", "outputs", "samples", "candidates", "answers")
+WORDS = ("answer", "text", "content")
+"""Where the words of one of several answers stand, where each is an object; `wrapped` reads those that are under one of ANSWERS."""
 RUNS = (
     *("messages", "conversation", "conversations", "trajectory", "traj", "steps", "turns", "events"),
     *("intermediate_steps", "transitions", "chat_history", "inference_log"),
@@ -92,6 +95,11 @@ def _each(row: dict[str, Json]) -> list[dict[str, Json]]:
     """A row for each of several answers; none where there are no such."""
     for name in SEVERAL:
         answers = listed(row.get(name)) or []
+        if answers and all(type(answer) is dict for answer in answers):
+            place = next((key for key in WORDS if all(said(answer.get(key)) for answer in answers)), "")
+            if place:
+                shared = {key: value for key, value in row.items() if key != name}
+                return [{**shared, **_without(answer, place), "response": answer[place]} for answer in answers]
         if answers and all(type(answer) is str for answer in answers):
             apart = (*PROMPTS, "tools", "tags")
             beside = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
@@ -99,6 +107,10 @@ def _each(row: dict[str, Json]) -> list[dict[str, Json]]:
             told = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
             return [{**shared, **about, "response": answer} for answer, about in zip(answers, told, strict=True)]
     return []
+
+
+def _without(answer: dict[str, Json], place: str) -> dict[str, Json]:
+    return {key: value for key, value in answer.items() if key != place}
 
 
 def _said(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str, list[Json]]:
@@ -111,7 +123,7 @@ def _said(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str,
         if role == "assistant" and entries and all(type(mapping(call).get("name")) is str for call in entries):
             return name, [{"role": role, "content": None, "tool_calls": entries}]
         if type(value) is str and value:
-            return name, [{"role": role, "content": value}]
+            return name, transcript(value) or [{"role": role, "content": value}]
     return "", []
 
 

@@ -41,8 +41,10 @@ PARALLEL = {
 }
 """Lists that may stand beside a list of actions, and what each of their elements is to its step."""
 
-BEFORE = ("obs", "observation", "state")
+BEFORE = ("obs", "observation", "state", "axtree", "axtree_txt", "accessibility_tree", "a11y_tree")
 AFTER = ("next_obs", "next_observation", "next_state", "result")
+WRITTEN = ("raw_prediction", "llm_output", "model_output")
+"""What the model wrote, where the action beside it was read out of that."""
 THOUGHT = ("reasoning", "thought", "thinking", "reasoning_content")
 DONE = ("done", "terminated", "terminal")
 CALLED = ("name", "tool", "tool_name", "function", "action_type")
@@ -128,8 +130,9 @@ def _invoked(row: dict[str, Json]) -> list[Json]:
 
 
 def _is_anothers(row: dict[str, Json], step: dict[str, Json]) -> bool:
-    """Whether a chat beside the moves, or SWE-agent's way to write them, says more."""
-    return "response" in step or "messages" in row or "history" in row
+    """Whether a chat beside the moves says more, or they are SWE-agent's or OpenHands'."""
+    is_event = "source" in step and "args" in step  # OpenHands
+    return is_event or "response" in step or "messages" in row or "history" in row
 
 
 def _recognises(row: Json) -> bool:
@@ -187,10 +190,14 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
         about = mapping(given)
         before = None if is_after else first_of(about, *BEFORE)
         heard = [each for each in (brought, before) if each is not None]
-        if about.get("action") is None and steps and heard and index == len(moves.steps) - 1:
-            # Loops over an environment often log where it ended, too.
+        says_nothing = "action" in about and not first_of(about, *WRITTEN, *THOUGHT)
+        is_end = index == len(moves.steps) - 1 and (bool(heard) or says_nothing)
+        if about.get("action") is None and steps and is_end:
+            # Loops over an environment often log where it ended, too, and the reward that came with it.
             steps[-1].done = steps[-1].done or _is_done(about)
-            brought = heard[-1]
+            if reward := number(about.get("reward")):
+                steps[-1].reward = (steps[-1].reward or 0.0) + reward
+            brought = heard[-1] if heard else None
             break
         if about.get("action") is None:
             raise BadRow(f"Step {index} has no action.", EXPECTED_STEP)
@@ -198,6 +205,12 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
         if index == 0 and instruction and not (context and instruction in text(context[0]["content"])):
             context.insert(0, {"role": "user", "content": instruction})
         message, call_id = _said(about, index)
+        info = {key: value for key, value in about.items() if key not in STEP_KEYS and value is not None}
+        if type(written := first_of(about, *WRITTEN)) is str and written:
+            info = {key: value for key, value in info.items() if key not in WRITTEN}
+            if message["content"]:
+                info["action"] = message["content"]
+            message["content"] = written
         brought = first_of(about, *(BEFORE if is_after else ()), *AFTER)
         steps.append(
             StepRecord(
@@ -209,10 +222,7 @@ def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[S
                 seconds=number(about.get("seconds")),
                 prompt_tokens=count(about.get("prompt_tokens")),
                 completion_tokens=count(about.get("completion_tokens")),
-                info={
-                    **mapping(about.get("info")),
-                    **{key: value for key, value in about.items() if key not in STEP_KEYS and value is not None},
-                },
+                info={**mapping(about.get("info")), **info},
             )
         )
     final = first_of(row, "final_obs", "final_observation")

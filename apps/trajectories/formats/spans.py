@@ -6,6 +6,7 @@ They are put together by trace; attributes are read in the vocabularies that OTL
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,7 @@ COLUMN = "attributes."
 ENCODED = "mlflow."
 """How the names of attributes begin whose values are JSON text."""
 FAILED = ("ERROR", "STATUS_CODE_ERROR")
+DURATION = re.compile(r"PT(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?")
 LATEST = 1e11
 """Seconds since 1970 beyond which a moment is in milliseconds; beyond a million times that, in nanoseconds."""
 
@@ -38,12 +40,40 @@ def _is_span(given: Json) -> bool:
 
 def _spans(row: Json) -> Iterator[dict[str, Any]]:
     for each in row if type(row) is list else [row]:
+        about = mapping(each)
+        if type(about.get("trace")) is str and "labels" in about:  # TRAIL's rows, with what people said of it
+            about = mapping(decoded(about["trace"]))
+        inside = first_of(about, "spans") or mapping(about.get("data")).get("spans")
         if _is_span(each):
             yield each
-        elif (
-            type(inside := first_of(mapping(each), "spans") or mapping(mapping(each).get("data")).get("spans")) is list
-        ):
-            yield from filter(_is_span, inside)
+        elif type(inside) is list:
+            yield from filter(_is_span, _in_trees(inside))
+
+
+def _in_trees(given: list[Json]) -> Iterator[Json]:
+    """The spans, each before those inside it, in the spelling of the SDKs."""
+    waiting = given[::-1]
+    while waiting:
+        span = waiting.pop()
+        if "span_attributes" in mapping(span):
+            waiting += _listed(span.get("child_spans"))[::-1]
+            begun, spent = seconds_of(span.get("timestamp")), DURATION.fullmatch(text(span.get("duration")))
+            lasted = (
+                sum(float(each or 0) * unit for each, unit in zip(spent.groups(), (3600, 60, 1), strict=True))
+                if spent
+                else None
+            )
+            about = {key: span.get(key) for key in ("trace_id", "span_id", "parent_span_id", "status_message")}
+            failed = "ERROR" if text(span.get("status_code")).upper() in FAILED else ""
+            span = {
+                **about,
+                "name": span.get("span_name"),
+                "attributes": span["span_attributes"],
+                "status_code": failed,
+                "start_time": begun,
+                "end_time": None if begun is None or lasted is None else begun + lasted,
+            }
+        yield span
 
 
 def _recognises(row: Json) -> bool:

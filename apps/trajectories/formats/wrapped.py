@@ -40,6 +40,8 @@ SHARED = frozenset(
 
 OF_ONE = frozenset({"steps", "trajectory_steps", "transitions", "turns", "trajectory", "traj", "episode"})
 """Lists of what belongs to one run: their elements are no runs, whatever they look like."""
+DESCRIBED = "columns"
+"""What descriptions of data sets say of their columns: which is the prompt, and which the answer. No record, though it reads like one."""
 TOLD_OF_EACH = frozenset(name for name in (*REWARD, *SUCCESS, *POLICY, *TERMINATION) if "." not in name)
 
 
@@ -54,7 +56,8 @@ def _with_what_is_beside(row: dict[str, Json], name: str) -> list[Json]:
     """The records under a name, each with what the object says of all of them, and of each of them in lists as long."""
     value = row[name]
     of_all = {key: each for key, each in row.items() if key in SHARED and key != name}
-    lists = {key.removesuffix("s"): each for key, each in row.items() if type(each) is list and len(each) == len(value)}
+    beside = {key: each for key, each in row.items() if type(each) is list and key != name}
+    lists = {key.removesuffix("s"): each for key, each in beside.items() if len(each) == len(value)}
     of_each = {key: each for key, each in lists.items() if key in TOLD_OF_EACH and key not in of_all}
     records: list[Json] = []
     for place, given in enumerate(value):
@@ -92,8 +95,9 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
             continue
         records = _with_what_is_beside(row, name)
         if format := _known(records[0], depth):
-            return Inside(records, format)
-    objects = {name: value for name, value in row.items() if type(value) is dict}
+            # Steps one by one are a run, and their list is the record of it.
+            return Inside([records] if format.name == "step-lines" else records, format)
+    objects = {name: value for name, value in row.items() if type(value) is dict and name != DESCRIBED}
     for name, value in objects.items():
         format = _known(value, depth)
         if format is None or format.name == "prompt-response":  # two words that mean something else as often

@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import PurePosixPath
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, NamedTuple
 
@@ -20,7 +21,7 @@ import zstandard
 from apps.trajectories.files.archives import HEADERS, ZIP, opened
 from apps.trajectories.files.reading import GZIP, RATIO, RATIO_FROM, ZSTD, UnreadableFile
 from apps.trajectories.files.turning import Unusable
-from apps.trajectories.spellings.outcomes import HEAD, MOST_BYTES, Outcomes, begins_like_report
+from apps.trajectories.spellings.outcomes import HEAD, MOST_BYTES, SCORE, Outcomes, begins_like_report
 
 DATA = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".csv", ".tsv")
 PACKED = (".gz", ".zst")
@@ -69,10 +70,15 @@ class Folder:
                 passed += member.passing
                 if passed > self._most:
                     break
-                if _is_data(member.path) and not _is_hidden(member.path):
+                if _is_hidden(member.path):
+                    continue
+                if _is_data(member.path):
                     paths.append(member.path)
                     if member.path.endswith(".json"):
                         _take_report(found, member)
+                elif PurePosixPath(member.path).name == SCORE:
+                    with member.open() as packed:
+                        found.take_score(member.path, packed.read(HEAD))
         except (Unusable, UnreadableFile, *BROKEN):
             pass
         found.see([path for path in paths if path not in found.read])

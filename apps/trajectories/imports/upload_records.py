@@ -80,8 +80,8 @@ class Upload:
         if not is_known:
             alone = REPORTS_ALONE if outcomes.read and not refused else ""
             raise UnknownFormat(alone or _nothing_in(folder, refused))
-        if folder.passed_over:
-            yield Found(RawRow(position, 0, b"", _passed_over(folder)), None, self._filename)
+        if unread := [path for path in folder.passed_over if path not in outcomes.read]:
+            yield Found(RawRow(position, 0, b"", _passed_over(unread)), None, self._filename)
 
 
 def _of_member(path: str, file: IO[bytes] | UnreadableFile) -> Iterator[Found]:
@@ -110,8 +110,8 @@ def _nothing_in(folder: Folder, refused: list[str]) -> str:
     return f"The archive holds no file that ends in {', '.join(DATA)}{held}."
 
 
-def _passed_over(folder: Folder) -> str:
-    return f"Passed over, as their names do not end in {', '.join(DATA)}: {_named(folder.passed_over)}."
+def _passed_over(paths: list[str]) -> str:
+    return f"Passed over, as their names do not end in {', '.join(DATA)}: {_named(paths)}."
 
 
 def _named(paths: list[str]) -> str:

@@ -26,7 +26,7 @@ ENVIRONMENT = ("environment", "env", "env_name", "env_id", "domain", "benchmark"
 POLICY = (
     *("policy", "model", "model_name", "model_id", "model_name_or_path", "generator", "policy.name", "model.name"),
     *("response.model", "request.model", "request.body.model", "body.model", "agent_args.llm_name"),
-    *("metadata.model", "metadata.llm_config.model", "metadata.llm.model"),
+    *("metadata.model", "metadata.llm_config.model", "metadata.llm.model", "llm_config.model"),
     *("agent", "agent.model", "agent.name"),
 )
 NAME = (
@@ -40,7 +40,16 @@ REWARD = (
 REWARDS = ("rewards", "reward", "step_rewards")
 SUCCESS = (
     *("success", "resolved", "is_success", "is_resolved", "is_correct", "is_solved", "successful", "is_successful"),
-    *("solved", "correct", "passed", "task_success", "task_completed", "outcome", "outcome.success"),
+    *(
+        "solved",
+        "correct",
+        "passed",
+        "final_answer_correct",
+        "task_success",
+        "task_completed",
+        "outcome",
+        "outcome.success",
+    ),
     *("result.success", "report.resolved", "test_result.report.resolved"),
     *("info.success", "info.resolved", "metadata.success", "metadata.resolved"),
 )

@@ -6,6 +6,7 @@ in the folder of the report.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -20,6 +21,9 @@ BEGINNING = b'"total_instances"'
 """With which the reports of SWE-bench begin, whatever they are called."""
 NAMES = ("result.json", "report.json", "results.json")
 MOST_BYTES = 16 << 20
+OF_APPWORLD = re.compile(r"(?:^|/)tasks/([^/]+)/logs/lm_calls\.jsonl(?:\.gz)?$")
+SCORE, OF_OSWORLD = "result.txt", "traj.jsonl"
+"""The files in which OSWorld keeps a run and what it came to."""
 ASIDE = ("results", "evaluation", "reports")
 """Folders of reports that lie beside the runs: what is in them counts for all around them."""
 OF_TRIAL = "trajectory"
@@ -36,6 +40,8 @@ class Outcomes:
     """The files that were reports, which hold no runs."""
     paths: dict[str, set[PurePosixPath]] = field(default_factory=dict)
     """Where an instance lies that was judged: the outermost folder or file of its name."""
+    scores: dict[PurePosixPath, float] = field(default_factory=dict)
+    """What OSWorld's `result.txt` says of the run in its folder."""
     told: set[PurePosixPath] = field(default_factory=set)
     """Folders of agents whose trial has a trajectory: what else lies there is the agent's own record of the same run."""
 
@@ -56,6 +62,13 @@ class Outcomes:
             return
         self.read.add(path)
 
+    def take_score(self, path: str, body: bytes) -> None:
+        """Take the number that a file of OSWorld holds, if it is one."""
+        score = number(body.decode("utf-8", "replace").strip())
+        if score is not None:
+            self.scores[PurePosixPath(path).parent] = score
+            self.read.add(path)
+
     def see(self, paths: list[str]) -> None:
         """Note where runs lie that were judged."""
         judged = {instance for reports in self.reports.values() for report in reports for instance in report}
@@ -75,6 +88,9 @@ class Outcomes:
     def tell(self, record: TrajectoryRecord, path: str) -> None:
         """Say of a run in the file at `path` what its trial says, as far as it does not say it itself."""
         place = PurePosixPath(path)
+        _tell_place(record, place)
+        if record.reward is None and place.name == OF_OSWORLD:
+            record.reward = self.scores.get(place.parent)
         trial = next((self.trials[folder] for folder in place.parents if folder in self.trials), None)
         if trial is not None and _is_of_trial(place) and ".summarization" not in place.name:
             _tell_trial(record, trial)
@@ -109,6 +125,14 @@ def verdicts_in(row: Json) -> dict[str, bool | None]:
 
 def _names(given: Json) -> Iterator[str]:
     yield from (name for name in given if type(name) is str) if type(given) is list else ()
+
+
+def _tell_place(record: TrajectoryRecord, place: PurePosixPath) -> None:
+    """Name the task where a benchmark names it nowhere but in the folders of its files."""
+    if place.name == OF_OSWORLD and record.task.environment == "osworld":
+        record.task.key, record.task.category = place.parent.name or record.task.key, place.parent.parent.name
+    elif found := OF_APPWORLD.search(str(place)):
+        record.task.key, record.task.environment = found[1], "appworld"
 
 
 def _is_of_trial(place: PurePosixPath) -> bool:

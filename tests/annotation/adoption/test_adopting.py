@@ -83,6 +83,28 @@ def grades(queue: Queue) -> dict[str, list[tuple[str, int]]]:
     return found
 
 
+def test_scores_with_fractions_are_verdicts_where_there_are_few_of_them():
+    """As those of WebGPT are."""
+    rows = [
+        {
+            "question": f"q{n}",
+            "answer_0": "y",
+            "answer_1": f"n{n}",
+            "score_0": score,
+            "score_1": -score,
+            "length": n / 7,
+        }
+        for n, score in enumerate([0.5, -0.5, 1.0] * 5)
+    ]
+    found = survey(imported(*rows))
+    # What is good for one side is bad for the other, so these are two columns and not two people.
+    assert [(each.names, each.values) for each in found.verdicts] == [
+        (("score_0",), (("-0.5", 5), ("0.5", 5), ("1.0", 5))),
+        (("score_1",), (("-1.0", 5), ("-0.5", 5), ("0.5", 5))),
+    ]
+    assert found.names == ()
+
+
 def test_the_survey_says_what_stands_in_which_column():
     found = survey(imported(compared(1, 1, 2, 0), compared(2, 1, 1, 2)))
     assert found.sides == ("1", "2")

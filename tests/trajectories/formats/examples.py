@@ -33,6 +33,13 @@ EXAMPLES: dict[str, Any] = {
         "final_obs": "outside",
     },
     "openai-chat": {"messages": CHAT, "tools": TOOLS, "reward": 1, "model": "m", "usage": {"prompt_tokens": 1}},
+    "labelled-steps": {
+        "problem": "What is 1 + 1 + 1?",
+        "steps": ["1 + 1 is 2.", "2 + 1 is 4."],
+        "label": 1,
+        "generator": "m",
+        "final_answer_correct": False,
+    },
     "judged-pairs": {
         "id": "p1",
         "prompt": CHAT[:2],

@@ -159,4 +159,37 @@ RECORDINGS: dict[str, Any] = {
             "payload": {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"},
         },
     ],
+    "model-calls": [
+        {
+            "id": "1",
+            "input": {"model": "m", "messages": [{"role": "user", "content": "List the files."}]},
+            "output": {
+                "model": "m",
+                "choices": [{"message": {"role": "assistant", "content": "ls"}}],
+                "usage": {"prompt_tokens": 5, "completion_tokens": 1},
+            },
+        },
+    ],
+    "magentic-one": [
+        {"type": "OrchestrationEvent", "source": "Orchestrator (UserProxy)", "message": "What is 2 + 3?"},
+        {"type": "LLMCallEvent", "prompt_tokens": 7, "completion_tokens": 2},
+        {"type": "OrchestrationEvent", "source": "Orchestrator (-> Coder)", "message": "Add them."},
+        {"type": "AgentEvent", "source": "Coder", "message": "5"},
+        {"type": "OrchestrationEvent", "source": "Orchestrator (termination condition)", "message": "Done."},
+    ],
+    "letta": [
+        {"message_type": "user_message", "content": "What is 2 + 3?"},
+        {"message_type": "reasoning_message", "reasoning": "I add them."},
+        {
+            "message_type": "tool_call_message",
+            "tool_call": {"name": "add", "arguments": '{"a": 2, "b": 3}', "tool_call_id": "c1"},
+        },
+        {"message_type": "tool_return_message", "tool_return": "5", "status": "success", "tool_call_id": "c1"},
+        {"message_type": "assistant_message", "content": "5"},
+        {"message_type": "usage_statistics", "completion_tokens": 9},
+    ],
+    "step-lines": [
+        {"task_id": "t1", "instruction": "open the door", "step": 0, "obs": "a door", "action": "open", "reward": 0},
+        {"task_id": "t1", "instruction": "open the door", "step": 1, "obs": "open", "action": "go", "reward": 1},
+    ],
 }

@@ -244,6 +244,83 @@ def test_mind2web_is_an_action_a_page():
     assert refusal("mind2web", {**EXAMPLES["mind2web"], "actions": []})[0].startswith("`action_reprs` tells 2")
 
 
+def test_rows_of_multimodal_mind2web_are_put_together_to_their_tasks(tmp_path: Path):
+    def row(task, place, said):
+        about = {
+            "annotation_id": task,
+            "confirmed_task": "Book.",
+            "action_reprs": ["x"],
+            "cleaned_html": f"<p>{said}</p>",
+        }
+        return {**about, "screenshot": {"bytes": "/9j/aa"}, "target_action_index": place, "target_action_reprs": said}
+
+    file = tmp_path / "rows.jsonl"
+    file.write_text(
+        "".join(json.dumps(row(*each)) + "\n" for each in (("a", "0", "go"), ("a", "1", "type"), ("b", "0", "go")))
+    )
+    with file.open("rb") as opened:
+        _, rows, format = recognise_file(opened)
+        runs = [run for each in rows for run in format.read(json.loads(each.body), file.name)]
+    assert [(run.task.key, [step.message["content"] for step in run.steps]) for run in runs] == [
+        ("a", ["go", "type"]),
+        ("b", ["go"]),
+    ]
+    page, picture = runs[1].steps[0].context[1]["content"]
+    assert (page["text"], picture["image_url"]["url"]) == ("<p>go</p>", "data:image/jpeg;base64,/9j/aa")
+
+
+@pytest.mark.parametrize("in_row", [False, True])
+def test_spans_inside_spans_are_read_as_trail_has_them(in_row: bool):
+    call = {
+        "trace_id": "t",
+        "span_id": "b",
+        "parent_span_id": "a",
+        "span_name": "model",
+        "timestamp": "2026-01-01T00:00:01Z",
+        "duration": "PT1M2.5S",
+        "status_code": "Ok",
+        "span_attributes": {
+            "openinference.span.kind": "LLM",
+            "llm.model_name": "m",
+            "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": "q",
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": "a",
+        },
+        "child_spans": [],
+    }
+    root = {**call, "span_id": "a", "parent_span_id": None, "span_attributes": {"app": "x"}, "child_spans": [call]}
+    trace = {"trace_id": "t", "spans": [root]}
+    record = read("spans", {"trace": json.dumps(trace), "labels": "{}"} if in_row else trace)
+    assert [message["content"] for message in record.messages()] == ["q", "a"]
+    assert (record.policy, record.steps[0].seconds) == ("m", 62.5)
+
+
+def test_agents_of_magentic_one_are_one_policy_and_its_program_is_none():
+    record = read("magentic-one", EXAMPLES["magentic-one"])
+    assert [each[:3] for each in plain(record)] == [
+        (False, "user", "What is 2 + 3?"),
+        (True, "assistant", "Add them."),
+        (True, "assistant", "5"),
+        (False, "user", "Done."),
+    ]
+    assert [(step.message["name"], step.prompt_tokens) for step in record.steps] == [
+        ("Orchestrator", 7),
+        ("Coder", None),
+    ]
+
+
+def test_reasoning_calls_and_results_of_letta_are_entries_of_their_own():
+    record = read("letta", EXAMPLES["letta"])
+    first, last = record.steps
+    assert (first.message["reasoning_content"], first.message["tool_calls"][0]["function"]["name"]) == (
+        "I add them.",
+        "add",
+    )
+    assert last.context == [{"role": "tool", "tool_call_id": "c1", "content": "5"}]
+    assert last.message["content"] == "5"
+
+
 def mlflow(number: int, kind: str, given: Any, answer: Any, **more: Any) -> dict[str, Any]:
     """A span as MLflow 3 writes it: attributes are JSON text, ids are base64, times are in nanoseconds."""
     attributes = {"mlflow.traceRequestId": "tr-1", "mlflow.spanType": kind, "mlflow.spanInputs": given}

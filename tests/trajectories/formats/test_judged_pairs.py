@@ -31,6 +31,10 @@ def both(row):
         {"conversation_a": [ASK, YES], "conversation_b": [ASK, NO], "winner": "model_a"},
         {"instruction": "q", "input": "", "response1": "y", "response2": "n", "annotator1": 1},
         {"messages": [ASK], "output_1": "y", "output_2": "n"},
+        {"prompt": "\n\nHuman: q\n\nAssistant:", "chosen": "y", "rejected": "n"},
+        {"prompt": '["q"]', "response_a": '["y"]', "response_b": '["n"]', "winner_tie": "1"},
+        {"question": {"id": "e", "full_text": "q"}, "answer_0": "y", "score_0": 0.5, "answer_1": "n", "score_1": -0.5},
+        {"info": {"post": "q"}, "summaries": [{"text": "y"}, {"text": "n"}], "choice": 0},
     ],
 )
 def test_each_side_is_a_run_of_the_same_task(row):
@@ -85,3 +89,34 @@ def test_a_side_that_is_no_answer_keeps_the_other_from_nothing():
 def test_more_answers_than_two_are_no_pair():
     with pytest.raises(formats.UnknownFormat):
         both({"question": "q", "answer_a": "1", "answer_b": "2", "answer_c": "3"})
+
+
+def test_several_turns_in_lists_are_one_chat_each():
+    row = {"prompt": ["q", "r"], "response_a": ["y", None], "response_b": ["n", "m"]}
+    first, second = both(row)
+    assert [message["content"] for message in first.messages()] == ["q", "y", "r", ""]
+    assert [message["content"] for message in second.messages()] == ["q", "n", "r", "m"]
+
+
+def test_each_of_several_good_answers_is_compared_with_each_of_several_bad_ones():
+    runs = both({"id": "1", "prompt": "q", "chosen": ["y"], "rejected": ["n", "m"]})
+    pairs = {}
+    for run in runs:
+        pairs.setdefault(run.info["compared"]["pair"], {})[run.info["compared"]["side"]] = run.steps[0].message[
+            "content"
+        ]
+    assert list(pairs.values()) == [{"chosen": "y", "rejected": "n"}, {"chosen": "y", "rejected": "m"}]
+
+
+@pytest.mark.parametrize(
+    ("models", "names"),
+    [
+        ({"chosen-model": "m", "rejected-model": "n"}, ("chosen", "rejected")),
+        ({"generator_1": "m", "generator_2": "n"}, ("output_1", "output_2")),
+        ({"response_0_source": "m", "response_1_source": "n"}, ("response_0", "response_1")),
+    ],
+)
+def test_each_side_is_its_own_models(models, names):
+    first, second = both({"prompt": "q", names[0]: "y", names[1]: "n", **models})
+    assert (first.policy, second.policy) == ("m", "n")
+    assert not models.keys() & (first.info.keys() | second.info.keys())

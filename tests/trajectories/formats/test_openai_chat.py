@@ -220,3 +220,15 @@ def test_a_response_of_openais_api_begins_with_its_instructions():
     }
     assert list(read("openai-chat", row).messages()) == [{"role": "system", "content": "Be brief."}, *HELLO]
     assert list(read("openai-chat", {**row, "object": None}).messages()) == HELLO
+
+
+def test_a_chat_may_be_written_down_as_one_text():
+    chat = "USER: How warm?\n\n\nASSISTANT: <functioncall> {} <|endoftext|>\n\n\nFUNCTION RESPONSE: 21\n\n\nASSISTANT: 21 °C. <|endoftext|>"
+    record = read("openai-chat", {"system": "Be brief.", "chat": chat})
+    assert [(message["role"], message["content"]) for message in record.messages()] == [
+        ("system", "Be brief."),
+        ("user", "How warm?"),
+        ("assistant", "<functioncall> {}"),
+        ("tool", "21"),
+        ("assistant", "21 °C."),
+    ]

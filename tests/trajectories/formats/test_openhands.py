@@ -111,3 +111,8 @@ def test_saved_trajectories_and_pairs_of_events(row):
 
 def test_a_row_without_events_is_refused():
     assert refusal("openhands", {"history": []})[0] == "The record is an object without events."
+
+
+def test_feedback_keeps_its_events_under_another_name():
+    record = read("openhands", {"trajectory": EVENTS, "feedback": "positive"})
+    assert (record.steps[0].message["content"], record.info["feedback"]) == ("I look.", "positive")

@@ -86,3 +86,12 @@ def test_an_answer_beside_a_run_that_is_not_understood_is_not_all_that_was_said(
     row = {"question": "q", "prediction": "a", name: [{"odd": 1}]}
     assert not any(format.recognises(row) for format in formats.known())
     assert read("prompt-response", {**row, name: []}).steps
+
+
+def test_answers_with_a_rank_each_are_runs_of_one_task():
+    prompt = "\n\nHuman: q\n\nAssistant: "
+    answers = [{"answer": "a", "model": "m", "rank": 1.0}, {"answer": "b", "model": "n", "rank": 2.0}]
+    first, second = formats.named("prompt-response").read({"prompt": prompt, "answers": answers, "turns": 1}, "f")
+    assert [message["content"] for message in first.messages()] == ["q", "a"]
+    assert first.task == second.task
+    assert (first.policy, first.info, second.policy, second.info["rank"]) == ("m", {"turns": 1, "rank": 1.0}, "n", 2.0)

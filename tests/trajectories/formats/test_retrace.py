@@ -224,3 +224,24 @@ def test_steps_of_langchains_executor_are_calls_and_what_they_brought():
     assert first.message["tool_calls"][0]["function"] == {"name": "look", "arguments": {"at": "a"}}
     assert last.context == [{"role": "tool", "tool_call_id": "call_0", "content": "found"}]
     assert (last.message["content"], record.task.instruction, record.info) == ("There.", "Where?", {})
+
+
+def test_the_text_that_an_action_was_read_out_of_is_what_the_model_wrote():
+    steps = [{"observation": "[1] link", "action": "click [1]", "raw_prediction": "I see it. ```click [1]```"}]
+    record = read("retrace-simple", {"task_id": 7, "intent": "Go there.", "trajectory": steps})
+    (step,) = record.steps
+    assert (step.message["content"], step.info) == ("I see it. ```click [1]```", {"action": "click [1]"})
+
+
+def test_pages_as_accessibility_trees_are_what_was_seen_and_the_last_of_them_where_it_ended():
+    """As AgentRewardBench has it: the last step did nothing."""
+    steps = [
+        {"axtree": "[1] link", "action": "click(1)", "reasoning": "There it is.", "reward": 0},
+        {"axtree": "[2] done", "action": None, "reasoning": None, "reward": 1},
+    ]
+    record = read("retrace-simple", {"goal": "Go there.", "steps": steps})
+    (step,) = record.steps
+    assert [message["content"] for message in step.context] == ["Go there.", "[1] link"]
+    assert (step.reward, record.reward, record.closing[0]["content"]) == (1.0, 1.0, "[2] done")
+    unseen = [{"action": "click(1)", "axtree": "[1] link"}, {"action": None, "url": "http://a"}]
+    assert len(read("retrace-simple", {"goal": "Go there.", "steps": unseen}).steps) == 1

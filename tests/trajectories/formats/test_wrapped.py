@@ -92,3 +92,15 @@ def test_lists_beside_the_runs_say_something_of_each():
 def test_the_steps_of_a_run_are_not_runs(name):
     steps = [{"prompt": "a", "response": "b"}, {"prompt": "c", "response": "d"}]
     assert not any(format.recognises({"task_id": "t", name: steps}) for format in formats.known())
+
+
+def test_what_a_description_of_data_sets_says_of_their_columns_is_no_record():
+    described = {
+        "demo": {"file_name": "a.json", "columns": {"prompt": "q", "chosen": "chosen", "rejected": "rejected"}}
+    }
+    assert not any(format.recognises(described) for format in formats.known())
+
+
+def test_the_list_of_runs_itself_says_nothing_of_them():
+    record = read("wrapped", {"agents": [CHAT]})
+    assert (record.policy, "agent" in record.info) == (None, False)

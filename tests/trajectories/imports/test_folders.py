@@ -216,3 +216,31 @@ def test_a_folder_of_real_runs_comes_in_as_its_files_do(real_data: Callable[[str
     batch = imported(zipped({str(path.relative_to(home)): path.read_bytes() for path in paths}))
     runs = [path for path in paths if ".traj.json" in path.name]
     assert (batch.state, batch.format, batch.trajectory_count) == (JobState.DONE, "mini-swe-agent", len(runs))
+
+
+def test_folders_of_osworld_name_the_task_and_hold_what_it_came_to() -> None:
+    step = {
+        "step_num": 1,
+        "action_timestamp": "t",
+        "action": "DONE",
+        "reward": 0,
+        "done": True,
+        "screenshot_file": "a.png",
+    }
+    members = {"out/chrome/one/traj.jsonl": lines(step), "out/chrome/one/result.txt": b"0.5\n"}
+    batch = imported(zipped({**members, "out/chrome/two/traj.jsonl": lines(step), "out/chrome/one/a.png": b"x"}))
+    found = Trajectory.objects.order_by("task__key").values_list("task__key", "task__category", "reward")
+    assert list(found) == [("one", "chrome", 0.5), ("two", "chrome", None)]
+    assert reasons(batch)[0].endswith(": out/chrome/one/a.png.")
+
+
+def test_folders_of_appworld_name_the_task() -> None:
+    call = {
+        "input": {"messages": [{"role": "user", "content": "q"}]},
+        "output": {"choices": [{"message": {"role": "assistant", "content": "a"}}]},
+    }
+    imported(
+        zipped({f"out/tasks/{name}/logs/lm_calls.jsonl": lines({**call, "id": name}) for name in ("a1_1", "a1_2")})
+    )
+    found = Trajectory.objects.order_by("task__key").values_list("task__key", "task__environment")
+    assert list(found) == [("a1_1", "appworld"), ("a1_2", "appworld")]
