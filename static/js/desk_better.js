@@ -165,15 +165,27 @@ export function inWords(message) {
   return [message.reasoning_content, message.content, ...calls].filter(Boolean).join("\n").slice(0, EXAMPLE_CHARACTERS);
 }
 
+// A sampled action may hold its arguments as a policy writes them: as text, which need not be JSON.
+function argumentsOf(message) {
+  const given = callOf(message)?.arguments ?? {};
+  try {
+    const read = typeof given === "string" ? JSON.parse(given) : given;
+    return read && typeof read === "object" ? read : {};
+  } catch {
+    return {};
+  }
+}
+
 function fill(form, message) {
   form.elements.content.value = message.content ?? "";
   form.elements.thought.value = message.reasoning_content ?? "";
-  const given = callOf(message)?.arguments ?? {};
+  const given = argumentsOf(message);
+  const others = Object.entries(given).filter(([name]) => !form.elements[`arg.${name}`]);
   for (const field of form.elements) {
     if (!field.name.startsWith("arg.")) continue;
     const name = field.name.slice(4);
-    const isWhole = name === "arguments" && !(name in given); // of a tool whose schema is not known
-    const value = isWhole ? given : (given[name] ?? "");
+    const isRest = name === "arguments" && !(name in given); // of a tool whose schema is not known
+    const value = isRest ? Object.fromEntries(others) : (given[name] ?? "");
     const isWords = typeof value === "string" && !(field instanceof HTMLSelectElement) && !field.classList.contains("mono");
     field.value = isWords || value === "" ? value : JSON.stringify(value);
   }

@@ -19,6 +19,8 @@ from apps.annotation.refusals import BadAction
 LONG_TEXT = 60
 """A text that was longer than this is edited in a box of several lines."""
 PROBLEMS = 5
+REST = "arguments"
+"""The field for what has no field of its own, where no schema says what there is."""
 Json = Any
 
 
@@ -86,12 +88,20 @@ def calls_of(message: Json) -> list[tuple[str, Json]]:
 
 
 def fields_of(tool: Tool, arguments: Json) -> list[ArgumentField]:
-    """A field for each argument of the tool, filled from `arguments`; one for all of them where the schema names none."""
+    """A field for each argument of the tool, filled from `arguments`; where the schema names none, for each that was given."""
     given = arguments if isinstance(arguments, dict) else {}
     if not tool.properties:
-        whole = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments is not None else "{}"
-        return [ArgumentField("arguments", "json", True, "All arguments, as JSON.", whole)]
+        return _fields_without_schema(arguments, given)
     return [_field(tool, name, schema, given.get(name)) for name, schema in tool.properties.items()]
+
+
+def _fields_without_schema(arguments: Json, given: dict[str, Json]) -> list[ArgumentField]:
+    """Texts as texts, because a command of many lines is no pleasure to write inside JSON; anything else as one piece of JSON."""
+    if not given or REST in given or not all(isinstance(value, str) for value in given.values()):
+        whole = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments is not None else "{}"
+        return [ArgumentField(REST, "json", True, "All arguments, as JSON.", whole)]
+    fields = [ArgumentField(name, _kind_of_text(value), False, "", value) for name, value in given.items()]
+    return [*fields, ArgumentField(REST, "json", False, "Any others, as JSON.", "")]
 
 
 def _field(tool: Tool, name: str, schema: Json, value: Json) -> ArgumentField:
@@ -113,16 +123,21 @@ def _kind(schema: dict[str, Json], value: Json) -> str:
     if isinstance(of_type, list):
         of_type = next((each for each in of_type if each != "null"), None)
     if of_type == "string" and (value is None or isinstance(value, str)):
-        return "long" if value and (len(value) > LONG_TEXT or "\n" in value) else "text"
+        return _kind_of_text(value or "")
     return {"integer": "number", "number": "number", "boolean": "boolean"}.get(str(of_type), "json")
+
+
+def _kind_of_text(value: str) -> str:
+    return "long" if len(value) > LONG_TEXT or "\n" in value else "text"
 
 
 def read_call(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
     """The arguments that a filled-in form means: what is left empty and not required is left out. Raises BadAction."""
     if not tool.properties:
-        arguments = _json(given.get("arguments", "") or "{}", "The arguments")
+        arguments = _json(given.get(REST, "") or "{}", "The arguments")
         if not isinstance(arguments, dict):
             raise BadAction('The arguments must be a JSON object, such as {"city": "Oslo"}.')
+        arguments |= {name: text for name, text in given.items() if text and name != REST}
     else:
         arguments = {}
         for field in fields_of(tool, None):

@@ -18,6 +18,7 @@ from apps.common.http import HtmxRequest
 from apps.trajectories.models import Step
 
 TEXT = 100_000
+ARGUMENT = "arg."
 
 
 @fragment_of(desk_of)
@@ -52,11 +53,16 @@ def check(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse
     if thought := request.POST.get("thought", "")[:TEXT]:
         message["reasoning_content"] = thought
     if tool := next((tool for tool in tools if tool.name == request.POST.get("tool")), None):
-        given = {name.removeprefix("arg."): value for name, value in request.POST.items() if isinstance(value, str)}
-        function = {"name": tool.name, "arguments": read_call(tool, given)}
+        function = {"name": tool.name, "arguments": read_call(tool, _given(request))}
         message["tool_calls"] = [{"id": _call_id(before, index), "type": "function", "function": function}]
     check_action(message, tools)
     return JsonResponse({"message": message})
+
+
+def _given(request: HtmxRequest) -> dict[str, str]:
+    """The arguments as they were filled in: their fields have a prefix, so that one called `content` is not what is said with the call."""
+    fields = {name: str(value) for name, value in request.POST.items()}
+    return {name.removeprefix(ARGUMENT): value for name, value in fields.items() if name.startswith(ARGUMENT)}
 
 
 def _correctable(request: HtmxRequest, assignment_id: UUID) -> Assignment:

@@ -60,6 +60,17 @@ def test_each_argument_has_a_field_of_its_kind():
     assert [field.name for field in fields_of(Tool("any"), {"x": 1})] == ["arguments"]
 
 
+def test_texts_have_fields_of_their_own_though_no_schema_names_them():
+    fields = fields_of(Tool("bash"), {"command": "cd src\nls"})
+    assert [(field.name, field.kind, field.value) for field in fields] == [
+        ("command", "long", "cd src\nls"),
+        ("arguments", "json", ""),
+    ]
+    assert read_call(Tool("bash"), {"command": "ls\npwd", "arguments": ""}) == {"command": "ls\npwd"}
+    assert read_call(Tool("bash"), {"command": "", "arguments": '{"seconds": 5}'}) == {"seconds": 5}
+    assert [field.name for field in fields_of(Tool("call"), {"arguments": "x"})] == ["arguments"]
+
+
 def test_a_filled_in_form_becomes_typed_arguments():
     given = {"to": "007", "times": "2", "urgent": "true", "folder": '"sent"', "headers": '{"x": [1]}'}
     expected = {"to": "007", "times": 2, "urgent": True, "folder": "sent", "headers": {"x": [1]}}
@@ -147,6 +158,16 @@ def test_the_form_begins_with_what_the_policy_did_and_its_check_says_what_is_wro
     assert client.get(at("better", assignment, 9)).status_code == 404
     client.force_login(factories.member(Role.OWNER, of=assignment.workspace).user)
     assert client.get(at("better", assignment)).status_code == 404
+
+
+def test_an_argument_called_content_is_not_what_is_said_with_the_call(client, assignment):
+    parameters = {"properties": {"path": {"type": "string"}, "content": {"type": "string"}}}
+    Trajectory.objects.update(tools=[{"function": {"name": "write", "parameters": parameters}}])
+    filled = {"tool": "write", "arg.path": "a.txt", "arg.content": "all of it", "content": "I write.", "thought": ""}
+    answer = client.post(at("check_better", assignment), filled, headers={"Accept": "application/json"})
+    message = answer.json()["message"]
+    assert message["content"] == "I write."
+    assert message["tool_calls"][0]["function"]["arguments"] == {"path": "a.txt", "content": "all of it"}
 
 
 def test_an_action_that_the_tools_refuse_is_not_stored(client, assignment):
