@@ -53,6 +53,7 @@ def test_while_a_service_is_away_pages_and_api_say_when_to_try_again(owner, monk
     page, answer = client.get("/"), client.get("/api/v1/policies")
     assert (page.status_code, page["Retry-After"]) == (503, "5")
     assert "A part of the server is away" in page.content.decode()
+    assert '<a class="button primary" href="">Try again</a>' in page.content.decode()
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert answer.json() == {"detail": "The database or the broker does not answer just now. Try again."}
 

@@ -145,6 +145,19 @@ def test_a_better_action_is_written_into_a_form_from_the_tool(page: Page, consol
     assert call["function"] == {"name": "look", "arguments": {"at": "the door, 3 times", "for": 7}}
 
 
+def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labelled(open_as: Open, annotator: Membership):
+    queue = making.queue_of_runs(of=annotator.workspace, items=1, steps=0)
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    expect(ready(page).get_by_text("This run has no steps")).to_be_visible()
+    press(page, "3 x c m j k")
+    expect(page.locator("[value=found_error]")).to_be_disabled()
+    press(page, "b Enter")
+    expect(page.locator("[data-desk-end]")).to_be_visible()
+    all_sent(page)
+    assert [(each.ending, each.first_error) for each in inspections()] == [("bad_problem", None)]
+
+
 def test_labels_survive_a_closed_tab_and_a_phone_can_set_them(page: Page, open_as: Open, annotator, queue):
     press(page, "3 1")
     page.wait_for_timeout(1200)  # the draft is with the server

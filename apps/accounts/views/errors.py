@@ -39,7 +39,8 @@ def failed(request: HttpRequest) -> HttpResponse:
     if request.path.startswith("/api/"):
         words = "The database or the broker does not answer just now. Try again." if is_away else FAULT
         return JsonResponse({"detail": words}, status=status, headers=headers)
-    return HttpResponse(render_to_string(f"{status}.html"), status=status, headers=headers)
+    page = render_to_string(f"{status}.html", {"can_repeat": request.method == "GET"})
+    return HttpResponse(page, status=status, headers=headers)
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
