@@ -1,58 +1,77 @@
-"""Agreement gathered pair by pair: what is kept is a 3 × 3 table, however many judgements come."""
+"""How far those agree whose judgements of pairs a version holds: people and, where machines judged as well, all of them.
+
+The figures are those of a queue's page of quality, over the judgements that the recipe counts.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from apps.annotation.quality.agreement import agreement, to_json
+from apps.datasets.selection.verdicts import Vote
 
 
 class Agreement:
-    """Observed agreement and Krippendorff's alpha over the outcomes +1 (first run), 0 (neither) and −1 (second run).
+    """Gathers pair by pair: what is kept is how many pairs were judged alike, however many there are."""
 
-    Alpha uses the interval difference, so a tie disagrees with a choice half as far as two opposite choices do (squared: a quarter).
-    Source: Krippendorff, Content Analysis (4th ed., 2019), section 12.3.
-    """
+    def __init__(self, machines: Collection[UUID] = ()) -> None:
+        """`machines`: of the annotators, those that are models or rules."""
+        self.machines = machines
+        self.strengths: dict[str, Counter[tuple[int, ...]]] = {"people": Counter(), "all": Counter()}
+        self.have_judged: set[bool] = set()
+        """Machines (True) and people (False), so far."""
 
-    def __init__(self) -> None:
-        self.pairs = 0
-        self.same = 0
-        self.compared = 0
-        self.coincidences: defaultdict[tuple[int, int], float] = defaultdict(float)
-
-    def add(self, outcomes: Sequence[int]) -> None:
-        """Add the outcomes that different annotators gave for one pair; a single one says nothing of agreement."""
-        if len(outcomes) < 2:
-            return
-        self.pairs += 1
-        counts = Counter(outcomes)
-        for one, n in counts.items():
-            for other, m in counts.items():
-                # Weighted so that a pair judged by many counts by its judgements, not by their square.
-                self.coincidences[one, other] += n * (m - (one == other)) / (len(outcomes) - 1)
-            self.same += n * (n - 1) // 2
-        self.compared += len(outcomes) * (len(outcomes) - 1) // 2
-
-    @property
-    def alpha(self) -> float | None:
-        """1 is perfect, 0 is chance; None where every judgement was the same, or none could be compared."""
-        totals: defaultdict[int, float] = defaultdict(float)
-        for (one, _), weight in self.coincidences.items():
-            totals[one] += weight
-        n = sum(totals.values())
-        expected = _disagreement(((one, other), totals[one] * totals[other]) for one in totals for other in totals)
-        if not expected:
-            return None
-        return 1 - (n - 1) * _disagreement(self.coincidences.items()) / expected
+    def add(self, votes: Sequence[Vote]) -> None:
+        """Add what different annotators said of one pair."""
+        judged = {vote.annotator: vote.strength for vote in votes}
+        self.have_judged.update(who in self.machines for who in judged)
+        self.strengths["all"][_pattern(judged.values())] += 1
+        self.strengths["people"][_pattern(said for who, said in judged.items() if who not in self.machines)] += 1
 
     def to_json(self) -> dict[str, Any]:
-        alpha = self.alpha
-        return {
-            "pairs": self.pairs,
-            "observed": round(self.same / self.compared, 4) if self.compared else None,
-            "alpha": None if alpha is None else round(alpha, 4),
-        }
+        """By whose judgements (people, all): raw agreement, Krippendorff's alphas and Fleiss' kappa, as `agreement.to_json` gives them."""
+        found = {}
+        for among, is_told in (("people", self.have_judged != {True}), ("all", True in self.have_judged)):
+            if is_told:
+                figures = agreement(self.strengths[among].elements())
+                found[among] = {figure.name: to_json(getattr(figures, figure.name)) for figure in fields(figures)}
+        return found
 
 
-def _disagreement(weights: Iterable[tuple[tuple[int, int], float]]) -> float:
-    return sum(weight * (one - other) ** 2 for (one, other), weight in weights)
+def _pattern(strengths: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(strengths))
+
+
+class AgreementRow(NamedTuple):
+    """A line of a card about agreement."""
+
+    whose: str
+    """Whose judgements these are, in words."""
+    raw: Mapping[str, Any]
+    alpha: Mapping[str, Any]
+    level: str
+    """Of the alpha."""
+
+
+def rows_of(card: Mapping[str, Any]) -> list[AgreementRow]:
+    """What a card says of agreement: of people first. Cards of long ago hold one figure for all, without an interval."""
+    found = card.get("agreement", {})
+    if "observed" in found:
+        both = {"items": found["pairs"], "low": None, "high": None}
+        raw = {**both, "value": found["observed"], "undefined_because": "no item has two judgements yet"}
+        alpha = {**both, "value": found["alpha"], "undefined_because": "every judgement is the same"}
+        return [AgreementRow("all judgements", raw, alpha, "interval")]
+    only = "judgements of models and rules"
+    words = {
+        "people": "people’s judgements",
+        "all": "all judgements, with models and rules" if "people" in found else only,
+    }
+    return [
+        AgreementRow(words[among], found[among]["raw"], found[among]["nominal"], "nominal")
+        for among in words
+        if among in found
+    ]

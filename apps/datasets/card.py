@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from apps.annotation.models import Annotator, Queue
+from apps.datasets import agreeing
 from apps.datasets.figures import STRENGTHS, Figures, share
 from apps.datasets.models import Split, Version
 from apps.datasets.people import label
@@ -169,7 +171,7 @@ def _pair_lines(card: dict[str, Any]) -> list[str]:
     return [
         "## How much they agree",
         "",
-        _agreement_words(card["agreement"]),
+        *_agreement_lines(card),
         "",
         f"Left side preferred: {_share_words(card['position'])}. Longer run preferred: {_share_words(card['longer_chosen'])}.",
         "",
@@ -206,14 +208,29 @@ def _share_words(share: dict[str, Any]) -> str:
     return f"{share['share']:.0%} ({share['count']} of {share['of']}; 95 % interval {share['low']:.0%} to {share['high']:.0%})"
 
 
-def _agreement_words(agreement: dict[str, Any]) -> str:
-    if not agreement["pairs"]:
-        return "No pair was judged twice, so agreement is not known."
-    alpha = agreement["alpha"]
+def _agreement_lines(card: dict[str, Any]) -> list[str]:
+    return [f"- {line}" for line in map(_agreement_words, agreeing.rows_of(card))] or ["Nothing was judged."]
+
+
+def _agreement_words(row: agreeing.AgreementRow) -> str:
+    whose = row.whose.capitalize()
+    if row.raw["value"] is None:
+        return f"{whose}: not known, because {row.raw['undefined_because']}."
+    alpha, name = row.alpha, f"Krippendorff's alpha ({row.level})"
     known = (
-        f"Krippendorff's alpha {alpha:.2f}" if alpha is not None else "Krippendorff's alpha is undefined (no variation)"
+        f"{name} is undefined, because {alpha['undefined_because']}"
+        if alpha["value"] is None
+        else f"{name} {alpha['value']:.2f}{_interval(alpha, '.2f')}"
     )
-    return f"On {agreement['pairs']} pairs judged more than once, two judgements agree {agreement['observed']:.0%} of the time. {known}."
+    pairs = f"{row.raw['items']} pair{'' if row.raw['items'] == 1 else 's'}"
+    share = f"{row.raw['value']:.0%}{_interval(row.raw, '.0%')}"
+    return f"{whose}: on {pairs} judged more than once, two agree {share} of the time. {known}."
+
+
+def _interval(found: Mapping[str, Any], form: str) -> str:
+    if found["low"] is None:
+        return ""
+    return f" (95 % interval {found['low']:{form}} to {found['high']:{form}})"
 
 
 def _plain(text: str) -> str:

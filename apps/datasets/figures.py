@@ -75,7 +75,7 @@ class Figures:
             if vote.first_was_left is not None:
                 self.sided += 1
                 self.left += (vote.strength > 0) == vote.first_was_left
-        self.agreement.add([_sign(vote.strength) for vote in votes])
+        self.agreement.add(votes)
 
     def count_opinions(self, annotators: list[UUID]) -> None:
         """Add the counted judgements of one run."""
@@ -136,7 +136,3 @@ def share(successes: int, trials: int) -> dict[str, Any]:
         "low": round(low, 4),
         "high": round(high, 4),
     }
-
-
-def _sign(number: int) -> int:
-    return (number > 0) - (number < 0)

@@ -132,6 +132,8 @@ class AnnotatorView:
     label: str
     kind: str
     judgements: int
+    source: str
+    """Where they judged, if elsewhere."""
 
 
 def annotator_views(version: Version, member: Membership) -> list[AnnotatorView]:
@@ -143,7 +145,11 @@ def annotator_views(version: Version, member: Membership) -> list[AnnotatorView]
         names = {str(annotator.pk): str(annotator) for annotator in known}
     return [
         AnnotatorView(
-            names.get(entry["id"], entry["label"].partition(":")[2]), entry["label"], entry["kind"], entry["judgements"]
+            names.get(entry["id"], entry["label"].partition(":")[2]),
+            entry["label"],
+            entry["kind"],
+            entry["judgements"],
+            entry.get("source", ""),
         )
         for entry in entries
     ]

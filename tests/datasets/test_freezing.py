@@ -15,6 +15,7 @@ from apps.annotation.desk.labelling import flag
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.review.reviewing import adjudicate
 from apps.datasets import freezing
+from apps.datasets.card import markdown
 from apps.datasets.files.splitfiles import content_hash, sha256_of
 from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe
@@ -303,6 +304,9 @@ def test_people_are_pseudonyms_and_machines_are_named(dataset: Dataset, member: 
     assert "rule:shorter wins" in row["annotators"]
     assert sum(name.startswith("person:") for name in row["annotators"]) == 1
     assert "Lovelace" not in json.dumps([row, version.card])
+    assert version.card["agreement"]["people"]["raw"]["value"] is None
+    assert version.card["agreement"]["all"]["raw"]["value"] == 1.0
+    assert "All judgements, with models and rules: on 1 pair judged more than once, two agree 100%" in markdown(version)
 
 
 def test_machines_can_be_left_out(dataset: Dataset, member: Membership, queue: Queue) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
+from apps.annotation.models import Annotator
+from apps.datasets.agreeing import Agreement
 from apps.datasets.figures import Figures
 from apps.datasets.files.splitfiles import SplitFiles
 from apps.datasets.layouts import LAYOUTS
@@ -39,9 +41,11 @@ class Materials:
         self.version = version
         self.recipe = Recipe.from_json(version.recipe)
         self.layout = LAYOUTS[self.recipe.row_type]
-        self.figures = Figures()
+        annotators = annotators_of(self.recipe, version.workspace)
+        machines = {key for key, who in annotators.items() if who.kind != Annotator.Kind.PERSON}
+        self.figures = Figures(agreement=Agreement(machines))
         self.keep_surrogates = self.recipe.surrogates == "keep"
-        self.labels = {key: label(who) for key, who in annotators_of(self.recipe, version.workspace).items()}
+        self.labels = {key: label(who) for key, who in annotators.items()}
         self.policies = dict(Policy.objects.filter(workspace=version.workspace).values_list("pk", "name"))
         self.splits: dict[UUID, Split] = {}
         self._tools: dict[tuple[bytes, ...], bytes] = {}

@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from apps.datasets.agreeing import Agreement
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.datasets.selection.believing import beliefs
 from apps.datasets.selection.verdicts import Belief, Drop, Vote, counted, decide
@@ -139,34 +138,3 @@ def test_an_unknown_rule_is_refused() -> None:
 def test_a_recipe_survives_json() -> None:
     given = recipe(seed=7, annotator_kinds=["rule", "person"])
     assert Recipe.from_json(given.to_json()) == given
-
-
-def test_agreement_of_opposites() -> None:
-    """Krippendorff's alpha, interval: 2 pairs of (1, 1) and (1, -1), n = 4, three 1 and one -1.
-
-    Observed: 2 · 4 / 4 = 2. Expected: 2 · 3 · 1 · 4 / (4 · 3) = 2. So alpha is 0.
-    """
-    agreement = Agreement()
-    agreement.add([1, 1])
-    agreement.add([1, -1])
-    agreement.add([1])
-    assert agreement.alpha == pytest.approx(0.0)
-    assert agreement.to_json() == {"pairs": 2, "observed": 0.5, "alpha": 0.0}
-
-
-def test_alpha_is_that_of_the_krippendorff_package() -> None:
-    import krippendorff
-    import numpy as np
-
-    table = [[1, 1, None], [1, -1, 0], [0, 0, 1], [-1, -1, -1], [1, None, -1]]
-    agreement = Agreement()
-    for outcomes in table:
-        agreement.add([value for value in outcomes if value is not None])
-    data = np.array(table, dtype=float).T
-    assert agreement.alpha == pytest.approx(krippendorff.alpha(data, level_of_measurement="interval"))
-
-
-def test_perfect_agreement_without_variation_has_no_alpha() -> None:
-    agreement = Agreement()
-    agreement.add([1, 1])
-    assert agreement.alpha is None

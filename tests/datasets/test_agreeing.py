@@ -1,0 +1,56 @@
+"""What a card says of agreement: figures of people, machines beside them, and cards from before."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.datasets.agreeing import Agreement, rows_of
+from apps.datasets.selection.verdicts import Vote
+
+ANN, BEA, RULE, MODEL = uuid4(), uuid4(), uuid4(), uuid4()
+
+
+def card(*pairs: dict[UUID, int]) -> dict[str, object]:
+    agreement = Agreement(machines={RULE, MODEL})
+    for said in pairs:
+        agreement.add([Vote(str(who), who, strength, False, None) for who, strength in said.items()])
+    return {"agreement": agreement.to_json()}
+
+
+def test_people_who_agree_are_not_said_to_differ_because_a_machine_does() -> None:
+    people, everybody = rows_of(card({ANN: 2, BEA: 1, RULE: -1}, {ANN: -1, BEA: -3, RULE: 1}, {ANN: 1, RULE: 1}))
+    assert (people.whose, people.raw["value"], people.raw["items"]) == ("people’s judgements", 1.0, 2)
+    assert people.alpha["value"] == 1.0
+    # Of the first two pairs one pair of judgements in three agrees, of the third the only one.
+    assert everybody.raw["value"] == pytest.approx((1 / 3 + 1 / 3 + 1) / 3, abs=1e-4)
+    assert (everybody.whose, everybody.raw["items"]) == ("all judgements, with models and rules", 3)
+
+
+def test_only_those_are_told_of_who_judged() -> None:
+    assert [row.whose for row in rows_of(card({ANN: 2, BEA: 1}))] == ["people’s judgements"]
+    assert [row.whose for row in rows_of(card({RULE: 2, MODEL: 1}))] == ["judgements of models and rules"]
+    assert rows_of({"rows": {}}) == []
+
+
+def test_without_a_second_judgement_it_is_said_why_nothing_is_known() -> None:
+    [people] = rows_of(card({ANN: 2}, {BEA: 1}))
+    assert (people.raw["value"], people.raw["undefined_because"]) == (None, "no item has two judgements yet")
+
+
+def test_alpha_is_that_of_the_krippendorff_package() -> None:
+    import krippendorff
+    import numpy as np
+
+    table = [[1, 2, None], [1, -1, 0], [0, 0, 3], [-1, -2, -1], [1, None, -1]]
+    given = [
+        {who: said for who, said in zip((ANN, BEA, UUID(int=1)), row, strict=True) if said is not None} for row in table
+    ]
+    [people] = rows_of(card(*given))
+    sides = np.sign(np.array(table, dtype=float)).T
+    assert people.alpha["value"] == pytest.approx(krippendorff.alpha(sides, level_of_measurement="nominal"), abs=1e-4)
+
+
+def test_a_card_from_before_is_read_as_what_it_was() -> None:
+    [row] = rows_of({"agreement": {"pairs": 8, "observed": 0.75, "alpha": None}})
+    assert (row.whose, row.raw["value"], row.raw["items"], row.level) == ("all judgements", 0.75, 8, "interval")
+    assert row.alpha["value"] is None
