@@ -86,13 +86,23 @@ class Model:
     """A served model. `key_variable` names the environment variable that holds its key."""
 
     def __init__(
-        self, *, url: str, model: str, key_variable: str, temperature: float, pace: Pace, timeout: float = 120.0
+        self,
+        *,
+        url: str,
+        model: str,
+        key_variable: str,
+        temperature: float,
+        pace: Pace,
+        trying: Callable[[], None] = lambda: None,
+        timeout: float = 120.0,
     ) -> None:
+        """`trying` is called before each request: a server that hangs takes `timeout` seconds for every try."""
         try:
             key = key_for(key_variable, url)
         except KeyRefused as refused:
             raise Refused(str(refused)) from None
         self.model, self.temperature, self.pace, self.url = model, temperature, pace, url
+        self.trying = trying
         self.used = Usage(0, 0)
         self._client = httpx.Client(
             base_url=url.rstrip("/") + "/", headers={"Authorization": f"Bearer {key}"} if key else {}, timeout=timeout
@@ -130,6 +140,7 @@ class Model:
                 self.pace.sleep(wait)
             self.pace.wait()
             wait = FIRST_WAIT_SECONDS * 2**attempt
+            self.trying()
             try:
                 response = self._client.post("chat/completions", json=body)
             except httpx.TransportError as error:

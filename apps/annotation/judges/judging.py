@@ -26,7 +26,7 @@ from apps.trajectories.outlines import visible
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=10)
-"""Longer than the slowest pair: two answers with all their tries."""
+"""Longer than the slowest try; a pair may take several, and each of them renews it."""
 STRETCH_SECONDS = 60.0
 """After so long a worker hands the judge on, so that other tasks get their turn."""
 MOST_CHARACTERS = 24_000
@@ -152,6 +152,7 @@ def _stretch(judge: Judge) -> None:
         key_variable=policy.endpoint.key_variable,
         temperature=judge.temperature,
         pace=Pace(judge.requests_a_minute),
+        trying=lambda: _renew(judge),
     ) as model:
         for item, held in _work(judge):
             said, used = _ask(judge, model, item, prompt.text)
@@ -168,8 +169,11 @@ def _stretch(judge: Judge) -> None:
                 _halt(judge, Judge.State.PAUSED, f"It has cost {judge.cost:.2f}, which is all that it may.")
             if judge.state != Judge.State.RUNNING or monotonic() - began > STRETCH_SECONDS:
                 return
-            Judge.objects.filter(pk=judge.pk).update(leased_until=now() + LEASE)
     _halt(judge, Judge.State.DONE, "")
+
+
+def _renew(judge: Judge) -> None:
+    Judge.objects.filter(pk=judge.pk).update(leased_until=now() + LEASE)
 
 
 def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict | NoAnswer, Usage]:

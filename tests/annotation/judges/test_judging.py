@@ -5,8 +5,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from django.db import DataError
+from django.db.models import F
 from django.test import Client
 from django.urls import reverse
 
@@ -217,6 +219,22 @@ def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(work
     assert sending.resume_forsaken() == 1
     assert sending.resume_forsaken() == 0  # called for a moment ago
     assert sent[-1] == ("judging.go_on", str(judge.pk))
+
+
+def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, server, monkeypatch):
+    judge = send(making.queue(of=workspace), server, "lamp")
+    post, is_forsaken = httpx.Client.post, []
+
+    def slow(*given, **named):  # each request takes almost a whole lease
+        Judge.objects.update(leased_until=F("leased_until") - 0.9 * judging.LEASE)
+        is_forsaken.append(Judge.objects.forsaken().exists())
+        return post(*given, **named)
+
+    monkeypatch.setattr(httpx.Client, "post", slow)
+    go_on(judge.pk)
+    assert is_forsaken == [False, False]  # both orders
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("done", 1)
 
 
 def test_a_place_lost_while_the_model_thought_keeps_its_answer_and_no_judgement(workspace, server):
