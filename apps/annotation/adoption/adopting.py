@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, QuerySet, When
 from django.utils.timezone import now
 
 from apps.accounts.models import User, Workspace
@@ -168,10 +169,7 @@ def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str)
         for place, each in enumerate(found)
     ]
     Item.objects.bulk_create(items, batch_size=2000)
-    who = {
-        name: _annotator(queue, name, judged_by, source)
-        for name in sorted({name for each in found for name in each.said})
-    }
+    who = _annotators(queue, {name for each in found for name in each.said}, judged_by, source)
     held = [
         Held(_assignment(queue, item, who[name]), said)
         for item, each in zip(items, found, strict=True)
@@ -179,15 +177,27 @@ def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str)
     ]
     Assignment.objects.bulk_create([each.assignment for each in held], batch_size=2000)
     _STORE[Queue.Kind(queue.kind)](held)
-    for annotator, count in Counter(each.assignment.annotator_id for each in held).items():
-        Desk.objects.get_or_create(queue=queue, annotator_id=annotator)
-        Desk.objects.filter(queue=queue, annotator=annotator).update(judged=F("judged") + count)
+    _count(queue, Counter(each.assignment.annotator_id for each in held))
 
 
-def _annotator(queue: Queue, name: str, kind: str, source: str) -> Annotator:
-    return Annotator.objects.get_or_create(
-        workspace_id=queue.workspace_id, source=source, name=visible(name or source)[:200], kind=kind
-    )[0]
+def _count(queue: Queue, judged: Counter[UUID]) -> None:
+    """Add to what each annotator judged here, in two statements however many they are: data sets have hundreds of thousands."""
+    desks = (Desk(queue=queue, annotator_id=annotator) for annotator in sorted(judged))
+    Desk.objects.bulk_create(desks, ignore_conflicts=True)
+    more = Case(*(When(annotator_id=annotator, then=count) for annotator, count in judged.items()), default=0)
+    Desk.objects.filter(queue=queue, annotator__in=judged).update(judged=F("judged") + more)
+
+
+def _annotators(queue: Queue, names: Iterable[str], kind: str, source: str) -> dict[str, Annotator]:
+    """Who bears these names, made where they are new."""
+    shown = {name: visible(name or source)[:200] for name in names}
+    theirs = Annotator.objects.filter(workspace_id=queue.workspace_id, source=source, kind=kind)
+    known = {each.name: each for each in theirs.filter(name__in=shown.values())}
+    if new := {*shown.values()} - known.keys():
+        made = (Annotator(workspace_id=queue.workspace_id, source=source, kind=kind, name=name) for name in sorted(new))
+        Annotator.objects.bulk_create(made, ignore_conflicts=True)
+        known |= {each.name: each for each in theirs.filter(name__in=new)}
+    return {name: known[name_shown] for name, name_shown in shown.items()}
 
 
 def _assignment(queue: Queue, item: Item, annotator: Annotator) -> Assignment:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse, reverse_lazy
 
 from apps.accounts.models import Role
+from apps.annotation.adoption import adopting
 from apps.annotation.adoption.adoptable import Survey
 from apps.annotation.adoption.adoptable import survey as survey_of
 from apps.annotation.adoption.adopting import SaysNothing, StillImporting, adopt, selection_of
@@ -422,3 +424,16 @@ def test_a_meaning_that_is_none_is_refused_by_name(client):
     answer = client.post(url, asked, content_type="application/json", **bearer(member))
     assert answer.status_code == 400
     assert "“better” is no meaning" in answer.content.decode()
+
+
+def test_many_annotators_cost_no_more_statements_than_few():
+    def statements_for(people: int) -> int:
+        pairs = [{**compared(n), "winner": n % 3, "judge": f"judge {n % people}"} for n in range(40)]
+        queue = adopted(imported(*pairs), Meanings("pairwise", (Column("winner", CODES),), who="judge"))
+        with CaptureQueriesContext(connection) as captured, transaction.atomic():
+            adopting.fill_batch(queue)
+        desks = Desk.objects.filter(queue=queue)
+        assert (desks.count(), sum(desks.values_list("judged", flat=True))) == (people, 40)
+        return len(captured)
+
+    assert statements_for(40) == statements_for(2)
