@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.forms import Form
 from django.http import Http404
 from rest_framework import serializers, status
-from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.exceptions import (
+    APIException,
+    MethodNotAllowed,
+    NotAuthenticated,
+    UnsupportedMediaType,
+    ValidationError,
+)
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView, exception_handler
@@ -69,6 +75,15 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
         response.data = _of_fields(response.data)
     elif isinstance(error, Http404) or response.status_code == status.HTTP_404_NOT_FOUND:
         response.data = {"detail": "There is nothing here, or nothing that this token may see."}
+    elif isinstance(error, NotAuthenticated):
+        response.data = {"detail": "This needs a token: send it as `Authorization: Bearer rt_…`. See /api/docs/."}
+    elif isinstance(error, MethodNotAllowed):
+        known = [name for name in context["view"].allowed_methods if name not in ("HEAD", "OPTIONS")]
+        response.data = {
+            "detail": f"{context['request'].method} is not known at this address; use {' or '.join(known)}."
+        }
+    elif isinstance(error, UnsupportedMediaType):
+        response.data = {"detail": f"{error.detail} Send JSON, with `Content-Type: application/json`."}
     return response
 
 

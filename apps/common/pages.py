@@ -22,6 +22,16 @@ class ApiCursorPagination(CursorPagination):
     max_page_size = 1000
     page_size_query_param = "page_size"
 
+    def get_page_size(self, request: Request) -> int:
+        """Raises ValidationError: a size that is no number would be left out without a word."""
+        given = request.query_params.get(self.page_size_query_param)
+        if given is None:
+            return self.page_size
+        if not given.isdecimal() or len(given) > 9 or int(given) == 0:
+            problem = f"“{given[:60]}” is no size; expected a whole number from 1 to {self.max_page_size:,}."
+            raise ValidationError({self.page_size_query_param: [problem]})
+        return min(int(given), self.max_page_size)
+
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
         self._rows: QuerySet[Any] = queryset
         return super().paginate_queryset(queryset, request, view)

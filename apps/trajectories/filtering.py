@@ -22,7 +22,11 @@ FEW = 1_000
 
 
 class BadFilter(ValueError):
-    """A value that a filter cannot take: what was given and what it takes."""
+    """A value that the filter `name` cannot take: what was given and what it takes."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"`{name}` {problem}")
+        self.name = name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +74,7 @@ class Filters:
         """
         for name, given in asdict(self).items():
             if not is_storable(given):
-                raise BadFilter(
-                    f"`{name}` holds a character that cannot be stored, such as NUL; expected text without it."
-                )
+                raise BadFilter(name, "holds a character that cannot be stored, such as NUL; expected text without it.")
         found = trajectories
         if self.q:
             found = found.filter(_says(self.q, trajectories, workspace_id))
@@ -140,16 +142,16 @@ def _uuid(name: str, given: str) -> UUID:
     try:
         return UUID(given)
     except ValueError:
-        raise BadFilter(f"`{name}` is “{given}”; expected an id such as 0190a6f2-….") from None
+        raise BadFilter(name, f"is “{given}”; expected an id such as 0190a6f2-….") from None
 
 
 def _one_of(name: str, given: str, choices: dict[str, Q]) -> Q:
     if given not in choices:
-        raise BadFilter(f"`{name}` is “{given}”; expected one of {', '.join(choices)}.")
+        raise BadFilter(name, f"is “{given}”; expected one of {', '.join(choices)}.")
     return choices[given]
 
 
 def _count(name: str, given: str) -> int:
     if not given.isdecimal() or len(given) > 9:
-        raise BadFilter(f"`{name}` is “{given}”; expected a number of steps.")
+        raise BadFilter(name, f"is “{given}”; expected a number of steps.")
     return int(given)

@@ -25,3 +25,38 @@ def test_a_fault_of_the_server_is_told_in_json_too(client: Client, monkeypatch: 
     answer = client.get("/api/v1/datasets")
     assert (answer.status_code, set(answer.json())) == (500, {"detail"})
     assert "<html" in client.get("/no/such/page").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "words"),
+    [
+        ("outcome=maybe", "outcome", "expected one of success, failure, none."),
+        ("task=%00", "task", "such as NUL"),
+        ("outcom=success", "outcom", "There is no such filter; known are q, task,"),
+        ("page_size=many", "page_size", "“many” is no size; expected a whole number from 1 to 1,000."),
+        ("page_size=0", "page_size", "“0” is no size"),
+        ("cursor=zzz", "cursor", "It is damaged"),
+    ],
+)
+def test_what_is_wrong_with_a_list_is_told_by_its_field(client: Client, query: str, field: str, words: str) -> None:
+    answer = client.get(f"/api/v1/trajectories?{query}")
+    assert (answer.status_code, [*answer.json()["fields"]]) == (400, [field])
+    assert words in answer.json()["fields"][field][0]
+
+
+def test_a_page_has_as_many_rows_as_are_asked_for_and_no_more_than_the_most(client: Client) -> None:
+    assert client.get("/api/v1/trajectories?page_size=2&outcome=success").status_code == 200
+    assert client.get("/api/v1/trajectories?page_size=99999").status_code == 200
+
+
+def test_who_asks_in_the_wrong_way_is_told_the_right_one(client: Client) -> None:
+    answer = client.put("/api/v1/imports", b"x", content_type="application/octet-stream")
+    assert (answer.status_code, answer.json()) == (
+        405,
+        {"detail": "PUT is not known at this address; use GET or POST."},
+    )
+    answer = client.post("/api/v1/datasets", b"x", content_type="text/plain")
+    assert answer.status_code == 415
+    assert answer.json()["detail"].endswith("Send JSON, with `Content-Type: application/json`.")
+    answer = Client().get("/api/v1/datasets")
+    assert (answer.status_code, "Authorization: Bearer" in answer.json()["detail"]) == (401, True)

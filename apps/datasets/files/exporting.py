@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from django.core.files.storage import default_storage
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_etags
 
@@ -44,7 +44,8 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
     if {tag, zipped_tag, "*"} & known:
         response = HttpResponse(status=304)
     elif span is not None and span.start >= span.end:
-        response = HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
+        problem = {"detail": f"The range begins after the end of the file, which has {size:,} bytes."}
+        response = JsonResponse(problem, status=416, headers={"Content-Range": f"bytes */{size}"})
     elif span is not None:
         response = _body(request, _pieces(facts["name"], span), status=206)
         response["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
@@ -57,8 +58,9 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
         response = _body(request, _pieces(facts["name"], Span(0, size)))
         response["Content-Length"] = size
     name = f"{version.dataset_id}-v{version.number}-{split}.{format}"
-    response["Content-Type"] = CONTENT_TYPES[format]
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    if response.status_code != 416:
+        response["Content-Type"] = CONTENT_TYPES[format]
+        response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["ETag"] = tag
     response["Accept-Ranges"] = "bytes"
     response["Vary"] = "Accept-Encoding, Authorization, Cookie"

@@ -86,10 +86,15 @@ class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
 
     def get_queryset(self) -> TrajectoryQuerySet:
         visible: TrajectoryQuerySet = Trajectory.objects.visible_to(self.member)
+        known = [parameter.name for parameter in FILTERS]
+        if unknown := sorted(self.request.GET.keys() - {*known, "cursor", "page_size", "format"}):
+            # A misspelt one would find everything, without a word.
+            problem = f"There is no such filter; known are {', '.join(known)}."
+            raise ValidationError({name: [problem] for name in unknown})
         try:
             return Filters.read(self.request.GET).apply(visible, workspace_id=self.member.workspace_id).for_list()
         except BadFilter as error:
-            raise ValidationError({"detail": str(error)}) from None
+            raise ValidationError({error.name: [str(error)]}) from None
 
 
 class TrajectoryView(MemberView):
