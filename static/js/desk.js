@@ -131,7 +131,8 @@ class Desk {
   }
 
   tryLater(detail) {
-    if (!this.shown) this.status.say(`${detail ?? "The next one did not come."} Trying again.`);
+    // Answers that are not saved are worth more words than what did not come, and have been told of.
+    if (!this.shown && !this.outbox.trouble) this.status.say(`${detail ?? "The next one did not come."} Trying again.`);
     setTimeout(() => this.element.isConnected && this.loadAhead(), 3000);
   }
 

@@ -298,3 +298,27 @@ def test_a_phone_shows_one_side_and_does_everything(open_as: Open, annotator: Me
         page.locator("[data-submit]").tap()
     after(page, pair)
     assert standing() == [(-2, False)]
+
+
+def test_a_phone_tells_in_full_what_is_not_saved_and_keeps_its_heading(
+    open_as: Open, annotator: Membership, queue: Queue, console
+):
+    console.expect("Failed to load resource")
+    page = open_as(annotator.user, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.goto(f"/desk/{queue.pk}/")
+    expect_ahead(ready(page))
+    pair = shown(page)
+    page.context.set_offline(True)
+    press(page, "2", "Enter")
+    after(page, pair)
+    said = page.locator("[data-desk-saving]")
+    expect(said).to_contain_text("1 answer is not saved yet.")
+    assert said.evaluate("said => said.getBoundingClientRect().left") >= 0
+    assert said.evaluate("said => said.getBoundingClientRect().right") <= 390
+    expect(page.get_by_role("heading", level=1)).to_be_in_viewport(ratio=1)
+    press(page, "3", "Enter")  # nothing is there to follow it
+    page.wait_for_timeout(1500)
+    expect(said).to_contain_text("2 answers are not saved yet.")
+    page.context.set_offline(False)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("2 by you")
+    assert standing() == [(2, False), (1, False)]

@@ -61,6 +61,8 @@ class ArgumentField:
     value: str
     choices: tuple[tuple[str, str], ...] = ()
     """Of a choice: (JSON, words)."""
+    label: str = ""
+    """Where it is no single argument, and so goes by no name of the tool's."""
 
 
 def tools_of(recorded: Sequence[Json], message: Json = None) -> list[Tool]:
@@ -99,9 +101,12 @@ def _fields_without_schema(arguments: Json, given: dict[str, Json]) -> list[Argu
     """Texts as texts, because a command of many lines is no pleasure to write inside JSON; anything else as one piece of JSON."""
     if not given or REST in given or not all(isinstance(value, str) for value in given.values()):
         whole = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments is not None else "{}"
-        return [ArgumentField(REST, "json", True, "All arguments, as JSON.", whole)]
-    fields = [ArgumentField(name, _kind_of_text(value), False, "", value) for name, value in given.items()]
-    return [*fields, ArgumentField(REST, "json", False, "Any others, as JSON.", "")]
+        return [ArgumentField(REST, "json", True, "All of them, as JSON.", whole)]
+    fields = [ArgumentField(name, "long", False, "", value) for name, value in given.items()]
+    return [
+        *fields,
+        ArgumentField(REST, "json", False, "Others that the tool takes, as JSON.", "", label="Further arguments"),
+    ]
 
 
 def _field(tool: Tool, name: str, schema: Json, value: Json) -> ArgumentField:
@@ -123,12 +128,8 @@ def _kind(schema: dict[str, Json], value: Json) -> str:
     if isinstance(of_type, list):
         of_type = next((each for each in of_type if each != "null"), None)
     if of_type == "string" and (value is None or isinstance(value, str)):
-        return _kind_of_text(value or "")
+        return "long" if value and (len(value) > LONG_TEXT or "\n" in value) else "text"
     return {"integer": "number", "number": "number", "boolean": "boolean"}.get(str(of_type), "json")
-
-
-def _kind_of_text(value: str) -> str:
-    return "long" if len(value) > LONG_TEXT or "\n" in value else "text"
 
 
 def read_call(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:

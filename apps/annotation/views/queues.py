@@ -93,6 +93,7 @@ def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dic
     overlap = form.overlap_of()
     return {
         "preview": found,
+        "selection": selection,
         "pairing": pairing,
         "overlap": overlap,
         "judgements": found.items * overlap,

@@ -1,4 +1,4 @@
-"""Two steps side by side: the words in which their arguments, sayings and results differ are marked."""
+"""Two steps side by side: the words in which their arguments, sayings and results differ are marked, and messages that both were told."""
 
 from __future__ import annotations
 
@@ -13,18 +13,29 @@ from apps.trajectories.comparison.diffing import Span, words
 from apps.trajectories.rendering.blocks import Block
 from apps.trajectories.rendering.calls import CallView, Fact
 from apps.trajectories.rendering.forms import plain_markup
-from apps.trajectories.rendering.steps import StepView
+from apps.trajectories.rendering.steps import MessageView, StepView
 from apps.trajectories.rendering.text import legible
 
 
 def mark_pair(left: StepView, right: StepView) -> tuple[StepView, StepView]:
     """Both steps with their differences marked. Where they have little in common nothing is: marks everywhere say nothing."""
     calls = [_calls(a, b) for a, b in zip(left.calls, right.calls, strict=False)]
-    said = _blocks(left.said, right.said)
+    said, heard = _blocks(left.said, right.said), _heard(left.heard, right.heard)
     return (
-        replace(left, calls=[a for a, _ in calls] + left.calls[len(calls) :], said=said[0]),
-        replace(right, calls=[b for _, b in calls] + right.calls[len(calls) :], said=said[1]),
+        replace(left, calls=[a for a, _ in calls] + left.calls[len(calls) :], said=said[0], heard=heard[0]),
+        replace(right, calls=[b for _, b in calls] + right.calls[len(calls) :], said=said[1], heard=heard[1]),
     )
+
+
+def _heard(ours: list[MessageView], theirs: list[MessageView]) -> tuple[list[MessageView], list[MessageView]]:
+    """Each message is compared with the one in its place on the other side."""
+    same = [a.role == b.role and a.content == b.content for a, b in zip(ours, theirs, strict=False)]
+    return _told(ours, same), _told(theirs, same)
+
+
+def _told(messages: list[MessageView], same: list[bool]) -> list[MessageView]:
+    found = [replace(message, is_same=alike) for message, alike in zip(messages, same, strict=False)]
+    return found + messages[len(same) :]
 
 
 def _calls(a: CallView, b: CallView) -> tuple[CallView, CallView]:

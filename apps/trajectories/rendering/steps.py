@@ -17,6 +17,8 @@ from apps.trajectories.rendering.text import SCREEN_LINES, one_line, size_in_wor
 
 MAX_CALLS = 40
 MAX_MESSAGES = 60
+WORTH_FOLDING = 400
+"""Characters: a message that is shorter takes little more room open."""
 TELLING_CHARS = 2_000
 """Of a result: how far in an error is looked for, so that it need not be told twice."""
 
@@ -45,11 +47,15 @@ class MessageView:
     size: str
     blocks: list[Block]
     is_bad: bool = False
+    content: Any = None
+    """As it is stored: what a comparison compares."""
+    is_same: bool = False
+    """Beside another run's step: that run was told the very same."""
 
     @property
     def is_folded(self) -> bool:
-        """System prompts are the same in every run of a task: closed until asked for."""
-        return self.role in {"system", "developer"}
+        """Closed until asked for: system prompts, which are the same in every run of a task, and long messages that both runs were told."""
+        return self.role in {"system", "developer"} or (self.is_same and len(str(self.content)) > WORTH_FOLDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +294,7 @@ def _message(message: Any, at: str, url: str, result_of: Kind | None) -> Message
         size=size_in_words(len(content), content.count("\n") + 1) if isinstance(content, str) else "",
         blocks=_blocks(message, at, url, result_of or (OTHER if role == "tool" else None)),
         is_bad=_is_bad(message),
+        content=content,
     )
 
 

@@ -1,4 +1,5 @@
 import re
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -97,6 +98,19 @@ def test_the_preview_follows_the_form_and_says_why_runs_are_left_out(researcher,
     ).content.decode()
     assert "the only run of its task in this selection" in page
     assert '<span class="figure">3</span><span class="name">judgements' in page
+    assert "all runs" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"trajectory": [str(UUID(int=1)), str(UUID(int=2))]}, "2 picked runs"),
+        ({"filter": "environment=shop"}, "what a filter finds"),
+    ],
+)
+def test_a_new_queue_says_which_runs_it_is_made_from(researcher, given, words):
+    assert words in researcher.get(reverse("annotation:new_queue"), given).content.decode()
+    assert words in researcher.post(reverse("annotation:preview_queue"), {**FORM, **given}).content.decode()
 
 
 def test_a_selection_without_pairs_keeps_the_form_and_says_so(researcher, workspace):
