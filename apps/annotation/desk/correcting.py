@@ -188,10 +188,13 @@ def _in_words(error: ValidationError) -> str:
 
 
 def _json(text: str, what: str) -> Json:
+    """What Python reads beyond JSON, such as NaN and 1e999, is none: no browser could read it back."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
         raise BadAction(f"{what}: {text[:100]!r} is no JSON.") from None
+    return value
 
 
 def _decoded(arguments: Json) -> Json:

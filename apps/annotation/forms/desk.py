@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 from uuid import UUID
 
@@ -198,7 +199,9 @@ def _text(given: Any, most: int) -> str:
 
 
 def _storable(value: Any) -> Any:
-    """The same value, without what Postgres keeps in no text."""
+    """The same value, without what Postgres keeps in no text. Raises ValueError for numbers that JSON does not have."""
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(value)
     if isinstance(value, str):
         return UNSTORABLE.sub("\ufffd", value)
     if isinstance(value, dict):

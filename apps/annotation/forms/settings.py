@@ -264,7 +264,7 @@ class DecisionForm(forms.Form):
 
 
 class RemarkForm(forms.Form):
-    text = forms.CharField(max_length=5000)
+    text = forms.CharField(max_length=5000, error_messages={"required": "Write something first."})
 
 
 class JudgeForm(forms.Form):

@@ -108,8 +108,9 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
         raise Http404
     form = RemarkForm(request.POST)
     try:
-        text = form.cleaned_data["text"] if form.is_valid() else ""
-        reviewing.remark(item=item, annotator=annotator, by=request.user, text=text)
+        if not form.is_valid():
+            raise Refusal(" ".join(form.errors["text"]))
+        reviewing.remark(item=item, annotator=annotator, by=request.user, text=form.cleaned_data["text"])
         messages.success(request, "Sent." if is_own else f"{annotator} reads it on their own page of this queue.")
     except Refusal as refusal:
         messages.error(request, str(refusal))

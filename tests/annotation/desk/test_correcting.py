@@ -84,6 +84,8 @@ def test_a_filled_in_form_becomes_typed_arguments():
     [
         ({"to": "a", "times": "0"}, "times: 0 is less than the minimum of 1"),
         ({"to": "a", "times": "two"}, "times: 'two' is no JSON"),
+        ({"to": "a", "times": "NaN"}, "times: 'NaN' is no JSON"),
+        ({"to": "a", "headers": '{"x": 1e999}'}, "headers: .* is no JSON"),
         ({"to": "a", "headers": "[]"}, "headers: .* is not of type 'object'"),
     ],
 )

@@ -142,6 +142,14 @@ def test_the_annotator_reads_decisions_by_the_sides_they_saw_and_answers(dispute
     )
 
 
+@pytest.mark.parametrize(("text", "words"), [(" ", "Write something first."), ("x" * 5001, "at most 5000 characters")])
+def test_a_remark_that_cannot_be_sent_says_why(disputed, reviewer, annotator, client, text, words):
+    item = awaiting_review(disputed).get()
+    client.force_login(reviewer.user)
+    address = reverse("annotation:remark", args=[disputed.pk, item.pk, annotator_of(annotator).pk])
+    assert words in client.post(address, {"text": text}, follow=True).content.decode()
+
+
 def test_nobody_speaks_about_what_they_have_no_part_in(disputed, annotator, workspace, client):
     item = disputed.items.first()
     with pytest.raises(NotYours):

@@ -111,6 +111,15 @@ def test_labels_that_no_page_sends_are_unreadable(annotator, queue, labels):
     assert "something unreadable" in answer.content.decode()
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_numbers_that_json_does_not_have_are_kept_nowhere(annotator, queue, number):
+    runs = making.queue_of_runs(of=queue.workspace)
+    message = f'{{"role": "assistant", "content": "x", "odd": [{number}]}}'
+    answer = act(annotator, "draft", open_desk(annotator, runs), corrections=f'[{{"index": 0, "message": {message}}}]')
+    assert answer.status_code == 422
+    assert "something unreadable" in answer.content.decode()
+
+
 def test_undo_and_skip_and_flag_over_http(annotator, queue):
     first = open_desk(annotator, queue)
     act(annotator, "judge", first, answer="3")
