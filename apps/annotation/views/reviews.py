@@ -109,7 +109,7 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
     form = RemarkForm(request.POST)
     try:
         if not form.is_valid():
-            raise Refusal(" ".join(form.errors["text"]))
+            raise Refusal(" ".join(map(str, form.errors["text"])))
         reviewing.remark(item=item, annotator=annotator, by=request.user, text=form.cleaned_data["text"])
         messages.success(request, "Sent." if is_own else f"{annotator} reads it on their own page of this queue.")
     except Refusal as refusal:

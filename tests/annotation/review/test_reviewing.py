@@ -142,7 +142,7 @@ def test_the_annotator_reads_decisions_by_the_sides_they_saw_and_answers(dispute
     )
 
 
-@pytest.mark.parametrize(("text", "words"), [(" ", "Write something first."), ("x" * 5001, "at most 5000 characters")])
+@pytest.mark.parametrize(("text", "words"), [(" ", "Write something first."), ("x" * 5001, "5000 characters fit")])
 def test_a_remark_that_cannot_be_sent_says_why(disputed, reviewer, annotator, client, text, words):
     item = awaiting_review(disputed).get()
     client.force_login(reviewer.user)
