@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from django.db.models import QuerySet
 
 from apps.accounts.models import Workspace
+from apps.annotation.adoption.meanings import WHOLE
 from apps.annotation.queues.selecting import Selection, selected
 from apps.common.storable import is_storable
 from apps.trajectories.formats.judged_pairs import COMPARED, NAMES
@@ -135,7 +136,7 @@ class _Column:
             self.is_short = False
         elif len(self.counts) <= MOST_NAMES:
             self.counts[json.dumps(value)] += 1
-            self.whole_numbers += type(value) is int
+            self.whole_numbers += type(value) is int or (type(value) is str and bool(WHOLE.fullmatch(value)))
             self.fractions += type(value) is float and not value.is_integer()
 
 

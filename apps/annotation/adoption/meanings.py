@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self, TypeVar
@@ -12,6 +13,8 @@ from apps.annotation.models import Inspection, Queue
 T = TypeVar("T")
 
 BOTH_BAD = "both_bad"
+WHOLE = re.compile(r"-?\d{1,9}", re.ASCII)
+"""A whole number, as text."""
 ANSWERS = {
     Queue.Kind.PAIRWISE: ("3", "2", "1", "0", BOTH_BAD, "-1", "-2", "-3"),
     Queue.Kind.RATING: ("1", "-1"),
@@ -114,6 +117,8 @@ def _labelled(column: Column, steps: Sequence[Mapping[str, Any]]) -> Labels | No
 def _first_error(column: Column, info: Mapping[str, Any], steps: int) -> Labels | None:
     """None where it says nothing, or names a step that is not there."""
     given = info.get(column.name)
+    if type(given) is str and WHOLE.fullmatch(given):  # of a table as text
+        given = int(given)
     if type(given) is not int or column.first is None or given - column.first >= steps:
         return None
     wrong = given - column.first if given >= column.first else None

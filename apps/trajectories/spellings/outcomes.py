@@ -24,7 +24,9 @@ MOST_BYTES = 16 << 20
 OF_APPWORLD = re.compile(r"(?:^|/)tasks/([^/]+)/logs/lm_calls\.jsonl(?:\.gz)?$")
 SCORE, OF_OSWORLD = "result.txt", "traj.jsonl"
 """The files in which OSWorld keeps a run and what it came to."""
-ASIDE = ("results", "evaluation", "reports")
+OF_APPWORLD_FOUND = "evaluations"
+"""The folder in which AppWorld keeps what it found, a file for each set of tasks."""
+ASIDE = ("results", "evaluation", "reports", OF_APPWORLD_FOUND)
 """Folders of reports that lie beside the runs: what is in them counts for all around them."""
 OF_TRIAL = "trajectory"
 """How the files begin that hold what a trial's own agent did; others there are of agents that summed up for it."""
@@ -108,7 +110,9 @@ class Outcomes:
 
 def begins_like_report(path: str, head: bytes) -> bool:
     """Whether a file may be a report, by its name and its first bytes."""
-    return path.endswith(".json") and (PurePosixPath(path).name in NAMES or BEGINNING in head)
+    place = PurePosixPath(path)
+    is_named = place.name in NAMES or place.parent.name == OF_APPWORLD_FOUND
+    return path.endswith(".json") and (is_named or BEGINNING in head)
 
 
 def verdicts_in(row: Json) -> dict[str, bool | None]:
@@ -120,6 +124,9 @@ def verdicts_in(row: Json) -> dict[str, bool | None]:
             resolved = key != "unresolved_ids"
             found[name] = resolved if found.get(name, resolved) == resolved else None
     alone = {name: mapping(given).get("resolved") for name, given in about.items()}
+    alone |= {
+        name: mapping(given).get("success") for name, given in mapping(about.get("individual")).items()
+    }  # AppWorld
     return found or {name: given for name, given in alone.items() if type(given) is bool}
 
 

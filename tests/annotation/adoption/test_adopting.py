@@ -437,3 +437,27 @@ def test_many_annotators_cost_no_more_statements_than_few():
         return len(captured)
 
     assert statements_for(40) == statements_for(2)
+
+
+@pytest.mark.parametrize("first_wrong", [1, "1"], ids=["number", "text of a table"])
+def test_the_first_wrong_step_of_a_solution_becomes_an_inspection(first_wrong):
+    batch = imported({"problem": "q", "steps": ["a", "b", "c"], "label": first_wrong})
+    assert "label" in survey(batch).indexes
+    queue = filled(batch, Meanings("steps", (Column("label", {}, first=0),)))
+    (made,) = Inspection.objects.filter(queue=queue)
+    assert (made.first_error, [label.value for label in made.labels.order_by("index")]) == (1, [1, -1, -1])
+
+
+def test_ratings_of_prm800k_become_an_inspection():
+    steps = [
+        {"completions": [{"text": text, "rating": rating}], "chosen_completion": 0}
+        for text, rating in (("a", 1), ("b", 0), ("c", -1))
+    ]
+    rows = [{"labeler": f"l{n}", "question": {"problem": f"q{n}"}, "label": {"steps": steps}} for n in range(2)]
+    batch = imported(*rows)
+    (column,) = survey(batch).labels
+    assert (column.names, column.values) == (("rating",), (("-1", 2), ("0", 2), ("1", 2)))
+    said = {value: value for value in ("1", "0", "-1")}
+    queue = filled(batch, Meanings("steps", (Column("rating", said, of_steps=True),), who="labeler"))
+    made = Inspection.objects.filter(queue=queue).order_by("annotator__name")
+    assert [(each.annotator.name, each.first_error) for each in made] == [("l0", 2), ("l1", 2)]

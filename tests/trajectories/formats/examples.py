@@ -33,6 +33,24 @@ EXAMPLES: dict[str, Any] = {
         "final_obs": "outside",
     },
     "openai-chat": {"messages": CHAT, "tools": TOOLS, "reward": 1, "model": "m", "usage": {"prompt_tokens": 1}},
+    "oasst": {
+        "message_tree_id": "t",
+        "prompt": {
+            "message_id": "m1",
+            "role": "prompter",
+            "text": "What is 2 + 3?",
+            "replies": [
+                {"message_id": "m2", "role": "assistant", "text": "5", "rank": 0, "replies": []},
+                {
+                    "message_id": "m3",
+                    "role": "assistant",
+                    "text": "6",
+                    "rank": 1,
+                    "replies": [{"message_id": "m4", "role": "prompter", "text": "Sure?", "replies": []}],
+                },
+            ],
+        },
+    },
     "labelled-steps": {
         "problem": "What is 1 + 1 + 1?",
         "steps": ["1 + 1 is 2.", "2 + 1 is 4."],

@@ -12,6 +12,7 @@ from apps.trajectories.imports.recognising import recognise_file
 from apps.trajectories.records import BadParts
 from apps.trajectories.spellings import branching
 from tests.trajectories.formats.conversations import CONVERSATIONS, NODES, node, words
+from tests.trajectories.formats.examples import EXAMPLES
 from tests.trajectories.formats.rows import read, refusal
 from tests.trajectories.formats.test_frameworks import LISTED, plain
 
@@ -223,3 +224,27 @@ def test_a_session_that_is_kept_as_changes_is_what_they_lead_to() -> None:
     assert (format.name, plain(record)) == ("copilot-chat", LISTED)
     reason, _ = refusal("copilot-chat", [*lines, {"kind": 1, "k": ["nothing", 3], "v": 0}])
     assert reason == 'A change is of `["nothing",3]`, which is not there.'
+
+
+def ways_of(runs: Any) -> list[tuple[list[str], Any]]:
+    return [([message["content"] for message in run.messages()], run.info.get("rank")) for run in runs]
+
+
+def test_each_answer_of_openassistant_is_a_run_with_its_rank():
+    runs = list(formats.named("oasst").read(EXAMPLES["oasst"], "trees.jsonl"))
+    assert ways_of(runs) == [(["What is 2 + 3?", "5"], 0), (["What is 2 + 3?", "6", "Sure?"], 1)]
+    assert runs[0].task == runs[1].task
+
+
+def test_messages_of_openassistant_in_rows_are_put_together_to_their_trees():
+    def row(tree: str, name: str, parent: str | None, role: str) -> bytes:
+        told = {"message_tree_id": tree, "message_id": name, "parent_id": parent, "role": role, "text": name}
+        return json.dumps(told).encode() + b"\n"
+
+    body = row("a", "a1", None, "prompter") + row("a", "a2", "a1", "assistant") + row("a", "a3", "a1", "assistant")
+    _, rows, format = recognise_file(
+        io.BytesIO(body + row("b", "b1", None, "prompter") + row("b", "b2", "b1", "assistant"))
+    )
+    runs = [run for each in rows for run in format.read(json.loads(each.body), "rows.parquet")]
+    assert ways_of(runs) == [(["a1", "a2"], None), (["a1", "a3"], None), (["b1", "b2"], None)]
+    assert [run.external_id for run in runs] == ["a", "a/2", "b"]

@@ -136,6 +136,7 @@ def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
             "mind2web",
             "mini-swe-agent",
             "model-calls",
+            "oasst",
             "open-webui",
             "opencode",
             "openhands",

@@ -112,3 +112,12 @@ def test_what_a_run_says_itself_counts() -> None:
 def test_results_of_trials_without_runs_are_refused_with_what_to_do() -> None:
     with pytest.raises(UnknownFormat, match="Pack them with the runs that they judge"):
         told(zipped({"job/hello__x/result.json": TRIAL}))
+
+
+def test_what_appworld_found_of_a_task_is_told_of_its_run() -> None:
+    answer = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
+    call = {"id": "1", "input": {"messages": [{"role": "user", "content": "q"}]}, "output": answer}
+    found = {"aggregate": {}, "individual": {"a_1": {"success": True, "passes": []}, "a_2": {"success": False}}}
+    members = {f"run/tasks/{name}/logs/lm_calls.jsonl": {**call, "id": name} for name in ("a_1", "a_2", "a_3")}
+    runs = told(zipped({**members, "run/evaluations/dev.json": found}))
+    assert sorted(runs, key=str) == [("a_1", None, True), ("a_2", None, False), ("a_3", None, None)]
