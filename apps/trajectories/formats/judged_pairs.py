@@ -168,7 +168,7 @@ def _said(value: Json, role: str) -> list[Json]:
         return written
     if role_of(value):
         return [value]
-    entries = listed(value) or []
+    entries = listed(f"[{value}]" if type(value) is str and value.startswith("{") else value) or []
     if entries and role_of(entries[0]):
         return entries
     is_said = type(value) is str and (value or role == "assistant")  # who answers nothing has answered

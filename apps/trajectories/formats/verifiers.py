@@ -12,8 +12,9 @@ from apps.trajectories import jsontext
 from apps.trajectories.formats import Format
 from apps.trajectories.formats.openai_chat import Chat, chat_trajectory
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
-from apps.trajectories.spellings.columns import TASK, Columns, named
+from apps.trajectories.spellings.columns import TASK, Columns, listed, named
 from apps.trajectories.spellings.fields import first_of, mapping, number, prompt_key, text
+from apps.trajectories.spellings.speakers import role_of
 
 OF_RUN = ("generation_ms", "scoring_ms", "total_ms", "rollout")
 USED = ("prompt", "completion", "answer", "example_id", "task", "env_id")
@@ -49,7 +50,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     spent = number(row.get("generation_ms"))
     if spent:
         trajectory.info["seconds"] = spent / 1000
-    if type(row["completion"]) is str:
+    if [{"role": "assistant", "content": row["completion"]}] == completion:
         trajectory.info["completion_mode"] = True
     yield trajectory
 
@@ -60,6 +61,8 @@ def _is_metric(row: dict[str, Json], key: str) -> bool:
 
 def _messages(row: dict[str, Json], key: str, role: str) -> list[Json]:
     given = row.get(key)
+    if type(given) is str and (entries := listed(given)) and role_of(entries[0]):
+        given = entries  # messages in a cell of a table, as JSON
     if type(given) is str:
         return [{"role": role, "content": given}]
     if type(given) is not list:

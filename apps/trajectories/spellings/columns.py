@@ -124,7 +124,12 @@ def said(value: Json) -> str | None:
 def succeeded(row: dict[str, Json], columns: Columns) -> bool | None:
     """Whether the run succeeded; also by `target`, where that is no number but yes or no."""
     found = columns.take(flag, SUCCESS)
-    return columns.take(lambda value: value if type(value) is bool else None, ("target",)) if found is None else found
+    return columns.take(_yes_or_no, ("target",)) if found is None else found
+
+
+def _yes_or_no(value: Json) -> bool | None:
+    """A boolean, also as tables write it."""
+    return flag(value) if type(value) is bool or (type(value) is str and value.lower() in ("true", "false")) else None
 
 
 def listed(value: Json) -> list[Json] | None:

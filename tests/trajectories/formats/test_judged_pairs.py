@@ -1,5 +1,7 @@
 """Pairs of answers are two runs of one task; who preferred which is kept, never guessed."""
 
+import json
+
 import pytest
 
 from apps.trajectories import formats
@@ -31,6 +33,7 @@ def both(row):
         {"conversation_a": [ASK, YES], "conversation_b": [ASK, NO], "winner": "model_a"},
         {"instruction": "q", "input": "", "response1": "y", "response2": "n", "annotator1": 1},
         {"messages": [ASK], "output_1": "y", "output_2": "n"},
+        {"messages": json.dumps([ASK]), "chosen": json.dumps(YES), "rejected": json.dumps(NO)},
         {"prompt": "\n\nHuman: q\n\nAssistant:", "chosen": "y", "rejected": "n"},
         {"prompt": '["q"]', "response_a": '["y"]', "response_b": '["n"]', "winner_tie": "1"},
         {"question": {"id": "e", "full_text": "q"}, "answer_0": "y", "score_0": 0.5, "answer_1": "n", "score_1": -0.5},

@@ -103,3 +103,11 @@ def test_every_result_of_a_real_rollout_names_the_call_it_answers(real_file):
         called = [c["id"] for step in record.steps for c in step.message.get("tool_calls", [])]
         answered = [m["tool_call_id"] for m in record.messages() if m["role"] == "tool"]
         assert answered == called[: len(answered)]
+
+
+def test_messages_in_a_cell_of_a_table_are_messages():
+    prompt, completion = [{"role": "user", "content": "q"}], [{"role": "assistant", "content": "a"}]
+    row = {"prompt": json.dumps(prompt), "completion": json.dumps(completion), "label": "True"}
+    record = read("verifiers", row)
+    assert [*record.messages()] == prompt + completion
+    assert record.info == {"label": "True"}

@@ -52,6 +52,7 @@ def test_the_first_name_that_says_something_is_taken_and_the_rest_is_kept(row, n
         ({"report": {"resolved": True}}, True),
         ({"correct": "B"}, None),
         ({"target": True}, True),
+        ({"target": "False"}, False),
         ({"target": 1}, None),  # an answer, for all we know
         ({"status": "success"}, None),  # of the request
         ({}, None),
