@@ -168,8 +168,10 @@ def _said(value: Json, role: str) -> list[Json]:
         return written
     if role_of(value):
         return [value]
-    entries = listed(f"[{value}]" if type(value) is str and value.startswith("{") else value) or []
-    if entries and role_of(entries[0]):
+    entries = listed(value) or (listed(f"[{value}]") if type(value) is str and value.startswith("{") else []) or []
+    # Of text in a cell only what names its speaker plainly: an answer may be a call in JSON, which has a `type`, too.
+    is_plain = type(value) is not str or not {"role", "from"}.isdisjoint(mapping(entries[0] if entries else None))
+    if entries and is_plain and role_of(entries[0]):
         return entries
     is_said = type(value) is str and (value or role == "assistant")  # who answers nothing has answered
     return [{"role": role, "content": value}] if is_said else []

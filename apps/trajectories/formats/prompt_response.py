@@ -95,11 +95,9 @@ def _each(row: dict[str, Json]) -> list[dict[str, Json]]:
     """A row for each of several answers; none where there are no such."""
     for name in SEVERAL:
         answers = listed(row.get(name)) or []
-        if answers and all(type(answer) is dict for answer in answers):
-            place = next((key for key in WORDS if all(said(answer.get(key)) for answer in answers)), "")
-            if place:
-                shared = {key: value for key, value in row.items() if key != name}
-                return [{**shared, **_without(answer, place), "response": answer[place]} for answer in answers]
+        if place := _place_of_words(answers):
+            shared = {key: value for key, value in row.items() if key != name}
+            return [{**shared, **_without(answer, place), "response": answer[place]} for answer in answers]
         if answers and all(type(answer) is str for answer in answers):
             apart = (*PROMPTS, "tools", "tags")
             beside = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
@@ -107,6 +105,13 @@ def _each(row: dict[str, Json]) -> list[dict[str, Json]]:
             told = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
             return [{**shared, **about, "response": answer} for answer, about in zip(answers, told, strict=True)]
     return []
+
+
+def _place_of_words(answers: list[Json]) -> str:
+    """The key under which each of several answers says its words; "" where they are no such objects."""
+    if not answers or not all(type(answer) is dict for answer in answers):
+        return ""
+    return next((key for key in WORDS if all(said(answer.get(key)) for answer in answers)), "")
 
 
 def _without(answer: dict[str, Json], place: str) -> dict[str, Json]:
@@ -122,7 +127,8 @@ def _said(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str,
             return name, entries
         if role == "assistant" and entries and all(type(mapping(call).get("name")) is str for call in entries):
             return name, [{"role": role, "content": None, "tool_calls": entries}]
-        if type(value) is str and value:
+        is_several = name in SEVERAL and _place_of_words(entries)
+        if type(value) is str and value and not is_several:
             return name, transcript(value) or [{"role": role, "content": value}]
     return "", []
 

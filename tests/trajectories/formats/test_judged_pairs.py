@@ -94,6 +94,12 @@ def test_more_answers_than_two_are_no_pair():
         both({"question": "q", "answer_a": "1", "answer_b": "2", "answer_c": "3"})
 
 
+def test_a_call_that_an_answer_writes_as_json_is_its_text():
+    said = '{"type": "function", "name": "f", "parameters": {}}'
+    first, _ = both({"prompt": "q", "chosen": said, "rejected": "n"})
+    assert first.steps[0].message == {"role": "assistant", "content": said}
+
+
 def test_several_turns_in_lists_are_one_chat_each():
     row = {"prompt": ["q", "r"], "response_a": ["y", None], "response_b": ["n", "m"]}
     first, second = both(row)

@@ -1,5 +1,7 @@
 """A question and an answer in two columns are a run of one step."""
 
+import json
+
 import pytest
 
 from apps.trajectories import formats
@@ -88,10 +90,12 @@ def test_an_answer_beside_a_run_that_is_not_understood_is_not_all_that_was_said(
     assert read("prompt-response", {**row, name: []}).steps
 
 
-def test_answers_with_a_rank_each_are_runs_of_one_task():
+@pytest.mark.parametrize("is_cell", [False, True])
+def test_answers_with_a_rank_each_are_runs_of_one_task(is_cell):
     prompt = "\n\nHuman: q\n\nAssistant: "
     answers = [{"answer": "a", "model": "m", "rank": 1.0}, {"answer": "b", "model": "n", "rank": 2.0}]
-    first, second = formats.named("prompt-response").read({"prompt": prompt, "answers": answers, "turns": 1}, "f")
+    row = {"prompt": prompt, "answers": json.dumps(answers) if is_cell else answers, "turns": 1}
+    first, second = formats.named("prompt-response").read(row, "f")
     assert [message["content"] for message in first.messages()] == ["q", "a"]
     assert first.task == second.task
     assert (first.policy, first.info, second.policy, second.info["rank"]) == ("m", {"turns": 1, "rank": 1.0}, "n", 2.0)
