@@ -14,6 +14,8 @@ from trl.chat_template_utils import has_generation_markers
 
 from trainer.failures import ConfigFailure
 from trainer.records import Message, ToolSchema
+from trainer.rendering.checking import check_prompt, check_turns, thinks
+from trainer.rendering.spelling import ANSWER, QUESTION, spelled
 
 
 class Rendered(NamedTuple):
@@ -56,6 +58,8 @@ def render_by_prefixes(
         prompt = written(tokenizer, messages[:index], tools, add_generation_prompt=True)
         until = written(tokenizer, messages[: index + 1], tools)
         end = end_of_text(tokenizer, until, begin=len(prompt))
+        if until.startswith(written(tokenizer, messages[:index], tools)):
+            check_prompt(until, prompt)
         if not until.startswith(prompt) or not whole.startswith(until[:end]):
             raise ValueError("it rewrites earlier turns, so what the policy wrote cannot be told from the rest")
         own[len(prompt) : end] = b"\1" * (end - len(prompt))
@@ -67,7 +71,7 @@ def render_by_prefixes(
 def render_completion(
     tokenizer: PreTrainedTokenizerBase, prompt: list[Message], completion: list[Message], tools: list[ToolSchema]
 ) -> Rendered:
-    """Prompt and completion, with only the completion's assistant messages marked.
+    """Prompt and completion, with only the completion's assistant messages marked. Raises ValueError for what cannot be learnt from.
 
     Ends with the last policy token: a tool result after it is nobody's to learn, and a reward is read there.
     """
@@ -76,21 +80,30 @@ def render_completion(
     assistants = [message["role"] == "assistant" for message in prompt + completion]
     if len(turns) != sum(assistants):
         raise ValueError(f"the template marks {len(turns)} assistant turns, expected {sum(assistants)}")
-    said = [message for message in prompt + completion if message["role"] == "assistant"]
-    for turn, message in zip(turns, said, strict=True):
-        check_calls(str(tokenizer.decode(whole.ids[turn.start : turn.stop])), message)
     own = turns[sum(assistants[: len(prompt)]) :]
+    texts = [str(tokenizer.decode(whole.ids[turn.start : turn.stop])) for turn in own]
+    check_turns(texts, [message for message in completion if message["role"] == "assistant"])
+    if has_generation_markers(tokenizer.chat_template):
+        check_prompts(tokenizer, prompt, completion, tools)
     begin, end = own[0].start, own[-1].stop
     mask = [0] * begin + whole.mask[begin:end]
     return Rendered(whole.ids[:end], mask)
 
 
-def check_calls(text: str, message: Message) -> None:
-    """Raises ValueError where a template has left out a call: of what remains a policy would learn to say nothing instead."""
-    for call in message.get("tool_calls") or []:
-        name = call["function"]["name"]
-        if name not in text:
-            raise ValueError(f"it leaves out the call of {name!r}; choose a model whose template writes every call")
+def check_prompts(
+    tokenizer: PreTrainedTokenizerBase, prompt: list[Message], completion: list[Message], tools: list[ToolSchema]
+) -> None:
+    """Raises ValueError where the completion's turns are not written after what a policy is prompted with there.
+
+    Of turns without reasoning the first one tells of all.
+    """
+    messages = prompt + completion
+    turns = [index for index, message in enumerate(messages) if message["role"] == "assistant" and index >= len(prompt)]
+    if not any(map(thinks, messages)):
+        turns = turns[:1]
+    chat = written(tokenizer, messages, tools)
+    for index in filter(None, turns):  # nothing is before a chat's first message
+        check_prompt(chat, written(tokenizer, messages[:index], tools, add_generation_prompt=True))
 
 
 def render_prompt(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[ToolSchema]) -> list[int]:
@@ -130,23 +143,6 @@ def written(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: 
     return str(template(spelled(tokenizer, messages), tools=[*tools] or None, tokenize=False, **more))
 
 
-def spelled(tokenizer: PreTrainedTokenizerBase, messages: list[Message]) -> list[Message]:
-    """The messages with reasoning under the name that the template reads: `thinking` is gpt-oss's, which has no place beside it for words with a call."""
-    template = str(tokenizer.chat_template)
-    if "reasoning_content" in template or "message.thinking" not in template:
-        return messages
-    return [thinking(message) if message.get("reasoning_content") else message for message in messages]
-
-
-def thinking(message: Message) -> Message:
-    parts = [message["reasoning_content"]]
-    content = message.get("content") or ""
-    if message.get("tool_calls") and content:
-        parts, content = [*parts, content], ""
-    rest = {key: value for key, value in message.items() if key != "reasoning_content"}
-    return {**rest, "content": content, "thinking": "\n".join(parts)}
-
-
 def end_of_text(tokenizer: PreTrainedTokenizerBase, chat: str, *, begin: int) -> int:
     """Where the last turn of `chat`, which begins at `begin` or later, ends: what templates write after its end token is not the policy's."""
     end = end_of_turn(tokenizer)
@@ -180,7 +176,6 @@ def turn_ends(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     return frozenset({tokenizer.eos_token_id, end_of_turn(tokenizer)} - {None})
 
 
-QUESTION, ANSWER = "Is it?", "It is so."
 PROBE: list[Message] = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
 
 

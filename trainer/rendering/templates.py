@@ -8,7 +8,8 @@ from trl.chat_template_utils import add_response_schema, get_training_chat_templ
 
 from trainer.failures import ConfigFailure
 from trainer.records import Message, ToolSchema
-from trainer.rendering.chat import ANSWER, PROBE, QUESTION, end_of_turn, render_by_prefixes, written
+from trainer.rendering.chat import PROBE, end_of_turn, render_by_prefixes, written
+from trainer.rendering.spelling import ANSWER, QUESTION
 
 TOOL: ToolSchema = {
     "type": "function",
