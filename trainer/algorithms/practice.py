@@ -120,7 +120,7 @@ class Practice:
             return
         self.folder.mkdir(exist_ok=True)
         attempts: Counter[str] = Counter()
-        with (self.folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
+        with (self.folder / f"{name}.jsonl").open("w", encoding="utf-8", errors="backslashreplace") as file:
             for rollout, facts in rollouts:
                 sample = attempts[rollout.task.key]
                 attempts[rollout.task.key] += 1

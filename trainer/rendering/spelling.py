@@ -1,6 +1,7 @@
 """Messages as a model's chat template wants them, where templates want the same thing otherwise: the place of reasoning, and how calls are spelled."""
 
 import json
+import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,11 +12,13 @@ from trainer.records import Message
 THINK, THOUGHT = "<think>", "</think>"
 ID_LENGTH = 9
 QUESTION, ANSWER = "Is it?", "It is so."
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def spelled(tokenizer: PreTrainedTokenizerBase, messages: list[Message]) -> list[Message]:
     """The messages with reasoning where the template reads it, and calls as it takes them. What a template reads anyway stays as it is."""
     template = str(tokenizer.chat_template)
+    messages = encodable(messages)
     wants = wants_of(tokenizer, template)
     if wants.short_ids:
         messages = with_short_ids(messages)
@@ -30,6 +33,23 @@ def spelled(tokenizer: PreTrainedTokenizerBase, messages: list[Message]) -> list
     if opening := prompted_thought(tokenizer, template):
         return [thought_aloud(message, opening) if message["role"] == "assistant" else message for message in messages]
     return messages
+
+
+def encodable(messages: list[Message]) -> list[Message]:
+    """The messages with U+FFFD for lone surrogates: JSON of policies and environments can hold them, no tokenizer reads them."""
+    try:
+        json.dumps(messages, ensure_ascii=False).encode()
+        return messages
+    except UnicodeEncodeError:
+        return [without_surrogates(message) for message in messages]
+
+
+def without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(each) for key, each in value.items()}
+    return [without_surrogates(each) for each in value] if isinstance(value, list) else value
 
 
 def thinking(message: Message) -> Message:

@@ -79,7 +79,7 @@ async def sample(
     chat = [message for step in recorded.steps[: config.step] for message in (*step.context, step.message)]
     chat += recorded.steps[config.step].context
     done = 0
-    with (folder / config.output).open("w", encoding="utf-8") as output:
+    with (folder / config.output).open("w", encoding="utf-8", errors="backslashreplace") as output:
 
         async def one(number: int) -> None:
             nonlocal done

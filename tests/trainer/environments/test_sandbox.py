@@ -126,12 +126,19 @@ def test_time_and_memory_and_output_are_bounded():
     assert len(run_calls("def f():\n    print('x' * 10**6)", "f", [[]]).results[0]["printed"]) == 2000
 
 
-def test_waiting_ends_too_and_nothing_is_left_running():
+WAIT = "import _thread\nlock = _thread.allocate_lock()\nlock.acquire()\nlock.acquire()"
+
+
+def test_code_cannot_wait_in_a_place_that_others_need():
     began = time.monotonic()
-    assert (
-        answer("import _thread\nlock = _thread.allocate_lock()\nlock.acquire()\nlock.acquire()", wall_seconds=1.5)
-        == "the time was up"
-    )
+    assert answer(WAIT) == "the interpreter crashed"
+    assert time.monotonic() - began < 10  # of 30 seconds that would be allowed
+
+
+def test_what_waits_nevertheless_ends_too_and_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(sandbox, "JAIL", jail_with(tmp_path, "jail.WAKING = range(128)"))
+    began = time.monotonic()
+    assert answer(WAIT, wall_seconds=1.5) == "the time was up"
     assert time.monotonic() - began < 10
     commands = alive(psutil.Process().children(recursive=True))
     assert not [command for command in commands if str(sandbox.JAIL) in command]

@@ -113,6 +113,16 @@ def test_templates_that_take_a_chat_as_it_is_get_it_so(family: str):
     assert spelled(tokenizer, chat) is chat
 
 
+def test_a_lone_surrogate_does_not_end_a_run():
+    """JSON of a policy's call or of an environment can hold one; a tokenizer raises."""
+    tokenizer = small_tokenizer()
+    chat = [FIRST, calling("c1", name="a\ud800"), result("c1", "b\udfff"), YES]
+    rendered = render_completion(tokenizer, chat[:1], chat[1:], TOOLS)
+    assert '"a\N{REPLACEMENT CHARACTER}"' in tokenizer.decode(rendered.ids)
+    assert "b\N{REPLACEMENT CHARACTER}" in tokenizer.decode(render_continuation(tokenizer, chat[:3], TOOLS))
+    assert chat[2]["content"] == "b\udfff"
+
+
 R1_END = "<｜end▁of▁sentence｜>"
 
 

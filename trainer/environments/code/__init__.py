@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from trainer.environments.acting import ToolEnvironment
 from trainer.environments.code.sandbox import run_calls
@@ -44,14 +44,14 @@ class Code(ToolEnvironment):
         return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task.instruction}]
 
     def score(self) -> Score:
-        calls = json.dumps([test["arguments"] for test in self.tests])
-        results = results_of(self.world.source, self.world.function, calls)
-        passed = [passes(result, test) for result, test in zip(results, self.tests, strict=True)]
+        passed = passed_by(self.world.source, self.world.function, json.dumps(self.tests))
         subgoals = {f"hidden test {number}": each for number, each in enumerate(passed, start=1)}
         return Score(reward=round(sum(passed) / len(passed), 4), success=all(passed), subgoals=subgoals)
 
 
 @lru_cache(maxsize=4096)
-def results_of(source: str, function: str, calls: str) -> tuple[dict[str, Any], ...]:
-    """What the source answers to the hidden tests; kept, because most steps change nothing and many episodes begin alike."""
-    return tuple(run_calls(source, function, json.loads(calls)).results)
+def passed_by(source: str, function: str, tests: str) -> tuple[bool, ...]:
+    """Which hidden tests the source passes; kept, because most steps change nothing and many episodes begin alike. Its answers are not: they may be large."""
+    wanted: list[JsonObject] = json.loads(tests)
+    results = run_calls(source, function, [test["arguments"] for test in wanted]).results
+    return tuple(passes(result, test) for result, test in zip(results, wanted, strict=True))

@@ -41,6 +41,7 @@ class Machine(NamedTuple):
 
     audit: int
     pivot_root: int
+    futex: int
     allowed: dict[str, int]
 
 
@@ -48,6 +49,7 @@ MACHINES = {
     "x86_64": Machine(
         audit=0xC000003E,
         pivot_root=155,
+        futex=202,
         allowed={
             "read": 0,
             "write": 1,
@@ -67,7 +69,6 @@ MACHINES = {
             "exit": 60,
             "gettimeofday": 96,
             "gettid": 186,
-            "futex": 202,
             "restart_syscall": 219,
             "clock_gettime": 228,
             "clock_getres": 229,
@@ -78,6 +79,7 @@ MACHINES = {
     "aarch64": Machine(
         audit=0xC00000B7,
         pivot_root=41,
+        futex=98,
         allowed={
             "read": 63,
             "write": 64,
@@ -97,7 +99,6 @@ MACHINES = {
             "exit": 93,
             "gettimeofday": 169,
             "gettid": 178,
-            "futex": 98,
             "restart_syscall": 128,
             "clock_gettime": 113,
             "clock_getres": 114,
@@ -107,6 +108,9 @@ MACHINES = {
     ),
 }
 """All that a computation needs. No open, no socket, no fork, no exec, no kill, no ptrace, no sleep: those fail with EPERM."""
+WAKING = (1, 10)
+"""Of futex only FUTEX_WAKE and FUTEX_WAKE_BITSET, which C libraries call for nobody. What waits alone waits for ever, in a place that
+others need; this way it crashes at once."""
 
 
 def main() -> None:
@@ -185,12 +189,16 @@ def enter_namespaces(libc: ctypes.CDLL, machine: Machine) -> None:
 
 def install_filter(libc: ctypes.CDLL, machine: Machine) -> None:
     """A seccomp filter (classic BPF): what is not allowed fails with EPERM, another calling convention kills."""
-    load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
+    load, equal, at_least, mask, answer = 0x20, 0x15, 0x35, 0x54, 0x06
     kill, refuse, allow = 0x80000000, 0x00050001, 0x7FFF0000
     program = [(load, 0, 0, 4), (equal, 1, 0, machine.audit), (answer, 0, 0, kill), (load, 0, 0, 0)]
     program += [(at_least, 0, 1, 0x40000000), (answer, 0, 0, kill)]  # x86's x32 calls: the same numbers with a bit set
     for number in machine.allowed.values():
         program += [(equal, 0, 1, number), (answer, 0, 0, allow)]
+    second_argument, without_flags = (load, 0, 0, 24), (mask, 0, 0, 0x7F)
+    program += [(equal, 0, 4 + len(WAKING), machine.futex), second_argument, without_flags]
+    program += [(equal, len(WAKING) - place, 0, call) for place, call in enumerate(WAKING)]
+    program += [(answer, 0, 0, refuse), (answer, 0, 0, allow)]
     program.append((answer, 0, 0, refuse))
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in program))
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(code)))
