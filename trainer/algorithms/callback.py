@@ -79,7 +79,11 @@ class RunCallback(TrainerCallback):
         logs: dict[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        values = {metric_name(name): float(value) for name, value in (logs or {}).items() if name not in UNINTERESTING}
+        values = {
+            metric_name(name): float(value)
+            for name, value in (logs or {}).items()
+            if name.removeprefix("eval_") not in UNINTERESTING
+        }
         if not values or "train_runtime" in (logs or {}):
             return
         if not any(name.startswith("eval/") for name in values):

@@ -15,6 +15,7 @@ from accelerate.utils import gather_object  # type: ignore[import-untyped]  # ac
 from datasets import Dataset
 
 from trainer.algorithms.arguments import common_arguments
+from trainer.algorithms.ordering import OrderOfEpoch
 from trainer.algorithms.playing import Attempt, Player
 from trainer.algorithms.practice import Batch, Practice, facts_of, figures_of, token_row
 from trainer.algorithms.training import TrainingRun
@@ -122,6 +123,10 @@ class LearnsFromPractice(TrimsPadding):
     args: Any
     control: Any
     _metrics: Any
+
+    def _get_train_sampler(self, dataset: Any = None) -> OrderOfEpoch:
+        trl: Any = super()
+        return OrderOfEpoch(trl._get_train_sampler(dataset))
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         step = self.state.global_step + 1

@@ -1,7 +1,10 @@
 """The order in which rows are learnt."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from torch.utils.data import Sampler
+from trl.trainer.utils import RepeatSampler
 
 
 def order_of_rows(lengths: Sequence[int], *, together: int, count: int, seed: int) -> list[int]:
@@ -19,3 +22,22 @@ def order_of_rows(lengths: Sequence[int], *, together: int, count: int, seed: in
         number += 1
     steps = (order[start : start + together] for start in range(0, count, together))
     return [place for step in steps for place in sorted(step, key=lambda place: lengths[place])][:count]
+
+
+class OrderOfEpoch(Sampler[int]):
+    """The order in which TRL's online trainers take tasks, drawn for each epoch from the seed and the epoch's number.
+
+    TRL draws an epoch's order from where the one before has left its generator, which a run that goes on later does not know.
+    """
+
+    def __init__(self, tasks: RepeatSampler) -> None:
+        self._tasks = tasks
+
+    def set_epoch(self, epoch: int) -> None:
+        self._tasks.generator.manual_seed(self._tasks.seed + epoch)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)

@@ -217,6 +217,26 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind:
     assert chats[0] == chats[1]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_went_on_in_a_later_epoch_learns_from_the_same_tasks(tmp_path: Path, kind: str):
+    """Six tasks are three steps; the second epoch has an order of its own."""
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    optimizer = {"learning_rate": 1e-3, "batch_size": 4, "gradient_accumulation": 2, "max_steps": 6}
+    assert run_here(whole, online_run(whole, kind, optimizer=optimizer, held_out=0)) == ExitCode.FINISHED
+    config = online_run(stopped, kind, optimizer=optimizer, held_out=0)
+    code = run_here(stopped, config, stop_on=lambda event: isinstance(event, Progress) and event.step == 4)
+    assert code == ExitCode.CANCELLED
+    assert run_here(stopped, config) == ExitCode.FINISHED
+
+    def tasks(folder: Path, step: int) -> list[str]:
+        return [each.task.key for each in read_trajectories(folder / "rollouts" / f"step-{step:06d}.jsonl")]
+
+    assert [tasks(whole, step) for step in range(1, 7)] == [tasks(stopped, step) for step in range(1, 7)]
+    assert [tasks(whole, step) for step in (1, 2, 3)] != [tasks(whole, step) for step in (4, 5, 6)]
+    first, second = weights_of(whole), weights_of(stopped)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
 def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """SIGTERM while rollouts are sampled: the run leaves with a checkpoint of the last whole step."""
     from trainer.rollouts import local
