@@ -55,6 +55,13 @@ def remove_old(folder: Path, *, keep: int) -> None:
             shutil.rmtree(path)
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove what is left of checkpoints that were never whole."""
+    for path in newest_first(folder):
+        if not (path / MARKER).exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix(PREFIX))
 

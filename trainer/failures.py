@@ -4,6 +4,7 @@ Every expected failure is a `RunFailure` with three things: what happened, what 
 what to do now. Anything else that is raised is a crash.
 """
 
+import errno
 import resource
 from enum import IntEnum
 from pathlib import Path
@@ -82,6 +83,12 @@ def as_failure(error: BaseException) -> RunFailure:
             advice="Lower optimizer.batch_size (raise gradient_accumulation to match) or max_length, turn on "
             "gradient_checkpointing or lora, or use a smaller model or a larger machine.",
         )
+    if is_disk_full(error):
+        return RunFailure(
+            f"No space left on device, where the run's files are: {first_line or type(error).__name__}",
+            advice="Free some space (old runs' checkpoints are the largest files), then start this run again: it goes on from its last "
+            "whole checkpoint.",
+        )
     return RunFailure(
         f"{type(error).__name__}: {first_line}", advice="The details show where; the command reproduces it by hand."
     )
@@ -95,6 +102,21 @@ def is_out_of_memory(error: BaseException) -> bool:
         return _near_its_limit()
     words = str(error).lower()
     return isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """True for the system's way to say so, and for those of libraries that write files by themselves, whatever was raised after it."""
+    said: BaseException | None = error
+    while said is not None:
+        if isinstance(said, OSError) and said.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        words = str(said).lower()
+        if "no space left" in words or (
+            "inline_container.cc" in words and "fail" in words
+        ):  # torch, which does not say why
+            return True
+        said = said.__cause__ or said.__context__
+    return False
 
 
 def _near_its_limit() -> bool:

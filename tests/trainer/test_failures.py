@@ -1,5 +1,6 @@
 """Each way to fail is told apart, because each asks for something else of the owner."""
 
+import errno
 import subprocess
 import sys
 
@@ -26,6 +27,33 @@ class OutOfMemoryError(RuntimeError):
 )
 def test_an_exception_has_its_category(error: BaseException, category: str):
     assert as_failure(error).category == category
+
+
+def while_closing() -> Exception:
+    """What torch raises where a file cannot be written: the reason is lost with the exception before it."""
+    try:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        finally:
+            raise RuntimeError("unexpected pos 64 vs 0")
+    except RuntimeError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),
+        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0"),
+        while_closing(),
+    ],
+)
+def test_a_full_disk_is_said_plainly(error: Exception):
+    failure = as_failure(error)
+    assert failure.message.startswith("No space left on device")
+    assert "from its last whole checkpoint" in failure.advice
 
 
 UNEXPLAINED = """

@@ -1,5 +1,6 @@
 """Runs as a worker starts them: child processes that finish, stop, are killed, run out of memory, and go on."""
 
+import errno
 import json
 import signal
 import time
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import modeling_utils
 
 from tests.trainer.algorithms.test_dpo import dpo_run
 from tests.trainer.algorithms.test_sft import sft_run
@@ -133,6 +135,46 @@ def test_resuming_can_be_turned_off(tmp_path: Path):
     run_here(folder, config)
     assert run_here(folder, {**config, "resume": False}) == ExitCode.FINISHED
     assert [line.event.step for line in events_of(folder) if isinstance(line.event, Started)] == [0, 0]
+
+
+@pytest.mark.parametrize("written", ["optimizer.pt", "model.safetensors"])
+def test_a_disk_that_fills_up_is_said_and_leaves_the_last_whole_checkpoint(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """While the second checkpoint is written, or in the end the policy: what there was room for is no policy, and takes no room."""
+    config = dpo_run(tmp_path / "a")
+    folder = tmp_path / "a" / "run"
+    in_checkpoint = written == "optimizer.pt"
+    config["checkpoints"] = {"every": 3}
+    with monkeypatch.context() as full:
+        fill_disk(full, written, at=folder / "checkpoints" / "checkpoint-6" if in_checkpoint else folder / "model.part")
+        assert run_here(folder, config) == ExitCode.CRASH
+    last = events_of(folder)[-1].event
+    assert isinstance(last, Failed)
+    assert last.message.startswith("No space left on device")
+    left = {path.name for path in (folder / "checkpoints").glob("checkpoint-*")}
+    assert left == ({"checkpoint-3"} if in_checkpoint else {"checkpoint-3", "checkpoint-6"})
+    assert not [path for path in folder.iterdir() if path.name.startswith(("model", "report"))]
+
+    assert run_here(folder, config) == ExitCode.FINISHED
+    assert [line.event.step for line in events_of(folder) if isinstance(line.event, Started)][1:] == [3] * in_checkpoint
+    alone = dpo_run(tmp_path / "b")
+    run_here(tmp_path / "b" / "run", alone)
+    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch, written: str, *, at: Path) -> None:
+    """As on a full disk: a file appears, with a part of its bytes."""
+    library, name = (torch, "save") if written == "optimizer.pt" else (modeling_utils, "safe_save_file")
+    save = getattr(library, name)
+
+    def saving(value: Any, path: Any, *rest: Any, **more: Any) -> None:
+        if Path(path).parent != at:
+            return save(value, path, *rest, **more)
+        Path(path).write_bytes(b"cut off")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(library, name, saving)
 
 
 def test_no_memory_is_told_apart_from_a_crash(tmp_path: Path):

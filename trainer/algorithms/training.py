@@ -22,7 +22,7 @@ from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.probing import Probing, can_probe
 from trainer.algorithms.watching import WatchCallback
 from trainer.canary import write_canary
-from trainer.checkpoints import made_by, newest_complete
+from trainer.checkpoints import made_by, newest_complete, remove_unfinished
 from trainer.configs import FileTrainingConfig, TrainingConfig, config_hash
 from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
@@ -136,6 +136,10 @@ class TrainingRun:
             trainer._save_checkpoint(cast("PreTrainedModel", trainer.model), trial=None)
             self.callback.on_save(trainer.args, trainer.state, trainer.control)
             raise Cancelled(self.callback.last_checkpoint) from None
+        except Exception:
+            if trainer.is_world_process_zero():
+                remove_unfinished(self.folder / "checkpoints")  # where the disk is full, room to say so
+            raise
         if trainer.state.global_step < trainer.args.max_steps:
             raise Cancelled(self.callback.last_checkpoint)
 
@@ -240,7 +244,7 @@ def as_metrics(entry: dict[str, float]) -> dict[str, float]:
 
 
 class WholeFolder:
-    """A folder that appears under its name only when everything is in it."""
+    """A folder that appears under its name only when everything is in it; of one that cannot be written nothing is left."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -252,6 +256,8 @@ class WholeFolder:
         return self.unfinished
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            shutil.rmtree(self.place, ignore_errors=True)
-            os.rename(self.unfinished, self.place)
+        if kind is not None:
+            shutil.rmtree(self.unfinished, ignore_errors=True)
+            return
+        shutil.rmtree(self.place, ignore_errors=True)
+        os.rename(self.unfinished, self.place)
