@@ -4,6 +4,9 @@ At its end a run scores a few token sequences with the policy that it made and w
 `canary.json`. Whatever serves the policy later is asked for the log-probabilities of the same tokens. Served numbers are never
 quite the trainer's (other kernels, other precision), so the ruler is the run's own effect: the distance between policy and base.
 What answers passes when it is less than half that far from the policy; the base itself is a whole one away.
+
+A gentle run may change less than another engine does. An adapter is then judged by the change that it makes to the server's own base, which has the
+same noise; where that is no proof either, the verdict says so and what to do, and not that something else answers.
 """
 
 import hashlib
@@ -22,8 +25,15 @@ CLOSE = 0.5
 """Largest distance to the trainer's numbers, as a share of the distance between policy and base."""
 ROUNDED = 0.25
 """Nats a token by which a base in four bits may differ from the same base served as it is; another model is farther away."""
+ENGINE = 0.1
+"""The same for one that was not rounded: what other kernels and precisions make of the same weights."""
 LEAST_APART = 1e-3
 """Nats a token. A run that moved its model by less cannot be told from its base by anybody."""
+
+WHAT_TO_DO = (
+    "Publish it as a folder, where every byte is compared; or train further, with more steps or a higher learning rate; or serve it in the "
+    "precision in which it was trained."
+)
 
 Logprobs = Sequence[Sequence[float]]
 """For each probe the log-probability (nats) of each of its tokens but the first."""
@@ -75,32 +85,38 @@ def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = No
     differ: then the server read other tokens.
     """
     apart = canary.apart
-    expected, base_limit = canary.policy, CLOSE * apart
-    if canary.merged is not None and served_base is not None:
-        expected, base_limit = moved(served_base, canary), max(base_limit, ROUNDED)
-    elif canary.merged is not None:
-        expected = canary.merged
+    limit = CLOSE * apart
+    noise = difference(served_base, canary.base) if served_base is not None else 0.0
+    drowned = limit <= noise < ENGINE and canary.merged is None
+    by_change = served_base is not None and (canary.merged is not None or drowned)
+    expected = moved(served_base, canary) if by_change else canary.policy if canary.merged is None else canary.merged
     to_policy = difference(served, expected)
     to_base = difference(served, served_base if served_base is not None else canary.base)
-    off_base = difference(served_base, canary.base) if served_base is not None else 0.0
 
     def found(finding: Finding, message: str) -> Verdict:
         return Verdict(finding, message, to_policy, to_base, apart)
 
     if apart < LEAST_APART:
         return found(
-            "unprovable", f"The run moved its model by {apart:.2g} nats a token, too little to tell it from its base."
+            "unprovable",
+            f"The run moved its model by {apart:.2g} nats a token, too little to tell it from its base. {WHAT_TO_DO}",
         )
-    if not off_base < base_limit:
+    if not noise < max(limit, ENGINE if canary.merged is None else ROUNDED):
         return found(
             "other_base",
-            f"The server's base model is not the one that this policy was trained from: they differ by {off_base:.3g} nats a "
+            f"The server's base model is not the one that this policy was trained from: they differ by {noise:.3g} nats a "
             f"token, and the whole run made a difference of {apart:.3g}.",
         )
-    if to_policy < CLOSE * apart and to_policy < to_base:
+    if to_policy < limit and to_policy < to_base:
         return found("passed", f"It answers as the trained policy does, within {to_policy:.2g} nats a token.")
-    if to_base < CLOSE * apart:
+    if to_base < (CLOSE * limit if drowned else limit):
         return found("base_answers", "The base model answers under this name: the policy's weights are not in use.")
+    if to_policy < apart + 2 * noise if drowned else served_base is None and max(to_policy, apart) < ENGINE:
+        return found(
+            "unprovable",
+            f"Nothing can be proven: what answers is {to_policy:.3g} nats a token from the policy and {to_base:.3g} from the base, the run "
+            f"made a difference of {apart:.3g}, and another engine or precision makes one as large. {WHAT_TO_DO}",
+        )
     return found(
         "other_policy",
         f"Neither the policy nor its base answers: {to_policy:.3g} nats a token from the policy, {to_base:.3g} from the base.",

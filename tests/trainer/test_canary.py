@@ -52,7 +52,42 @@ def test_a_base_that_was_trained_in_four_bits_is_judged_by_its_change():
 
 def test_a_run_that_changed_nothing_cannot_be_proven():
     still = Canary([[5, 6]], policy=[[-1.0]], base=[[-1.0005]])
-    assert judge(still, [[-1.0]]).finding == "unprovable"
+    verdict = judge(still, [[-1.0]])
+    assert verdict.finding == "unprovable"
+    assert "Publish it as a folder" in verdict.message
+
+
+GENTLE = Canary([[5, 6, 7]], policy=[[-1.0, -2.0]], base=[[-1.02, -2.02]])
+NOISY_BASE = [[-1.07, -1.97]]  # the server's kernels are 0.05 nats off, the run made a difference of 0.02
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ([0.02, 0.02], "passed"),  # what the run did, on top of the noise
+        ([0.015, 0.025], "passed"),
+        ([0.0, 0.0], "base_answers"),
+        ([-0.02, 0.02], "unprovable"),
+        ([0.04, 0.04], "unprovable"),
+        ([0.5, -0.5], "other_policy"),
+    ],
+)
+def test_a_change_smaller_than_an_engines_noise_is_judged_on_the_servers_own_base(change: list[float], finding: str):
+    served = [[base + each for base, each in zip(NOISY_BASE[0], change, strict=True)]]
+    verdict = judge(GENTLE, served, served_base=NOISY_BASE)
+    assert verdict.finding == finding
+    assert ("Publish it as a folder" in verdict.message) == (finding == "unprovable")
+
+
+def test_a_whole_model_that_moved_less_than_engines_differ_is_not_called_another():
+    """There is no base to ask, so a right one may be no nearer than this."""
+    assert judge(GENTLE, NOISY_BASE).finding == "unprovable"
+    assert judge(GENTLE, [[-1.0, -2.001]]).passed
+    assert judge(GENTLE, [[-4.0, -4.0]]).finding == "other_policy"
+
+
+def test_another_base_is_not_taken_for_noise():
+    assert judge(GENTLE, [[-1.3, -1.7]], served_base=[[-1.32, -1.72]]).finding == "other_base"
 
 
 def test_answers_to_other_tokens_are_no_answer():

@@ -126,7 +126,7 @@ class LearnsFromPractice(TrimsPadding):
 
     def _get_train_sampler(self, dataset: Any = None) -> OrderOfEpoch:
         trl: Any = super()
-        return OrderOfEpoch(trl._get_train_sampler(dataset))
+        return OrderOfEpoch(trl._get_train_sampler(dataset), seed=self.args.seed)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         step = self.state.global_step + 1

@@ -30,11 +30,12 @@ class OrderOfEpoch(Sampler[int]):
     TRL draws an epoch's order from where the one before has left its generator, which a run that goes on later does not know.
     """
 
-    def __init__(self, tasks: RepeatSampler) -> None:
+    def __init__(self, tasks: RepeatSampler, seed: int) -> None:
         self._tasks = tasks
+        self._seed = seed
 
     def set_epoch(self, epoch: int) -> None:
-        self._tasks.generator.manual_seed(self._tasks.seed + epoch)
+        self._tasks.generator.manual_seed(self._seed + epoch)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._tasks)

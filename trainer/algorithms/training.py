@@ -21,7 +21,7 @@ from transformers import (
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.probing import Probing, can_probe
 from trainer.algorithms.watching import WatchCallback
-from trainer.canary import write_canary
+from trainer.canary import LEAST_APART, write_canary
 from trainer.checkpoints import made_by, newest_complete, remove_unfinished
 from trainer.configs import FileTrainingConfig, TrainingConfig, config_hash
 from trainer.events import EventLog, Log, Warned
@@ -185,11 +185,21 @@ class TrainingRun:
                 model = model.merge_and_unload()
         if canary is not None:
             write_canary(canary, self.folder)
+            self._warn_of_a_small_change(canary.apart)
         if model.can_generate():
             stop_at_turns(model.generation_config, tokenizer)
         with WholeFolder(self.folder / "model") as place:
             model.to(self.dtype).save_pretrained(place)
             tokenizer.save_pretrained(place)
+
+    def _warn_of_a_small_change(self, apart: float) -> None:
+        if apart < LEAST_APART:
+            self.events.emit(
+                Warned(
+                    f"The run moved its model by {apart:.2g} nats a token: no server can be proven to answer with it and not with its base.",
+                    advice="Train further, with more steps or a higher learning rate.",
+                )
+            )
 
     def figures(self, trainer: Trainer) -> dict[str, Any]:
         """What the report says of any training: steps, losses, and the validation before and after."""

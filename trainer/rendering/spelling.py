@@ -102,7 +102,7 @@ def wants_of(tokenizer: PreTrainedTokenizerBase, _: str) -> Wants:
     def chat(identifier: str, arguments: object, content: str | None) -> str:
         function = {"name": "look", "arguments": arguments}
         call: dict[str, Any] = {"id": identifier, "type": "function", "function": function}
-        messages = [
+        messages: list[Any] = [
             {"role": "user", "content": QUESTION},
             {"role": "assistant", "content": content, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": identifier, "name": "look", "content": ANSWER},
