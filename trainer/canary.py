@@ -88,8 +88,10 @@ def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = No
     limit = CLOSE * apart
     noise = difference(served_base, canary.base) if served_base is not None else 0.0
     drowned = limit <= noise < ENGINE and canary.merged is None
-    by_change = served_base is not None and (canary.merged is not None or drowned)
-    expected = moved(served_base, canary) if by_change else canary.policy if canary.merged is None else canary.merged
+    if served_base is not None and (canary.merged is not None or drowned):
+        expected = moved(served_base, canary)
+    else:
+        expected = canary.policy if canary.merged is None else canary.merged
     to_policy = difference(served, expected)
     to_base = difference(served, served_base if served_base is not None else canary.base)
 

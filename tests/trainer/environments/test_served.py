@@ -1,5 +1,7 @@
 """Environments on servers, played over HTTP against real server processes."""
 
+import asyncio
+import contextlib
 import json
 import socket
 import subprocess
@@ -16,15 +18,18 @@ import pytest
 
 from tests.trainer.environments.playing import call, first_tasks
 from tests.trainer.runs import ROOT, events_of, run_here
+from trainer.configs import Budget
 from trainer.environments import SERVED_VARIABLE, environment_named
 from trainer.environments.office import Office
 from trainer.environments.replaying import Diverged, replayed_to
-from trainer.environments.served import Served, seed_of, served_at
+from trainer.environments.served import Served, seed_of, served_at, session
 from trainer.environments.served.actions import actions_at, in_words
 from trainer.environments.serving import Server
 from trainer.events import Failed
 from trainer.failures import ExitCode
 from trainer.records import Task, read_trajectories
+from trainer.rollouts.episode import play
+from trainer.rollouts.policy import Turn
 
 EPISODE = Task(key="t", instruction="", initial_state={"seed": 1})
 
@@ -236,3 +241,95 @@ def test_splits_of_a_server_are_drawn_apart(counter: str):
     tasks = first_tasks(served_at(counter, "count"), 3)
     assert [task.initial_state["seed"] for task in tasks] == [1, 2, 3]
     assert tasks[0].instruction == "Count to 3, episode 1."
+
+
+class Misbehaving(Counter):
+    """Answers well once; the step after that is `answer_to_step`."""
+
+    answer_to_step: bytes = b""
+    status = 200
+    length: int | None = None
+
+    def do_POST(self) -> None:
+        if self.path == "/reset" or type(self).count == 0:
+            return super().do_POST()
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(self.status)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", str(self.length or len(self.answer_to_step)))
+        self.end_headers()
+        self.close_connection = True
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < (self.length or 1):
+                self.wfile.write(self.answer_to_step)
+                self.wfile.flush()
+                if self.length is None or self.slow:
+                    return time.sleep(self.slow)
+                sent += len(self.answer_to_step)
+
+    slow = 0.0
+
+
+@pytest.fixture
+def misbehaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Of a server of its own: what is set on the class is gone afterwards."""
+    monkeypatch.setattr(session, "SECONDS", 2.0)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Misbehaving)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def step_with(**fields: str) -> bytes:
+    given = {"observation": "{}", "reward": "0", "done": "false", **fields}
+    return ("{" + ", ".join(f'"{name}": {value}' for name, value in given.items()) + "}").encode()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        ({"answer_to_step": b"<html>"}, "the answer is no JSON: '<html>'"),
+        ({"answer_to_step": b"[1]"}, "the answer is a list, expected an object"),
+        ({"answer_to_step": b"oops", "status": 500}, "500 oops"),
+        ({"answer_to_step": b"moved", "status": 302}, "302 moved"),
+        ({"answer_to_step": step_with(reward="NaN")}, "the reward is 'nan', expected a finite number"),
+        ({"answer_to_step": step_with(reward="-1e999")}, "the reward is '-inf', expected a finite number"),
+        ({"answer_to_step": step_with(reward="1" + "0" * 400)}, "the reward is '1000"),
+        ({"answer_to_step": step_with(reward='"much"')}, "the reward is 'much', expected a finite number"),
+        ({"answer_to_step": step_with(done='"false"')}, "done is 'false', expected true or false"),
+        ({"answer_to_step": b"x" * 2**20, "length": 2**30}, "the answer has more than 16 MB"),
+        ({"answer_to_step": b'{"obs', "length": 1000, "slow": 0.01}, "RemoteProtocolError"),
+        ({"answer_to_step": b"{", "length": 1000, "slow": 20.0}, "ReadTimeout"),
+    ],
+)
+def test_a_server_that_misbehaves_ends_the_episode_with_its_reason(
+    misbehaving: str, behaviour: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+):
+    """At once, and with what was done before; memory does not grow with what it sends."""
+    for name, value in behaviour.items():
+        monkeypatch.setattr(Misbehaving, name, value)
+
+    class Adding:
+        async def act(self, chat: Any, tools: Any, *, max_tokens: int) -> Turn:
+            return Turn(call("act", by=1))
+
+    began = time.monotonic()
+    budget = Budget(steps=10, seconds=30)
+    run = asyncio.run(play(served_at(misbehaving, "bad")(), EPISODE, Adding(), budget))
+    assert time.monotonic() - began < 15
+    assert (run.outcome.termination, len(run.steps), run.outcome.reward) == ("environment_error", 2, None)
+    assert reason in run.info["environment_error"]
+
+
+def test_a_server_that_is_never_done_is_left_when_the_budget_is_spent(counter: str):
+    class Waiting:
+        async def act(self, chat: Any, tools: Any, *, max_tokens: int) -> Turn:
+            return Turn(call("act", by=0))
+
+    run = asyncio.run(play(served_at(counter, "count")(), EPISODE, Waiting(), Budget(steps=5)))
+    assert (run.outcome.termination, len(run.steps)) == ("max_steps", 5)

@@ -7,6 +7,8 @@ that hold one episode at a time must be played with `parallel` 1.
 
 import contextlib
 import json
+import math
+import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -98,26 +100,36 @@ class PlainSession:
         self._client = client
 
     def reset(self, seed: int) -> Observed:
-        response = self._post("/reset", {"seed": seed})
-        if response.is_error:
-            raise ServerError(f"it refuses to reset: {response.status_code} {response.text[:300]}")
-        return observed(decoded(response.text))
+        status, text = self._post("/reset", {"seed": seed})
+        if not httpx.codes.is_success(status):
+            raise ServerError(f"it refuses to reset: {status} {text[:300]}")
+        return observed(decoded(text))
 
     def step(self, action: JsonObject) -> Observed:
-        response = self._post("/step", {"action": action})
-        if response.is_client_error:
-            raise ToolError(response.text[:500])
-        if response.is_error:
-            raise ServerError(f"{response.status_code} {response.text[:300]}")
-        return observed(decoded(response.text))
+        status, text = self._post("/step", {"action": action})
+        if httpx.codes.is_client_error(status):
+            raise ToolError(text[:500])
+        if not httpx.codes.is_success(status):
+            raise ServerError(f"{status} {text[:300]}".strip())
+        return observed(decoded(text))
 
     def close(self) -> None:
         self._client.close()
 
-    def _post(self, path: str, body: JsonObject) -> httpx.Response:
+    def _post(self, path: str, body: JsonObject) -> tuple[int, str]:
+        """The status and what is said with it. Read piece by piece: a server may send without end, or a byte now and then."""
+        deadline = time.monotonic() + SECONDS
+        answer = bytearray()
         try:
-            return self._client.post(path, json=body)
-        except httpx.TransportError as error:
+            with self._client.stream("POST", path, json=body) as response:
+                for piece in response.iter_bytes():
+                    answer += piece
+                    if len(answer) > LARGEST_ANSWER:
+                        raise ServerError(f"the answer has more than {LARGEST_ANSWER >> 20} MB")
+                    if time.monotonic() > deadline:
+                        raise ServerError(f"the answer was not over after {SECONDS:.0f} s")
+                return response.status_code, answer.decode(errors="replace")
+        except (httpx.TransportError, httpx.DecodingError) as error:
             raise ServerError(f"{type(error).__name__} {error}".strip()) from error
 
 
@@ -132,13 +144,27 @@ def decoded(text: str | bytes) -> JsonObject:
 
 
 def observed(answer: Any) -> Observed:
-    """Raises ServerError where the answer has no observation."""
+    """Raises ServerError where the answer has no observation, or a reward or an end that is none: training on these would be training on noise."""
     if not isinstance(answer, dict) or not isinstance(answer.get("observation"), dict):
         raise ServerError(f"the answer has no observation: {str(answer)[:200]}")
-    reward, metadata = answer.get("reward"), answer.get("metadata") or answer["observation"].get("metadata")
+    metadata = answer.get("metadata") or answer["observation"].get("metadata")
+    done = answer.get("done")
+    if not isinstance(done, bool | None):
+        raise ServerError(f"done is {str(done)[:100]!r}, expected true or false")
     return Observed(
         observation=answer["observation"],
-        reward=float(reward) if isinstance(reward, int | float) else 0.0,
-        done=bool(answer.get("done")),
+        reward=reward_of(answer.get("reward")),
+        done=bool(done),
         metadata=metadata if isinstance(metadata, dict) else {},
     )
+
+
+def reward_of(given: Any) -> float:
+    """0 where there is none. Raises ServerError for what is no finite number."""
+    try:
+        reward = 0.0 if given is None else float(given) if isinstance(given, int | float) else math.nan
+    except OverflowError:
+        reward = math.inf
+    if not math.isfinite(reward):
+        raise ServerError(f"the reward is {str(given)[:100]!r}, expected a finite number or null")
+    return reward
