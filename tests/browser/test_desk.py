@@ -6,6 +6,9 @@ import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
 from apps.accounts.models import Membership, Role
+from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.labelling import record_preference
 from apps.annotation.models import Assignment, Preference, Queue
 from apps.annotation.queues.queueing import pause_queue
 from tests import factories
@@ -322,3 +325,17 @@ def test_a_phone_tells_in_full_what_is_not_saved_and_keeps_its_heading(
     page.context.set_offline(False)
     expect(page.locator("[data-desk-progress]")).to_contain_text("2 by you")
     assert standing() == [(2, False), (1, False)]
+
+
+def test_a_review_on_a_phone_shows_its_heading_and_prints_no_keys(open_as: Open, annotator: Membership):
+    queue = making.queue(of=annotator.workspace, overlap=2)
+    for who, strength in ((annotator_of(annotator), 2), (making.rule(of=annotator.workspace), -1)):
+        assignment = next_assignment(queue=queue, annotator=who)
+        assert assignment
+        record_preference(assignment=assignment, strength=strength)
+    page = open_as(factories.member(Role.REVIEWER, of=annotator.workspace).user, viewport={"width": 390, "height": 844})
+    page.goto(f"/queues/{queue.pk}/review/")
+    heading = page.get_by_role("heading", name="Review", level=1)
+    expect(heading).to_be_visible()
+    assert heading.evaluate("heading => heading.scrollWidth <= heading.clientWidth")  # not cut off
+    assert page.locator("kbd:visible").count() == 0
