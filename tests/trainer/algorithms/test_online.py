@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -12,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.practice import CONTEXT, token_row
+from trainer.algorithms.practice import CONTEXT, Practice, token_row
 from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
 from trainer.events import Failed, Metrics, Progress
@@ -91,6 +92,14 @@ def test_a_rollouts_row_has_its_turns_and_what_came_between_them():
     assert row == ([1, 2], [3, 4, 5, 6], [0, 0, CONTEXT, 1])
     assert row.own == [1, 1, 0, 1]
     assert token_row(Trajectory(Task("t", "Do it."), []), empty=0).own == [0]
+
+
+def test_a_rollout_with_a_lone_surrogate_is_kept(tmp_path: Path):
+    """JSON of a policy's call can hold one, UTF-8 cannot: hours of practice must not end with it."""
+    said = Step([{"role": "user", "content": "Go."}], {"role": "assistant", "content": "\ud800"})
+    Practice.write(SimpleNamespace(folder=tmp_path), "step-000001", [(Trajectory(Task("t", ""), [said]), {})], 1)
+    (kept,) = read_trajectories(tmp_path / "step-000001.jsonl")
+    assert kept.steps[0].message["content"] == "\ud800"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.environments.playing import call, first_tasks, played, success_share
-from trainer.environments.code import Code
+from trainer.environments.code import Code, passed_by
 from trainer.environments.code.bugs import outcomes, parsed
 from trainer.records import Message, Task
 
@@ -127,3 +127,9 @@ def test_an_episode_reads_the_same_every_time():
     first, second = (played(Code, task, "careless", seed=3) for _ in range(2))
     assert first.messages == second.messages
     assert first.steps[0].reward == 0
+
+
+def test_only_what_passed_is_remembered_of_a_source():
+    """Thousands of sources are: their answers may be a quarter of a megabyte each."""
+    tests = json.dumps([{"arguments": [1], "expected": 1}, {"arguments": [2], "expected": 1}])
+    assert passed_by("def f(n):\n    return 'x' * 100_000 if n == 2 else n", "f", tests) == (True, False)
