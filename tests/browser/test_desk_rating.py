@@ -52,6 +52,18 @@ def test_a_run_is_rated_with_digits_thumbs_and_marks(open_as, annotator):
     assert marks == [(1, "subgoal", ""), (2, "hard_violation", "1 deletes a file")]
 
 
+def test_a_run_without_steps_is_rated_and_nothing_in_it_can_be_marked(open_as, annotator):
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(()), steps=0)
+    page = open_as(annotator.user)
+    page.goto(f"/desk/{queue.pk}/")
+    expect(page.locator("[data-rating][data-drafting]")).to_be_visible()
+    press(page, "b W c n Enter")
+    expect(page.locator("[data-desk-end]")).to_be_visible()
+    expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
+    rating = Rating.objects.get()
+    assert (rating.thumb, rating.marks.count()) == (-1, 0)
+
+
 def test_aspects_of_a_pair_take_digits_while_one_grades_them(open_as, annotator):
     asks = PairwiseAsks((Aspect("success", "Task success", 7), Aspect("safety", "Safety", 3)), confidence=True)
     queue = making.queue(of=annotator.workspace, asks=asks, items=2)

@@ -208,3 +208,16 @@ def test_verifying_finds_a_changed_file(version: Version, member: Membership) ->
         call_command("verify_version")
     path.unlink()
     assert not verify(version).holds
+
+
+def test_who_judged_elsewhere_is_shown_as_imported(member: Membership, version: Version) -> None:
+    page = signed_in(member).get(reverse("datasets:version", args=[version.dataset_id, 1])).content.decode()
+    assert "imported</span>" not in page
+    elsewhere = factories.annotator(of=member.workspace, name="Bo", source="survey.csv")
+    factories.preference(2, on=factories.item(of=Queue.objects.get()), by=elsewhere)
+    made = freezing.request_version(
+        dataset=version.dataset, recipe=Recipe.from_json({**version.recipe, "until": None}), by=member
+    )
+    freezing.freeze(made.pk)
+    page = signed_in(member).get(reverse("datasets:version", args=[version.dataset_id, 2])).content.decode()
+    assert "came in with survey.csv" in page
