@@ -38,8 +38,12 @@ os.environ |= {
     "VALKEY_URL": STACK.valkey_url.replace("db=0", f"db={int(XDIST_WORKER[2:]) + 1 if XDIST_WORKER else 0}"),
     "TOKENIZERS_PARALLELISM": "false",
 }
-settings.register_profile("correctness", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("correctness")  # a busy machine decides no test
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine decides no test
+settings.register_profile("same", UNHURRIED, derandomize=True)  # what passed here passes there
+settings.register_profile(
+    "explore", UNHURRIED, max_examples=10_000
+)  # pytest --hypothesis-profile=explore: new examples
+settings.load_profile("same")
 django.setup()  # before test modules import models; pytest-django does it too late for settings found here
 _services = pytest.StashKey[EmbeddedServices]()
 

@@ -112,7 +112,7 @@ def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
         before = before if at is None else at
     session = text(next((line["sessionId"] for line in lines if line.get("sessionId")), ""))
     said = [line for line in lines if _is_said(line) and not line.get("isMeta") and not _parts(line, "tool_result")]
-    asked = [mapping(line["message"]) for line in said if line["type"] == "user"]
+    asked = [{**mapping(line["message"]), "role": "user"} for line in said if line["type"] == "user"]
     ending = next((line for line in reversed(lines) if line.get("type") == "result"), {})
     return TrajectoryRecord(
         task=TaskRecord(

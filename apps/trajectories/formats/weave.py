@@ -12,7 +12,7 @@ from apps.trajectories import jsontext
 from apps.trajectories.files.splitting import as_one
 from apps.trajectories.formats import Format
 from apps.trajectories.records import BadRow, Json, TrajectoryRecord
-from apps.trajectories.spellings.fields import count, first_of, mapping, number, seconds_of, text
+from apps.trajectories.spellings.fields import count, first_of, mapping, number, optional_list, seconds_of, text
 from apps.trajectories.traces.recorded import read_by_trace
 from apps.trajectories.traces.threads import Span, runs_of
 
@@ -27,7 +27,7 @@ def _is_call(given: Json) -> bool:
 def _calls(row: Json) -> list[dict[str, Any]]:
     """The calls in a record; gathered lines are a list, also where the only one is HAL's."""
     each = row if type(row) is list else [row]
-    held = [call for one in each for call in (mapping(one).get(LOGGED) or ()) if _is_call(call)]
+    held = [call for one in each for call in optional_list(mapping(one), LOGGED) if _is_call(call)]
     return held or [call for call in each if _is_call(call)]
 
 

@@ -53,9 +53,8 @@ def read_payload(given: Json, role: str) -> Payload:
 def tools_offered(given: Json) -> list[Json]:
     """Schemas of tools; Gemini's are lists of declarations."""
     schemas = tool_schemas(given or [])
-    lists = [first_of(mapping(schema), "function_declarations", "functionDeclarations") or () for schema in schemas]
-    declared = [each for declarations in lists for each in declarations]
-    return tool_schemas(declared) if declared else schemas
+    declared = [first_of(mapping(schema), "function_declarations", "functionDeclarations") for schema in schemas]
+    return [tool for declarations in declared for tool in tool_schemas(declarations)] if any(declared) else schemas
 
 
 class _Found:
@@ -95,7 +94,7 @@ class _Found:
         elif role_of(value):
             self._message(value)
         elif type(value.get("parts")) is list or "toolCallId" in value:
-            self._message({"role": self.role, **value} if "parts" in value else {"role": self.role, "content": [value]})
+            self._message({**value, "role": self.role} if "parts" in value else {"role": self.role, "content": [value]})
         elif any(value.get(key) for key in LISTS):
             self._take_request(value, depth)
         elif type(value.get("content")) is list:
@@ -165,7 +164,8 @@ def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
         else:
             content.append(given)
     if calls:
-        message = {**message, "tool_calls": [*message.get("tool_calls", []), *calls]}
+        others = message.get("tool_calls")
+        message = {**message, "tool_calls": [*(others if type(others) is list else ()), *calls]}
     if results and not (content or calls):
         return results
     return [*results, {**message, "content": content if content or not calls else None}]

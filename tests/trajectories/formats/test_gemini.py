@@ -56,6 +56,12 @@ def test_bare_contents_are_a_run_and_pictures_stay_pictures():
     assert step.context[0]["content"][0]["image_url"]["url"] == "data:image/png;base64,iVBORw0KGgo="
 
 
+@pytest.mark.parametrize("role", [None, "pirate"])
+def test_an_instruction_needs_no_role(role):
+    record = read({**ROW, "systemInstruction": {"role": role, "parts": [{"text": "Be brief."}]}})
+    assert record.steps[0].context[0] == {"role": "system", "content": "Be brief."}
+
+
 def test_contents_that_are_none_are_refused():
     with pytest.raises(BadRow, match="without contents"):
         list(formats.named("gemini").read({"contents": []}, "file"))

@@ -1,6 +1,8 @@
 """Which format a file is, and that no record, however odd, breaks a format."""
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -69,6 +71,7 @@ WORDS = (
     *("schema_version", "ATIF-v1.6", "source", "simulations", "tasks", "results", "requestor", "user_scenario"),
 )
 words = st.sampled_from(WORDS)
+names = st.sampled_from(sorted(EXAMPLES))
 scalars = st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats(allow_nan=False) | st.text(max_size=5) | words
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=5), max_leaves=30
@@ -87,18 +90,28 @@ def places_in(value: object) -> list[tuple[object, ...]]:
 
 @st.composite
 def broken_examples(draw: st.DrawFn) -> object:
-    """A whole record in which something was replaced by something else."""
-    row = copy.deepcopy(EXAMPLES[draw(st.sampled_from(sorted(EXAMPLES)))])
+    """A whole record in which something is missing, or replaced by something else, which may be of another format."""
+    row, other = (copy.deepcopy(EXAMPLES[name]) for name in draw(st.tuples(names, names)))
     for _ in range(draw(st.integers(1, 2))):
         *path, last = draw(st.sampled_from(places_in(row)))
-        inner = row
-        for key in path:
-            inner = inner[key]
-        inner[last] = draw(values)
+        inner = at(row, path)
+        change = draw(st.sampled_from(["remove", "replace", "transplant"]))
+        if change == "remove" and len(inner) > 1:
+            del inner[last]
+        elif change == "transplant":
+            inner[last] = copy.deepcopy(at(other, draw(st.sampled_from(places_in(other)))))
+        else:
+            inner[last] = draw(values)
     return row
 
 
-@settings(max_examples=400)
+def at(value: Any, path: Sequence[Any]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+@settings(max_examples=4 * settings().max_examples)
 @given(row=values | broken_examples())
 def test_a_format_reads_or_refuses_and_never_stumbles(row):
     refusals: list[BadRow] = []
