@@ -9,6 +9,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from trainer.allocator import keep_freed_memory
 from trainer.configs import RunConfig, read_run_config
 from trainer.events import EventLog, Failed, Finished, Log, RunCancelled
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
@@ -62,6 +63,7 @@ def run(path: Path, *, stop: StopRequest) -> ExitCode:
 def work_of(config: RunConfig) -> Work:
     """The function that does this kind of run. Each is imported only when used: rollouts of scripts need no torch."""
     set_up_libraries()
+    keep_freed_memory()
     work: Work = resolve_name(WORK_OF[config.kind])
     return work
 

@@ -104,6 +104,10 @@ def sample(
     return results
 
 
+LIKELIEST = 64
+"""Tokens that are put in order at first: a draw is nearly always one of them, and sorting a whole vocabulary takes longer than a small model's pass."""
+
+
 def choose(logprobs: torch.Tensor, sampling: Sampling, uniform: list[float]) -> torch.Tensor:
     """The next token of each row: (B, V) log-probabilities and one number in [0, 1) a row -> (B,) int64.
 
@@ -111,10 +115,27 @@ def choose(logprobs: torch.Tensor, sampling: Sampling, uniform: list[float]) -> 
     """
     if sampling.temperature == 0:
         return logprobs.argmax(-1)
-    probabilities, tokens = (logprobs.double() / sampling.temperature).softmax(-1).sort(-1, descending=True)
-    cumulative = probabilities.cumsum(-1)
-    inside = cumulative - probabilities < sampling.top_p
-    mass = (probabilities * inside).sum(-1)
-    target = torch.tensor(uniform, dtype=torch.float64, device=logprobs.device) * mass
-    index = torch.searchsorted(cumulative, target.unsqueeze(1), right=True).clamp(max=tokens.size(1) - 1)
-    return tokens.gather(1, index).squeeze(1)
+    probabilities = (logprobs.double() / sampling.temperature).softmax(-1)
+    numbers = torch.tensor(uniform, dtype=torch.float64, device=logprobs.device)
+    chosen, is_drawn = among_likeliest(probabilities, sampling.top_p, numbers, LIKELIEST)
+    most = LIKELIEST
+    while not is_drawn.all():
+        most *= 8
+        rest = (~is_drawn).nonzero().squeeze(1)
+        chosen[rest], is_drawn[rest] = among_likeliest(probabilities[rest], sampling.top_p, numbers[rest], most)
+    return chosen
+
+
+def among_likeliest(
+    probabilities: torch.Tensor, top_p: float, numbers: torch.Tensor, most: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The token that each of B `numbers` draws, and whether it is among its row's `most` likeliest, without which it is not known: (B,) int64, bool."""
+    vocabulary = probabilities.size(1)
+    likeliest, tokens = probabilities.topk(min(most, vocabulary))
+    cumulative = likeliest.cumsum(-1)
+    inside = cumulative - likeliest < top_p
+    has_set = (cumulative[:, -1] >= top_p) | (most >= vocabulary)
+    mass = torch.where(has_set, (likeliest * inside).sum(-1), 1.0)
+    index = torch.searchsorted(cumulative, (numbers * mass).unsqueeze(1), right=True)
+    is_drawn = has_set | (index.squeeze(1) < tokens.size(1)) & (top_p == 1)
+    return tokens.gather(1, index.clamp(max=tokens.size(1) - 1)).squeeze(1), is_drawn

@@ -31,6 +31,18 @@ def test_top_p_keeps_the_smallest_set_that_reaches_it():
     assert chosen.tolist() == [1, 1, 2]  # 0.6 / 0.9 = 0.667 of what is left is token 1's
 
 
+@pytest.mark.parametrize("spread", [0.1, 2, 8])  # from far more tokens than are put in order at first to a few
+@pytest.mark.parametrize("top_p", [0.5, 0.95, 1])
+def test_rare_tokens_are_drawn_as_if_all_had_been_put_in_order(spread: float, top_p: float):
+    logprobs = (torch.randn(32, 2000, generator=torch.Generator().manual_seed(0)) * spread).double().log_softmax(-1)
+    numbers = [place / 32 for place in range(32)]
+    for row, number, found in zip(logprobs, numbers, choose(logprobs, Sampling(top_p=top_p), numbers), strict=True):
+        likeliest, tokens = row.exp().sort(descending=True)
+        kept = int((likeliest.cumsum(0) < top_p - 1e-12).sum()) + 1
+        shares = (likeliest[:kept] / likeliest[:kept].sum()).cumsum(0)
+        assert found == tokens[int((shares <= number).sum())]
+
+
 def test_temperature_sharpens_and_zero_takes_the_likeliest():
     # At temperature 0.5 the shares are 0.36, 0.09 and 0.01 of 0.46: token 1 takes [0, 0.783)
     assert choose(LOGPROBS.repeat(2, 1), Sampling(temperature=0.5), [0.78, 0.79]).tolist() == [1, 2]
