@@ -41,14 +41,14 @@ def decode(text: str) -> Any:
         raise Unreadable(f"not valid JSON: {error}") from None
 
 
-def decode_result(text: str) -> Any:
+def decode_result(text: str, *, most_python: int = MAX_PYTHON_CHARS) -> Any:
     """The value in what a tool returned: JSON, or what JSON can say in Python's spelling. Raises Unreadable."""
     try:
         return decode(text)
     except Unreadable as error:
         refusal = error
     # Only literals get to Python's parser, and none nested deeply: long chains would exhaust its stack.
-    if len(text) > MAX_PYTHON_CHARS or not _LITERALS.fullmatch(text) or _depth(text) > MAX_PYTHON_DEPTH:
+    if len(text) > most_python or not _LITERALS.fullmatch(text) or _depth(text) > MAX_PYTHON_DEPTH:
         raise refusal
     try:
         return json.loads(json.dumps(ast.literal_eval(text.strip())))

@@ -79,3 +79,53 @@ def test_a_table_of_answers_and_one_of_chats_come_in() -> None:
     chats = imported(archive({"runs/chats.tsv": table(["messages", "success"], [chat, "True"], delimiter="\t")}))
     assert (chats.state, chats.format, chats.trajectory_count) == (JobState.DONE, "openai-chat", 1)
     assert Step.objects.filter(trajectory__success=True).get().message["content"] == "3"
+
+
+CHAT = [
+    {"role": "user", "content": 'Say “it\'s” or "}\\n {"'},
+    {"role": "assistant", "content": "it's", "tool_calls": None},
+]
+PRINTED = {
+    "json": json.dumps(CHAT),
+    "python": repr(CHAT),
+    "numpy": "[" + "\n ".join(map(repr, CHAT)) + "]",
+    "array": "array([" + ",\n       ".join(map(repr, CHAT)) + "], dtype=object)",
+}
+
+
+@pytest.mark.parametrize("spelling", ["json", "python", "numpy"])
+@pytest.mark.parametrize("column", ["messages", "prompt", "chosen"])
+def test_a_chat_in_a_cell_is_one_however_it_is_printed(column: str, spelling: str) -> None:
+    (row,) = rows_of(table(["id", column], ["1", PRINTED[spelling]]))
+    assert row == {"id": "1", column: CHAT}
+
+
+def test_arrays_within_objects_are_lists() -> None:
+    cell = "{'chat': " + PRINTED["array"] + ", 'scores': array([1, 2]), 'said': \"array([1], dtype=object)\"}"
+    (row,) = rows_of(table(["id", "run"], ["1", cell]))
+    assert row["run"] == {"chat": CHAT, "scores": [1, 2], "said": "array([1], dtype=object)"}
+
+
+@pytest.mark.parametrize(
+    "cell", ['{"name": "look", "arguments": {}}', "['a', 'b']", "[1] says so", "{not json}", "[__import__('os')]"]
+)
+def test_what_may_be_an_answer_stays_text(cell: str) -> None:
+    (row,) = rows_of(table(["prompt", "response"], ["Why?", cell]))
+    assert row == {"prompt": "Why?", "response": cell}
+
+
+def test_what_is_nested_too_deeply_stays_text() -> None:
+    deep = "[" * 260 + "]" * 260
+    (row,) = rows_of(table(["id", "run"], ["1", deep]))
+    assert row == {"id": "1", "run": deep}
+
+
+@pytest.mark.django_db
+def test_a_table_of_labelled_steps_comes_in() -> None:
+    question = {"problem": "1 + 1?", "ground_truth_answer": "2"}
+    steps = [{"completions": [{"text": "It is 2.", "rating": 1}], "chosen_completion": 0, "human_completion": None}]
+    label = {"steps": steps, "finish_reason": "solution"}
+    batch = imported(table(["labeler", "question", "label"], ["a", json.dumps(question), repr(label)]), name="a.csv")
+    assert (batch.state, batch.format, *counts(batch)) == (JobState.DONE, "labelled-steps", 1, 1, 0, 0)
+    assert Trajectory.objects.get().task.instruction == "1 + 1?"
+    assert Step.objects.get().message["content"] == "It is 2."
