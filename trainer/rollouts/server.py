@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from typing import Any
 
@@ -10,6 +11,7 @@ import httpx
 from trainer.configs import ServerPolicy
 from trainer.failures import ConfigFailure
 from trainer.records import Message, Task, ToolSchema
+from trainer.rendering.call_ids import with_short_ids
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.react import STOP
 from workers.keys import KeyRefused, key_for
@@ -18,6 +20,12 @@ TRIES = 6
 FIRST_WAIT_SECONDS = 0.5
 RETRIED = {408, 409, 425, 429, 500, 502, 503, 504}
 REFUSED_FOR_ALL = {401, 403, 404}
+OF_IDS = re.compile(r"length (?:of )?9\b")
+"""In the words with which Mistral's templates and servers refuse the ids of calls."""
+
+
+class IdsRefused(PolicyError):
+    """The server takes only ids of nine letters and digits."""
 
 
 class ServerEngine:
@@ -26,6 +34,7 @@ class ServerEngine:
     def __init__(self, config: ServerPolicy, *, parallel: int) -> None:
         self.config = config
         self.name = config.name or config.model
+        self._short_ids = False
         try:
             key = key_for(config.api_key_variable, config.url)
         except KeyRefused as refused:
@@ -47,6 +56,18 @@ class ServerEngine:
         await self._client.aclose()
 
     async def complete(self, body: dict[str, Any]) -> dict[str, Any]:
+        """As `ask`, with the ids of calls short where the server wants that.
+
+        Not everywhere: others' templates write the ids that their own servers give (Kimi K2's say which call it is).
+        """
+        if not self._short_ids:
+            try:
+                return await self.ask(body)
+            except IdsRefused:
+                self._short_ids = True
+        return await self.ask({**body, "messages": with_short_ids(body["messages"])})
+
+    async def ask(self, body: dict[str, Any]) -> dict[str, Any]:
         """The server's answer. Raises PolicyError for this chat, ConfigFailure for what no chat will get past."""
         problem = ""
         for attempt in range(TRIES):
@@ -61,6 +82,8 @@ class ServerEngine:
             if response.is_success:
                 return self._decoded(response)
             problem = f"{response.status_code} {response.text[:300]}"
+            if OF_IDS.search(response.text):
+                raise IdsRefused(f"the server refuses this chat: {problem}")
             if response.status_code in REFUSED_FOR_ALL:
                 raise ConfigFailure(
                     f"policy.url: {self.config.url} refuses: {problem}",

@@ -221,3 +221,21 @@ def test_a_server_without_tool_calling_is_spoken_to_in_plain_text(tmp_path: Path
     assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "user"]
     assert "- find_contact(name: string, team?: string): List the colleagues" in second["messages"][0]["content"]
     assert second["messages"][3]["content"].startswith("Observation: {")
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_ids_of_calls_are_short_where_the_server_refuses_others(tmp_path: Path, server: Server, status: int):
+    """As Mistral's template has it refused, through whatever server."""
+    said = "Tool call IDs should be alphanumeric strings with length 9!"
+
+    def reply(body: dict[str, Any]) -> tuple[int, Any]:
+        given = [call["id"] for message in body["messages"] for call in message.get("tool_calls") or []]
+        return (status, {"error": said}) if any(len(each) != 9 for each in given) else (200, looks_up_then_stops(body))
+
+    server.reply = reply
+    assert run_here(tmp_path, server_run(server)) == ExitCode.FINISHED
+    assert {each.outcome.termination for each in trajectories(tmp_path)} == {"done"}
+    last = server.requests[-1]["messages"]
+    assert last[2]["tool_calls"][0]["id"] == last[3]["tool_call_id"] == "000000001"
+    refused = [each for each in server.requests if "abc" in json.dumps(each["messages"])]
+    assert 1 <= len(refused) <= 2, "once it is known, only chats that are under way are sent with other ids"
