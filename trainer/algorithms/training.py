@@ -28,7 +28,8 @@ from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
 from trainer.models.quantizing import merge_into_whole, quantization
-from trainer.rendering.chat import turn_ends
+from trainer.records import Message
+from trainer.rendering.chat import turn_ends, writes_reasoning
 from trainer.rendering.refusals import Refusals
 from trainer.stopping import StoppedMidway, StopRequest
 
@@ -82,6 +83,20 @@ class TrainingRun:
             self.events.emit(warning)
         self.refused += len(refusals.found)
         return found
+
+    def tell_lost_reasoning(
+        self, tokenizer: PreTrainedTokenizerBase, completions: Sequence[Sequence[Message]], name: str
+    ) -> None:
+        """Warns where rows of a file hold reasoning and the chat template writes none. completions: what is learnt from each row."""
+        thoughtful = sum(any(message.get("reasoning_content") for message in each) for each in completions)
+        if thoughtful and not writes_reasoning(tokenizer):
+            self.events.emit(
+                Warned(
+                    f"{name}: {thoughtful} of {len(completions)} rows hold reasoning, which the model's chat template leaves out. "
+                    "They are learnt from without it.",
+                    advice="Choose a model whose template writes reasoning to learn from it.",
+                )
+            )
 
     def fitting(self, rows: Sequence[Row], lengths: Sequence[int], name: str) -> "Fitting[Row]":
         """Those of so many tokens that they fit `max_length`; says how many did not."""

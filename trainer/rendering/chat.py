@@ -143,6 +143,13 @@ def written(tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: 
     return str(template(spelled(tokenizer, messages), tools=[*tools] or None, tokenize=False, **more))
 
 
+def writes_reasoning(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether the template writes the reasoning of a chat's last turn; many, such as Llama 3's, pass over it."""
+    thought = "Is it so?"
+    answer: Message = {"role": "assistant", "content": ANSWER, "reasoning_content": thought}
+    return thought in written(tokenizer, [PROBE[0], answer], [])
+
+
 def end_of_text(tokenizer: PreTrainedTokenizerBase, chat: str, *, begin: int) -> int:
     """Where the last turn of `chat`, which begins at `begin` or later, ends: what templates write after its end token is not the policy's."""
     end = end_of_turn(tokenizer)

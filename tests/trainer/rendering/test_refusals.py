@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 
 from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, SECOND, TOOLS, save_policy
 from tests.trainer.runs import events_of, run_here
@@ -94,3 +95,45 @@ def test_a_run_whose_template_refuses_many_ends_with_the_reason(kind: str, tmp_p
     last = events_of(tmp_path / "run")[-1].event
     assert isinstance(last, Failed)
     assert "2 of 4 rows cannot be rendered" in last.message
+
+
+PLAIN = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{% if message.role == 'assistant' %}{% generation %}"
+    "{{ message.content }}{% for call in message.tool_calls or [] %}{{ call.function | tojson }}{% endfor %}<|im_end|>{% endgeneration %}"
+    "{% else %}{{ message.content }}<|im_end|>{% endif %}\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""A template without a place for reasoning, as Llama 3's."""
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("kind", ROWS)
+def test_reasoning_that_the_template_leaves_out_is_told_before_training(kind: str, keeps: bool, tmp_path: Path):
+    save_policy(tmp_path / "base")
+    if not keeps:
+        tokenizer = AutoTokenizer.from_pretrained(tmp_path / "base")
+        tokenizer.chat_template = PLAIN
+        tokenizer.save_pretrained(tmp_path / "base")
+    (tmp_path / "run").mkdir()
+    row = ROWS[kind][0]
+    thinking = {
+        key: [{**each, "reasoning_content": "Hm."} if each["role"] == "assistant" else each for each in value]
+        if key in ("messages", "chosen", "completion")
+        else value
+        for key, value in row.items()
+    }
+    rows = [row, thinking, thinking, row]
+    (tmp_path / "run" / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {
+        "kind": kind,
+        "model": {"path": "../base"},
+        "data": {"train": "rows.jsonl"},
+        "optimizer": {"batch_size": 2, "max_steps": 1, "max_length": 512},
+    }
+    assert run_here(tmp_path / "run", config) == ExitCode.FINISHED
+    told = [each.event.message for each in events_of(tmp_path / "run") if isinstance(each.event, Warned)]
+    about = [message for message in told if "reasoning" in message]
+    expected = (
+        "rows.jsonl: 2 of 4 rows hold reasoning, which the model's chat template leaves out. "
+        "They are learnt from without it."
+    )
+    assert about == ([] if keeps else [expected])
