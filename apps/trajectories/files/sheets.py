@@ -34,11 +34,12 @@ _WORDS = re.compile(
 _SPEAKERS = {"role", "from"}
 
 _PRINTED = re.compile(
-    r"""(?P<kept>'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+")
-      | (?P<array>\barray(?=\(\[)) | (?P<type>(?<=\]),\s*dtype=\w+(?=\))) | (?P<gap>(?<=\})\s*\n\s*(?=\{))""",
+    r"""(?P<kept>'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+"|\\.)
+      | (?P<array>\barray(?=\(\[)) | (?P<type>(?<=\]),\s*dtype=\w+(?=\))) | (?P<gap>(?<=['"}\]])\s++(?=['"{\[]))""",
     re.VERBOSE,
 )
-"""What numpy prints otherwise than Python: `array([…], dtype=object)`, and line breaks for commas between objects. Strings are passed over."""
+"""What numpy prints otherwise than Python: `array([…], dtype=object)`, and space for commas, where Python would make one
+text of two. Strings are passed over; escapes outside of them, too, lest each of many quotes be looked at as the beginning of one."""
 
 _NAME = re.compile(r"\s*[^\W\d][\w .:/()\[\]-]{0,79}")
 

@@ -106,6 +106,11 @@ def test_arrays_within_objects_are_lists() -> None:
     assert row["run"] == {"chat": CHAT, "scores": [1, 2], "said": "array([1], dtype=object)"}
 
 
+def test_texts_that_numpy_prints_without_commas_stay_apart() -> None:
+    (row,) = rows_of(table(["id", "models", "tags"], ["1", "['a' \"b's\"\n 'c  d']", "[['a' 'b']\n ['c']]"]))
+    assert row == {"id": "1", "models": ["a", "b's", "c  d"], "tags": [["a", "b"], ["c"]]}
+
+
 @pytest.mark.parametrize(
     "cell", ['{"name": "look", "arguments": {}}', "['a', 'b']", "[1] says so", "{not json}", "[__import__('os')]"]
 )
@@ -118,6 +123,12 @@ def test_what_is_nested_too_deeply_stays_text() -> None:
     deep = "[" * 260 + "]" * 260
     (row,) = rows_of(table(["id", "run"], ["1", deep]))
     assert row == {"id": "1", "run": deep}
+
+
+def test_a_string_that_is_never_closed_takes_no_time() -> None:
+    endless = "['" + "\\'" * 400_000
+    (row,) = rows_of(table(["id", "run"], ["1", endless]))
+    assert row == {"id": "1", "run": endless}
 
 
 @pytest.mark.django_db
