@@ -27,8 +27,16 @@ NO_ERROR = "none"
 
 
 def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
-    """A training item while this person has not done all of them; then, at chance and as often as the queue asks, a gold item."""
-    if queue.training_count > desk.trained and (place := take_known(desk, queue, annotator, Item.Purpose.TRAINING)):
+    """A training item while this person has not done all of them; then, at chance and as often as the queue asks, a gold item.
+
+    Models learn nothing by being told, so they go without training.
+    """
+    learns = annotator.kind != Annotator.Kind.MODEL
+    if (
+        learns
+        and queue.training_count > desk.trained
+        and (place := take_known(desk, queue, annotator, Item.Purpose.TRAINING))
+    ):
         return place
     if queue.gold_count and is_gold_due(desk, queue):
         return take_known(desk, queue, annotator, Item.Purpose.GOLD)

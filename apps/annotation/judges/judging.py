@@ -91,9 +91,10 @@ def stop(judge: Judge, error: str) -> None:
 
 
 def unasked(judge: Judge) -> QuerySet[Item]:
-    """The items that it has said nothing about, in the queue's order."""
+    """The items that it has said nothing about, in the queue's order; without those that train people."""
     asked = JudgeAnswer.objects.filter(judge=judge, item=OuterRef("pk"))
-    return Item.objects.filter(~Exists(asked), queue=judge.queue).select_related("task", "a", "b").order_by("position")
+    items = Item.objects.filter(~Exists(asked), queue=judge.queue).exclude(purpose=Item.Purpose.TRAINING)
+    return items.select_related("task", "a", "b").order_by("position")
 
 
 # Reward models -------------------------------------------------------------------------------------------------------

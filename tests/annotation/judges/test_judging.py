@@ -84,6 +84,14 @@ def test_a_prelabel_takes_no_place(workspace, server):
     assert list(JudgeAnswer.objects.values_list("a_left", "b_left", "strength", "prompt_version")) == [(2, 2, 2, 1)] * 2
 
 
+@pytest.mark.parametrize("mode", ["join", "prelabel"])
+def test_models_are_not_asked_about_training_items(workspace, server, mode):
+    queue = making.queue(of=workspace, items=3)
+    making.known(queue, Item.Purpose.TRAINING, 1)
+    go_on(send(queue, server, "lamp", mode=mode).pk)
+    assert [answer.item.purpose for answer in JudgeAnswer.objects.select_related("item")] == ["work", "work"]
+
+
 def test_who_always_says_left_contradicts_itself_and_prefers_nothing(workspace, server):
     judge = send(making.queue(of=workspace), server, "left")
     go_on(judge.pk)
