@@ -2,6 +2,8 @@
 import { bind } from "./keys.js";
 
 const GROUP = "Questions";
+/** How long an answer that was tapped is seen before the next question comes. */
+const GLIMPSE_MS = 200;
 
 export class Questions {
   /** `enabled()`: whether digits answer now. `ended()` is called after the last question. */
@@ -19,6 +21,10 @@ export class Questions {
     bind({ keys: "l", label: "Next question", group: GROUP, run: () => this.go(this.at + 1), enabled, repeat: true, signal });
     bind({ keys: "h", label: "Previous question", group: GROUP, run: () => this.go(this.at - 1), enabled, repeat: true, signal });
     container.addEventListener("change", ({ target }) => this.show(this.all.indexOf(target.closest("[data-question]"))), { signal });
+    const tapped = ({ pointerType, target }) => {
+      if (pointerType === "touch" && target.type === "radio") setTimeout(() => this.go(this.at + 1), GLIMPSE_MS);
+    };
+    container.addEventListener("click", tapped, { signal });
   }
 
   answersOf(question) {
@@ -43,7 +49,7 @@ export class Questions {
 
   go(place) {
     this.show(Math.min(Math.max(place, 0), this.all.length - 1));
-    this.all[this.at]?.scrollIntoView({ block: "nearest" });
+    this.all[this.at]?.scrollIntoView({ block: "nearest", inline: "start" });
   }
 
   /** Shows which question is current; −1 is none. */

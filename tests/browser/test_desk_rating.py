@@ -81,3 +81,22 @@ def test_aspects_of_a_pair_take_digits_while_one_grades_them(open_as, annotator)
     press(page, "u")
     expect(page.locator("[name='aspect.success']:checked")).to_have_value("-2")
     expect(page.locator("[name=confidence]:checked")).to_have_value("2")
+
+
+def test_on_a_phone_one_question_is_there_at_a_time_and_a_tap_leads_to_the_next(open_as, annotator):
+    questions = tuple(Question(name, f"Was it {name}?") for name in ("polite", "fast", "safe"))
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=annotator.workspace, asks=RatingAsks(questions), items=1)
+    page = open_as(annotator.user, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.goto(f"/desk/{queue.pk}/")
+    asked = page.locator("[data-question]")
+    expect(asked.nth(0)).to_be_in_viewport(ratio=1)
+    assert asked.nth(2).bounding_box()["x"] > 390
+    for place in range(3):
+        expect(asked.nth(place)).to_have_class("question current")
+        expect(asked.nth(place)).to_be_in_viewport(ratio=0.99)
+        asked.nth(place).locator("label").nth(place + 1).tap()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator("[data-submit]").tap()
+    expect(page.locator("[data-desk-end]")).to_be_visible()
+    expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
+    assert Rating.objects.get().answers == {"polite": 2, "fast": 3, "safe": 4}
