@@ -114,7 +114,7 @@ class VersionSerializer(serializers.ModelSerializer[Version]):
     class Meta:
         model = Version
         fields = (
-            "number", "state", "row_type", "row_counts", "rows_done", "rows_expected", "content_hash", "files", "recipe",
+            "id", "dataset", "number", "state", "row_type", "row_counts", "rows_done", "rows_expected", "content_hash", "files", "recipe",
             "error", "created_at", "frozen_at", "url",
         )  # fmt: skip
         read_only_fields = fields

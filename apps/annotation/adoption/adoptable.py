@@ -105,7 +105,7 @@ def survey(workspace: Workspace, selection: Selection) -> Survey:
 
 def runs_of(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
     """The selected runs with what they say of themselves, oldest first. Raises BadFilter."""
-    return selected(workspace, selection).order_by("pk").only("task", "course", "info")
+    return selected(workspace, selection).order_by("pk").only("task", "course", "info", "step_count")
 
 
 def pairs_of(runs: Iterable[Trajectory]) -> Iterator[Pair | None]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db.models import Case, F, Value, When
+from django.db.models.expressions import CombinedExpression
+
 from apps.accounts.models import Workspace
-from apps.annotation.adoption.adoptable import LOOKED_AT, pairs_of, runs_of
+from apps.annotation.adoption.adoptable import LOOKED_AT, STEPS_LOOKED_AT, pairs_of, runs_of
 from apps.annotation.adoption.meanings import Grade, Labels, Meanings, grades, labels, thumbs
 from apps.annotation.judges.transcribing import said as said_in
 from apps.annotation.models import Queue
@@ -23,6 +26,8 @@ SIDE_MISSING = "pairs whose other side is not among the runs"
 SAME_TWICE = "pairs whose two sides are the same"
 SAID_AGAIN = "judgements of a pair that the same annotator had judged before"
 SAYS_NOTHING = "of which nothing with a meaning is said"
+STEPS_A_READING = 20_000
+"""Steps whose columns are read at once: a query for each task would be thousands, and all of a filling's could fill the memory."""
 EXAMPLES = 3
 SHOWN = 600
 """Characters of an example's answer."""
@@ -40,9 +45,13 @@ class Found:
 
 def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[Found]:
     """The items of these runs, which come task by task; what gives none is counted in `left_out`, by reason."""
-    find = _FIND[Queue.Kind(meanings.kind)]
-    for task, group in groupby(runs, key=lambda run: run.task_id):
-        yield from find(task, list(group), meanings, left_out)
+    if meanings.kind == Queue.Kind.STEPS:
+        yield from _saying(_labelled(runs, meanings), left_out)
+    elif meanings.kind == Queue.Kind.RATING:
+        yield from _saying((Found(run.task_id, run.pk, said=thumbs(meanings, run.info)) for run in runs), left_out)
+    else:
+        for task, group in groupby(runs, key=lambda run: run.task_id):
+            yield from _graded(task, list(group), meanings, left_out)
 
 
 def _graded(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
@@ -73,30 +82,36 @@ def _course(run: Trajectory) -> int | UUID:
     return run.pk if run.course is None else run.course
 
 
-def _thumbed(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
-    return _saying([Found(task, run.pk, said=thumbs(meanings, run.info)) for run in runs], left_out)
+def _labelled(runs: Iterable[Trajectory], meanings: Meanings) -> Iterator[Found]:
+    for some in _readings(runs):
+        steps: dict[UUID, list[Any]] = defaultdict(list)
+        noted = Step.objects.filter(trajectory__in=[run.pk for run in some]).order_by("trajectory", "index")
+        for run_id, info in noted.values_list("trajectory", "info"):
+            steps[run_id].append(info)
+        for run in some:
+            yield Found(run.task_id, run.pk, said=labels(meanings, run.info, steps[run.pk]))
 
 
-def _labelled(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
-    steps: dict[UUID, list[Any]] = defaultdict(list)
-    noted = Step.objects.filter(trajectory__in=[run.pk for run in runs]).order_by("trajectory", "index")
-    for run_id, info in noted.values_list("trajectory", "info"):
-        steps[run_id].append(info)
-    return _saying([Found(task, run.pk, said=labels(meanings, run.info, steps[run.pk])) for run in runs], left_out)
+def _readings(runs: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
+    """These runs, in order, some at a time: as many as have STEPS_A_READING steps."""
+    some: list[Trajectory] = []
+    steps = 0
+    for run in runs:
+        if some and steps + run.step_count > STEPS_A_READING:
+            yield some
+            some, steps = [], 0
+        some.append(run)
+        steps += run.step_count
+    if some:
+        yield some
 
 
-def _saying(found: list[Found], left_out: Counter[str]) -> list[Found]:
-    said = [each for each in found if each.said]
-    if len(said) < len(found):
-        left_out[SAYS_NOTHING] += len(found) - len(said)
-    return said
-
-
-_FIND: dict[Queue.Kind, Callable[[UUID, Sequence[Trajectory], Meanings, Counter[str]], list[Found]]] = {
-    Queue.Kind.PAIRWISE: _graded,
-    Queue.Kind.RATING: _thumbed,
-    Queue.Kind.STEPS: _labelled,
-}
+def _saying(found: Iterable[Found], left_out: Counter[str]) -> Iterator[Found]:
+    for each in found:
+        if each.said:
+            yield each
+        else:
+            left_out[SAYS_NOTHING] += 1
 
 
 class Example(NamedTuple):
@@ -124,16 +139,21 @@ class Preview(NamedTuple):
 def preview(workspace: Workspace, selection: Selection, meanings: Meanings, sides: tuple[str, str] | None) -> Preview:
     """Read from as many runs as a survey. Raises BadFilter."""
     runs = list(runs_of(workspace, selection)[:LOOKED_AT])
+    is_all = len(runs) < LOOKED_AT
+    if meanings.kind == Queue.Kind.STEPS:
+        steps = accumulate(run.step_count for run in runs)
+        within = [run for run, so_far in zip(runs, steps, strict=True) if so_far <= STEPS_LOOKED_AT] or runs[:1]
+        runs, is_all = within, is_all and len(within) == len(runs)
     left_out: Counter[str] = Counter()
     found = list(found_in(sorted(runs, key=lambda run: (run.task_id, run.pk)), meanings, left_out))
     return Preview(
         runs=len(runs),
-        is_all=len(runs) < LOOKED_AT,
+        is_all=is_all,
         items=len(found),
         judgements=sum(len(each.said) for each in found),
         annotators=sorted({name for each in found for name in each.said}),
         left_out=(+left_out).most_common(),
-        examples=[_example(each, sides) for each in _unlike(found)],
+        examples=_examples(list(_unlike(found)), sides),
     )
 
 
@@ -145,22 +165,36 @@ def _unlike(found: Iterable[Found]) -> Iterator[Found]:
     return islice(seen.values(), EXAMPLES)
 
 
-def _example(found: Found, sides: tuple[str, str] | None) -> Example:
-    task = Task.objects.only("instruction").get(pk=found.task)
-    answers = [
-        (called(side) if side else "", _telling_step(run, found.said))
-        for side, run in zip(sides or ("",), filter(None, (found.a, found.b)), strict=False)
+def _examples(found: Sequence[Found], sides: tuple[str, str] | None) -> list[Example]:
+    tasks = Task.objects.only("instruction").in_bulk({each.task for each in found})
+    told = _telling_steps(found)
+    examples = []
+    for each in found:
+        runs = filter(None, (each.a, each.b))
+        answers = [
+            (called(side) if side else "", told.get(run, "")) for side, run in zip(sides or ("",), runs, strict=False)
+        ]
+        words = [(name, in_words(said, sides)) for name, said in each.said.items()]
+        examples.append(Example(tasks[each.task].instruction[:SHOWN], answers, words))
+    return examples
+
+
+def _telling_steps(found: Iterable[Found]) -> dict[UUID, str]:
+    """By run, what was done in the step that is said to be wrong or, where none is, in the last one."""
+    indexes = [
+        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_telling_index(each.said)) for each in found
     ]
-    words = [(name, in_words(said, sides)) for name, said in found.said.items()]
-    return Example(task.instruction[:SHOWN], answers, words)
+    runs = [run for each in found for run in (each.a, each.b) if run]
+    steps = Step.objects.filter(trajectory__in=runs, index=Case(*indexes, default=-1))
+    return {
+        run: visible("\n".join(said_in({**message, "role": ""})).removeprefix(": "))[:SHOWN]
+        for run, message in steps.values_list("trajectory", "message")
+    }
 
 
-def _telling_step(run: UUID, said: Mapping[str, Any]) -> str:
-    """What was done in the step that is said to be wrong or, where none is, in the last one."""
-    steps = Step.objects.filter(trajectory=run).order_by("-index")
+def _telling_index(said: Mapping[str, Any]) -> Value | CombinedExpression:
     wrong = next((each.first_error for each in said.values() if isinstance(each, Labels)), None)
-    message = (steps if wrong is None else steps.filter(index=wrong)).values_list("message", flat=True).first()
-    return visible("\n".join(said_in({**message, "role": ""})).removeprefix(": "))[:SHOWN] if message else ""
+    return F("trajectory__step_count") - 1 if wrong is None else Value(wrong)
 
 
 def called(side: str) -> str:

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse, reverse_lazy
 
 from apps.accounts.models import Role
+from apps.annotation.adoption import adopted as reading
 from apps.annotation.adoption import adopting
 from apps.annotation.adoption.adoptable import Survey
 from apps.annotation.adoption.adoptable import survey as survey_of
@@ -283,6 +284,39 @@ def test_labels_of_steps_become_inspections():
     assert column.values == (("false", 1), ("true", 1))
     queue = filled(batch, Meanings("steps", (Column(column.names[0], {"true": "1", "false": "-1"}, of_steps=True),)))
     assert list(Inspection.objects.get(queue=queue).labels.values_list("value", flat=True)) == [1, -1]
+
+
+def test_many_tasks_cost_the_page_and_the_filling_no_more_statements_than_one(client):
+    def statements_for(tasks: int) -> tuple[int, int]:
+        rows = [{"prompt": f"q{n}", "completions": ["one", "two"], "labels": [True, False]} for n in range(tasks)]
+        member = factories.member()
+        batch = imported(*rows, workspace=member.workspace)
+        meanings = Meanings("steps", (Column("label", {"true": "1", "false": "-1"}, of_steps=True),))
+        client.force_login(member.user)
+        asked = {"filter": f"batch={batch.pk}", "judged": "steps", "steps-0-0": "-1", "steps-0-1": "1"}
+        with CaptureQueriesContext(connection) as of_page:
+            assert "step 2 of 2 is the first wrong one" in client.post(PREVIEW, asked).content.decode()
+        queue = adopted(batch, meanings)
+        with CaptureQueriesContext(connection) as of_filling, transaction.atomic():
+            adopting.fill_batch(queue)
+        assert queue.item_count == tasks
+        return len(of_page), len(of_filling)
+
+    assert statements_for(30) == statements_for(1)
+
+
+def test_steps_are_read_some_at_a_time_and_a_preview_stops_at_its_limit(monkeypatch):
+    monkeypatch.setattr(reading, "STEPS_A_READING", 4)
+    rows = [{"prompt": f"q{n}", "completions": ["one", "two"], "labels": [True, False]} for n in range(5)]
+    batch = imported(*rows)
+    (column,) = survey(batch).labels
+    meanings = Meanings("steps", (Column(column.names[0], {"true": "1", "false": "-1"}, of_steps=True),))
+    whole = reading.preview(batch.workspace, selection_of(batch), meanings, None)
+    assert (whole.judgements, whole.is_all) == (5, True)
+    assert filled(batch, meanings).item_count == 5
+    monkeypatch.setattr(reading, "STEPS_LOOKED_AT", 7)
+    part = reading.preview(batch.workspace, selection_of(batch), meanings, None)
+    assert (part.runs, part.judgements, part.is_all) == (3, 3, False)
 
 
 def test_verdicts_on_runs_become_thumbs():
