@@ -101,7 +101,7 @@ def _figure(name: str, value: float, limit: float | None, circumstances: dict[st
 
 
 class Annotator:
-    """One person's browser: a connection that stays open, a session, and the requests of static/js/desk.js."""
+    """One person's browser: a connection that stays open, a session, and the requests of static/js/desk/desk.js."""
 
     def __init__(self, url: str, member: Membership, queue: Queue) -> None:
         self.connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)

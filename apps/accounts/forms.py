@@ -109,7 +109,7 @@ class PreferencesForm(forms.Form):
     keys = forms.CharField(max_length=20_000, required=False)
 
     def clean_keys(self) -> dict[str, str]:
-        """{"Group/Label": "key"}, as static/js/keys.js writes it."""
+        """{"Group/Label": "key"}, as static/js/core/keys.js writes it."""
         try:
             keys = json.loads(self.cleaned_data["keys"] or "{}")
         except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """Live pages: rendered partials sent to everyone who watches a thing.
 
-A group is named `<noun>.<id>`. Senders render the same partial that the page includes; `static/js/live.js` swaps it in by
+A group is named `<noun>.<id>`. Senders render the same partial that the page includes; `static/js/core/live.js` swaps it in by
 its id. Nothing is remembered: a page that reconnects fetches its state again.
 """
 

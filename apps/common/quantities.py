@@ -85,7 +85,7 @@ def figure(number: float | None) -> str:
 
 
 def relative(moment: datetime, now: datetime) -> str:
-    """ "now", "5 min ago", "in 2 h", "3 d ago", "3 Mar", "3 Mar 2024". static/js/time.js says the same."""
+    """ "now", "5 min ago", "in 2 h", "3 d ago", "3 Mar", "3 Mar 2024". static/js/core/time.js says the same."""
     seconds = (now - moment).total_seconds()
     gap = abs(seconds)
     if gap < 45:

@@ -1,4 +1,4 @@
-"""static/js/live.js against a socket that opens, breaks, or never opens."""
+"""static/js/core/live.js against a socket that opens, breaks, or never opens."""
 
 import pytest
 from playwright.sync_api import expect

@@ -30,7 +30,7 @@ def ours(root: Path, pattern: str):
 def test_modules_import_each_other_by_their_hashed_names(collected):
     imports = [
         (module, target)
-        for module in ours(collected, "js/*.js")
+        for module in ours(collected, "js/**/*.js")
         for target in re.findall(r"""(?:from|import)\s*["'](\.[^"']+)["']""", module.read_text())
     ]
     assert len(imports) > 20
@@ -68,17 +68,17 @@ async def asked(
     return start["status"], dict(start["headers"]), body["body"]
 
 
-@pytest.mark.parametrize(("path", "root"), [("/static/js/app.js", ""), ("/at/static/js/app.js", "/at")])
+@pytest.mark.parametrize(("path", "root"), [("/static/js/core/app.js", ""), ("/at/static/js/core/app.js", "/at")])
 async def test_a_static_file_is_answered_before_the_application(path, root, settings):
     status, headers, body = await asked(path, root=root)
-    assert (status, body) == (200, (settings.BASE_DIR / "static/js/app.js").read_bytes())
+    assert (status, body) == (200, (settings.BASE_DIR / "static/js/core/app.js").read_bytes())
     assert headers[b"content-type"].startswith(b"text/javascript")
     assert headers[b"x-content-type-options"] == b"nosniff"
 
 
 async def test_a_browser_that_has_the_file_is_told_so():
-    _, headers, _ = await asked("/static/js/app.js")
-    status, _, body = await asked("/static/js/app.js", (b"if-modified-since", headers[b"last-modified"]))
+    _, headers, _ = await asked("/static/js/core/app.js")
+    status, _, body = await asked("/static/js/core/app.js", (b"if-modified-since", headers[b"last-modified"]))
     assert (status, body) == (304, b"")
 
 

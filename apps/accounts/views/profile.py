@@ -43,7 +43,7 @@ def change_password(request: HtmxRequest) -> HttpResponse:
 
 @require_POST
 def preferences(request: HtmxRequest) -> HttpResponse:
-    """What static/js/theme.js saves, and the profile's button; only what was sent changes."""
+    """What static/js/core/theme.js saves, and the profile's button; only what was sent changes."""
     form = PreferencesForm(request.POST)
     if not form.is_valid():
         return HttpResponse(status=422)

@@ -1,0 +1,19 @@
+// The behaviours that every page has. A page's own modules come through its `scripts` block.
+import "./requests.js";
+import "./view_state.js";
+import "./keys.js";
+import "./key_help.js";
+import "./theme.js";
+import "./toast.js";
+import "./time.js";
+import "./copy.js";
+import "./dialog.js";
+import "./single_submit.js";
+import "./menu.js";
+import "./selection.js";
+import "./row_keys.js";
+import "./tabs.js";
+import "./form_draft.js";
+import "./form_errors.js";
+import "./live.js";
+import "../charts/chart.js";

@@ -1,0 +1,122 @@
+// A live part of a page: <div id="run" data-live="/ws/runs/1" data-live-poll="/runs/1/live">.
+//
+// The socket carries rendered partials. Each top-level element has an id and takes the place of the element with that id;
+// one with hx-swap-oob says itself where it goes ("beforeend:#log"). A partial for nothing on the page is ignored.
+//
+// Nothing is remembered on the way, so after every gap the state is fetched again: from data-live-poll (partials, as above) or
+// from the page itself, whose element with this one's id is taken over. Where no socket opens (a proxy that
+// blocks them) the state is fetched every few seconds instead. data-live-end on or in it: all is said, so it disconnects.
+import { attach } from "./attach.js";
+import { keepingPlace } from "./view_state.js";
+import { request } from "./requests.js";
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 15_000;
+const POLL_MS = 3_000;
+const TRIES_BEFORE_POLLING = 3;
+const NOT_FOUND = 4404;
+
+/** Swaps rendered partials into the page by their ids. */
+export function swapPartials(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  for (const element of template.content.children) {
+    if (element.hasAttribute("hx-swap-oob") || !element.id) continue;
+    if (document.getElementById(element.id)) element.setAttribute("hx-swap-oob", "true");
+    else element.remove();
+  }
+  keepingPlace(() => window.htmx.swap(document.body, template.innerHTML, { swapStyle: "none" }));
+  document.dispatchEvent(new CustomEvent("live:swapped"));
+}
+
+attach("[data-live]", (root, signal) => {
+  const { id } = root;
+  const { live: path, livePoll: pollUrl } = root.dataset;
+  let socket = null;
+  let failures = 0;
+  let timer = 0;
+  let opened = false;
+  let heard = 0;
+
+  const here = () => (id && document.getElementById(id)) || root;
+  const ended = () => signal.aborted || here().matches("[data-live-end]") || here().querySelector("[data-live-end]") !== null;
+
+  function say(state) {
+    for (const element of document.querySelectorAll("[data-live-state]")) {
+      element.dataset.state = state;
+      element.textContent = { live: "Live", reconnecting: "Reconnecting…", polling: "Live", ended: "" }[state];
+      element.hidden = state === "ended";
+    }
+  }
+
+  async function fetchState(tries = 3) {
+    const before = heard;
+    const response = await request(pollUrl ?? location.href, pollUrl ? { headers: { "HX-Request": "true" }, signal } : { signal });
+    const text = await response.text();
+    // What the socket said meanwhile may be newer than this answer; the next one is newer than both.
+    if (heard !== before) return tries > 1 ? fetchState(tries - 1) : undefined;
+    if (pollUrl) {
+      if (response.status !== 204) swapPartials(text);
+      if (ended()) socket?.close();
+      return;
+    }
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const fresh = id && page.getElementById(id);
+    // Only the inside: replacing this element itself would start another connection.
+    if (fresh) keepingPlace(() => window.htmx.swap(here(), fresh.innerHTML, { swapStyle: "innerHTML" }));
+  }
+
+  function connect() {
+    if (ended()) return say("ended");
+    const url = new URL(path, location.href);
+    url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+    socket = new WebSocket(url);
+    socket.addEventListener("open", () => {
+      opened = true;
+      failures = 0;
+      say("live");
+      // Also the first time: things may have moved between the page's rendering and now.
+      fetchState().catch(() => socket.close());
+    });
+    socket.addEventListener("message", ({ data }) => {
+      heard += 1;
+      swapPartials(data);
+      if (!ended()) return;
+      say("ended");
+      socket.close();
+    });
+    socket.addEventListener("close", ({ code }) => {
+      if (ended() || code === NOT_FOUND) return say("ended");
+      failures += 1;
+      if (!opened && failures >= TRIES_BEFORE_POLLING) return poll();
+      say("reconnecting");
+      timer = setTimeout(connect, waitAfter(failures));
+    });
+  }
+
+  async function poll() {
+    if (ended()) return say("ended");
+    try {
+      if (!document.hidden) await fetchState();
+      failures = 0;
+      say("polling");
+    } catch {
+      if (signal.aborted) return;
+      failures += 1;
+      say("reconnecting");
+    }
+    timer = setTimeout(poll, failures ? Math.max(POLL_MS, waitAfter(failures)) : POLL_MS);
+  }
+
+  signal.addEventListener("abort", () => {
+    clearTimeout(timer);
+    socket?.close();
+  });
+  connect();
+});
+
+// Doubling, with a spread so that a restarted server is not met by everybody at once.
+function waitAfter(failures) {
+  const wait = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS);
+  return wait * (0.75 + Math.random() / 2);
+}

@@ -1,0 +1,79 @@
+// <form data-upload>: says which files are chosen and how far their upload is. Without scripts it is sent as any other form.
+import { attach } from "./attach.js";
+import { leadToWrong } from "./form_errors.js";
+import { csrfHeaders } from "./requests.js";
+import { toast } from "./toast.js";
+
+const MB = 1e6;
+
+attach("form[data-upload]", (form, signal) => {
+  const drop = form.querySelector("[data-drop]");
+  const input = form.querySelector("input[type=file]");
+  const chosen = form.querySelector("[data-chosen]");
+  const place = form.querySelector("[data-upload-progress]");
+  const bar = place.querySelector("progress");
+  const [words, end] = place.querySelectorAll(".progress-words span");
+  const button = form.querySelector("button:not([type=button])");
+  const invitation = chosen.textContent;
+
+  function sayChosen() {
+    const files = [...input.files];
+    const bytes = files.reduce((sum, file) => sum + file.size, 0);
+    const names = files.length > 3 ? `${files.length} files` : files.map((file) => file.name).join(", ");
+    chosen.textContent = files.length ? `${names} (${(bytes / MB).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB)` : invitation;
+  }
+
+  function showProgress(event) {
+    if (!event.lengthComputable) return bar.removeAttribute("value");
+    const share = Math.floor((100 * event.loaded) / event.total);
+    bar.value = share;
+    end.textContent = `${share} %`;
+    // The last bytes are on their way; the server now writes the file to its storage.
+    words.textContent = share === 100 ? "Storing" : "Uploading";
+  }
+
+  function rest() {
+    place.hidden = true;
+    button.removeAttribute("aria-busy");
+  }
+
+  function finish(sending) {
+    const next = sending.getResponseHeader("HX-Redirect");
+    if (next) return location.assign(next);
+    rest();
+    if (sending.status === 422) return showErrors(sending.responseText);
+    const words = sending.status === 413 ? "The file is larger than the server takes." : "The upload failed. Try again.";
+    toast(words, { tone: "bad" });
+  }
+
+  function showErrors(html) {
+    const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("form[data-upload]");
+    if (!fresh) return;
+    form.replaceWith(document.adoptNode(fresh));
+    leadToWrong(fresh);
+  }
+
+  function submit(event) {
+    event.preventDefault();
+    if (button.getAttribute("aria-busy") === "true") return;
+    const sending = new XMLHttpRequest();
+    sending.open("POST", form.action || location.href);
+    for (const [name, value] of Object.entries({ ...csrfHeaders(), "HX-Request": "true" })) sending.setRequestHeader(name, value);
+    sending.upload.addEventListener("progress", showProgress);
+    sending.addEventListener("load", () => finish(sending));
+    sending.addEventListener("error", () => {
+      rest();
+      toast("The upload broke off. Nothing was imported; try again.", { tone: "bad" });
+    });
+    signal.addEventListener("abort", () => sending.abort());
+    place.hidden = false;
+    button.setAttribute("aria-busy", "true");
+    sending.send(new FormData(form));
+  }
+
+  input.addEventListener("change", sayChosen, { signal });
+  for (const type of ["dragenter", "dragover"]) drop.addEventListener(type, () => drop.classList.add("over"), { signal });
+  for (const type of ["dragleave", "drop"]) drop.addEventListener(type, () => drop.classList.remove("over"), { signal });
+  form.addEventListener("submit", submit, { signal });
+  sayChosen();
+});

@@ -1,0 +1,47 @@
+// Beside which run of a pair is better: its aspects, each on a scale of its own, and how sure one is.
+import { attach } from "../core/attach.js";
+import { Questions } from "./questions.js";
+import { bind } from "../core/keys.js";
+import { read, write } from "../core/storage.js";
+
+const OPEN = "aspects-open";
+
+attach("[data-aspects]", (details, signal) => {
+  let active = false;
+  const article = details.closest("[data-item]");
+  const questions = new Questions(details, { signal, enabled: () => active, ended: leave });
+  details.open = read(OPEN) !== null;
+
+  function enter() {
+    active = true;
+    details.open = true;
+    questions.go(Math.max(questions.firstOpen(), 0));
+  }
+
+  function leave() {
+    active = false;
+    questions.show(-1);
+  }
+
+  function count() {
+    const answered = questions.all.filter((question) => questions.isAnswered(question)).length;
+    details.querySelector("[data-aspects-count]").textContent = `${answered} of ${questions.all.length}`;
+  }
+
+  bind({ keys: "a", label: "Grade the aspects, or stop", group: "Answer", run: () => (active ? leave() : enter()), signal });
+  bind({ keys: "Escape", label: "Stop grading the aspects", group: "Questions", run: leave, enabled: () => active, signal });
+  details.addEventListener("toggle", () => write(OPEN, details.open ? "1" : null), { signal });
+  details.addEventListener("input", count, { signal });
+  article.addEventListener("draft:restored", count, { signal });
+  count();
+});
+
+attach("[data-confidence]", (fieldset, signal) => {
+  const radios = [...fieldset.querySelectorAll("input")];
+  const next = () => {
+    const radio = radios[(radios.findIndex((each) => each.checked) + 1) % radios.length];
+    radio.checked = true;
+    radio.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  bind({ keys: "c", label: "How sure I am: the next", group: "Answer", run: next, signal });
+});

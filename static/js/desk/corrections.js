@@ -1,0 +1,194 @@
+// Better actions: a form from the tool's schema, checked by the server, kept with the answer like the labels are.
+import { attach } from "../core/attach.js";
+import { follow } from "./job.js";
+import { markup, post } from "./server.js";
+import { currentOf, rowOf } from "./steps.js";
+import { bind } from "../core/keys.js";
+import { toast } from "../core/toast.js";
+
+const EXAMPLE_CHARACTERS = 2000;
+
+class BetterActions {
+  constructor(article, signal) {
+    this.article = article;
+    this.field = article.querySelector("[name=corrections]");
+    this.dialog = document.getElementById("better");
+    this.read();
+    article.addEventListener("draft:restored", () => this.read(), { signal });
+    article.addEventListener("click", ({ target }) => target.closest("[data-better-here]") && this.write(currentOf(article)), { signal });
+    article.addEventListener("better:chosen", ({ detail }) => this.put(detail.index, detail.message, detail.policy), { signal });
+    if (article.dataset.runsOn) bind({ keys: "f", label: "See how it ends after the better action", group: "Answer", run: () => this.runOn(currentOf(article)), signal });
+    this.dialog.addEventListener("change", ({ target }) => target.matches("[data-better-tool]") && this.load(this.index, target.value), { signal });
+    this.dialog.addEventListener(
+      "submit",
+      (event) => {
+        event.preventDefault();
+        this.check(event.target);
+      },
+      { signal },
+    );
+  }
+
+  read() {
+    const shown = this.actions ?? new Map();
+    this.actions = new Map(JSON.parse(this.field.value || "[]").map((action) => [action.index, action]));
+    for (const index of new Set([...shown.keys(), ...this.actions.keys()])) this.paint(index);
+  }
+
+  keep() {
+    this.field.value = JSON.stringify([...this.actions.values()].sort((x, y) => x.index - y.index));
+    this.field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  // Writing --------------------------------------------------------------------------------------------------------
+
+  async write(index) {
+    const before = this.actions.get(index)?.message;
+    const loaded = await this.load(index, before ? (callOf(before)?.name ?? "") : undefined);
+    if (!loaded) return;
+    if (before) fill(this.dialog.querySelector("form"), before);
+    this.dialog.showModal();
+  }
+
+  async load(index, tool) {
+    this.index = index;
+    const query = tool === undefined ? "" : `?tool=${encodeURIComponent(tool)}`;
+    const content = await markup(`${this.article.dataset.url}steps/${index}/better/${query}`);
+    if (content) this.dialog.replaceChildren(content);
+    else toast("The form did not come. Try again.", { tone: "bad" });
+    if (content && this.dialog.open) this.dialog.querySelector("[data-better-tool]")?.focus();
+    return Boolean(content);
+  }
+
+  async check(form) {
+    const { result, data, detail } = await post(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
+    if (result === "done") {
+      this.dialog.close();
+      this.put(Number(form.dataset.index), data.message, null);
+      return;
+    }
+    const problem = form.querySelector("[data-better-problem]");
+    problem.hidden = false;
+    problem.textContent = detail;
+    problem.scrollIntoView({ block: "nearest" });
+  }
+
+  put(index, message, policy) {
+    this.actions.set(index, { index, message, policy });
+    this.paint(index);
+    this.keep();
+    // What should have been done otherwise was not good.
+    this.article.dispatchEvent(new CustomEvent("better:kept", { detail: { index } }));
+    rowOf(this.article, index).focus({ preventScroll: true });
+  }
+
+  // Showing --------------------------------------------------------------------------------------------------------
+
+  paint(index) {
+    const notes = rowOf(this.article, index)?.querySelector("[data-notes]");
+    if (!notes) return;
+    notes.querySelector("[data-better]")?.remove();
+    const action = this.actions.get(index);
+    if (!action) return;
+    notes.append(this.boxOf(action));
+    notes.hidden = false;
+  }
+
+  boxOf({ index, message, policy }) {
+    const box = document.createElement("div");
+    box.className = "better-box";
+    box.dataset.better = "";
+    const head = document.createElement("p");
+    const title = document.createElement("b");
+    title.textContent = policy ? "Better, chosen" : "Better";
+    head.append(title, " ");
+    if (!policy) head.append(this.button("Edit", `Edit the better action of step ${index + 1}`, () => this.write(index)));
+    head.append(this.button("Remove", `Remove the better action of step ${index + 1}`, () => this.remove(index)));
+    if (this.article.dataset.runsOn) head.append(this.button("See how it ends (f)", `Run on from the better action of step ${index + 1}`, () => this.runOn(index)));
+    const words = document.createElement("pre");
+    words.className = "code wrap";
+    words.textContent = inWords(message);
+    box.append(head, words);
+    return box;
+  }
+
+  async runOn(index) {
+    const message = this.actions.get(index)?.message;
+    if (!message) {
+      toast("Write or choose a better action here first.", { tone: "attention" });
+      return;
+    }
+    rowOf(this.article, index).focus({ preventScroll: true }); // Enter submits again
+    const box = this.article.querySelector(`#row-${index} [data-better]`);
+    const place = box.querySelector("[data-ending]") ?? box.appendChild(document.createElement("div"));
+    place.dataset.ending = "";
+    place.setAttribute("role", "status");
+    const say = ({ words }) => (place.textContent = `${words}…`);
+    const told = await follow(`${this.article.dataset.url}steps/${index}/run-on/`, { message: JSON.stringify(message) }, say);
+    if (told.error) place.textContent = told.error;
+    else {
+      const lines = document.createElement("pre");
+      lines.className = "code wrap";
+      lines.textContent = told.lines.join("\n");
+      const ended = document.createElement("p");
+      ended.className = told.success === null ? "" : `badge ${told.success ? "good" : "bad"}`;
+      ended.textContent = told.ended;
+      place.replaceChildren(lines, ended);
+    }
+  }
+
+  button(words, label, run) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "button quiet", textContent: words });
+    button.setAttribute("aria-label", label);
+    button.addEventListener("click", run);
+    return button;
+  }
+
+  remove(index) {
+    this.actions.delete(index);
+    this.paint(index);
+    this.keep();
+  }
+}
+
+function callOf(message) {
+  return message.tool_calls?.[0]?.function;
+}
+
+/** An action as it is read: the call and its arguments, or what is said. */
+export function inWords(message) {
+  const calls = (message.tool_calls ?? []).map((call) => {
+    const { name, arguments: given } = call.function;
+    return `${name} ${typeof given === "string" ? given : JSON.stringify(given, null, 2)}`;
+  });
+  return [message.reasoning_content, message.content, ...calls].filter(Boolean).join("\n").slice(0, EXAMPLE_CHARACTERS);
+}
+
+// A sampled action may hold its arguments as a policy writes them: as text, which need not be JSON.
+function argumentsOf(message) {
+  const given = callOf(message)?.arguments ?? {};
+  try {
+    const read = typeof given === "string" ? JSON.parse(given) : given;
+    return read && typeof read === "object" ? read : {};
+  } catch {
+    return {};
+  }
+}
+
+function fill(form, message) {
+  form.elements.content.value = message.content ?? "";
+  form.elements.thought.value = message.reasoning_content ?? "";
+  const given = argumentsOf(message);
+  const others = Object.entries(given).filter(([name]) => !form.elements[`arg.${name}`]);
+  for (const field of form.elements) {
+    if (!field.name.startsWith("arg.")) continue;
+    const name = field.name.slice(4);
+    const isRest = name === "arguments" && !(name in given); // of a tool whose schema is not known
+    const value = isRest ? Object.fromEntries(others) : (given[name] ?? "");
+    const isWords = typeof value === "string" && !(field instanceof HTMLSelectElement) && !field.classList.contains("mono");
+    field.value = isWords || value === "" ? value : JSON.stringify(value);
+  }
+}
+
+attach("[data-labels]", (article, signal) => article.querySelector("[data-better-here]") && new BetterActions(article, signal));

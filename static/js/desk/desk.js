@@ -1,0 +1,314 @@
+// The desk: shows an item, takes its answer, and has the next one ready. An answer is on its way while the next item
+// is already on the screen; what the server did not acknowledge is kept and sent again (outbox.js).
+import "./alternatives.js";
+import "./aspects.js";
+import "./corrections.js";
+import "./step_labels.js";
+import "./rating.js";
+import "./pair.js";
+import "../replay/long_content.js";
+import { attach } from "../core/attach.js";
+import { Clock } from "./clock.js";
+import { forgetDraft, keepDraft, valuesOf } from "./draft.js";
+import { Outbox } from "./outbox.js";
+import { markup, post } from "./server.js";
+import { Status } from "./status.js";
+import { goTo } from "./steps.js";
+import { bind } from "../core/keys.js";
+import { toast } from "../core/toast.js";
+
+class Desk {
+  constructor(element, signal) {
+    this.element = element;
+    this.ahead = [];
+    this.acknowledged = 0; // answers and undoings: what was asked before the last of them says old numbers
+    this.undoings = 0; // what was asked before the last of them may be the item that came back by it
+    this.clock = new Clock(signal);
+    this.status = new Status();
+    this.outbox = new Outbox(element.dataset.desk, {
+      heard: (entry, data) => this.heard(entry, data),
+      refused: (entry, detail) => this.refused(entry, detail),
+      changed: () => this.status.showSaving(this.outbox),
+      signal,
+    });
+    this.listen(signal);
+    this.begin();
+  }
+
+  get shown() {
+    return this.element.querySelector("[data-item]");
+  }
+
+  async begin() {
+    const shown = this.shown;
+    // The last visit's answer to this very item may still be on its way.
+    if (shown && !this.outbox.has(shown.dataset.item)) {
+      this.open(shown);
+      this.loadAhead();
+      return;
+    }
+    if (shown) this.replace(this.fromTemplate("item-coming"));
+    if (this.outbox.entries.length) await this.outbox.settled();
+    if (shown || !document.querySelector("[data-desk-end]")) this.advance();
+  }
+
+  open(article) {
+    if (article !== this.shown) {
+      this.replace(article);
+      this.keep(article);
+    }
+    this.status.showProblem("");
+    keepDraft(article, () => this.clock.seconds);
+    this.clock.start(Number(article.querySelector("[name=seconds]").value) || 0);
+    article.querySelector(".desk-scroll").focus({ preventScroll: true });
+    this.showClock();
+  }
+
+  replace(content) {
+    this.element.replaceChildren(content);
+  }
+
+  fromTemplate(id) {
+    return document.getElementById(id).content.cloneNode(true);
+  }
+
+  // Going on ------------------------------------------------------------------------------------------------------
+
+  advance() {
+    const next = this.ahead.shift();
+    if (next) this.open(next);
+    else this.replace(this.fromTemplate("item-coming"));
+    this.loadAhead();
+  }
+
+  /** Has one more item ready than is shown, once all answers are with the server. */
+  async loadAhead() {
+    if (this.loading || this.undoing || this.ahead.length) return;
+    this.loading = true;
+    await this.outbox.settled();
+    const before = this.shown;
+    const besides = [before, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
+    const { acknowledged, undoings } = this;
+    const { result, data, detail } = await post(this.element.dataset.next, { besides });
+    const content = data?.item ? await markup(data.item) : null;
+    this.loading = false;
+    if (this.undoing) return; // at its end it looks again
+    if (undoings !== this.undoings) {
+      this.loadAhead();
+      return;
+    }
+    if (result === "done") {
+      if (acknowledged === this.acknowledged) this.status.showProgress(data.progress);
+      this.status.showSaving(this.outbox);
+    }
+    const article = content?.querySelector("[data-item]");
+    if (article) this.arrived(article);
+    else if (result === "refused") this.ended(detail);
+    else if (result === "done" && !data.item && before && !this.shown) this.loadAhead(); // judged meanwhile: look again
+    else if (result === "done" && !data.item) this.ended();
+    else this.tryLater(detail);
+  }
+
+  arrived(article) {
+    if (article.dataset.item === this.shown?.dataset.item) return;
+    if (this.shown) this.ahead.push(article);
+    else {
+      this.open(article);
+      this.loadAhead();
+    }
+  }
+
+  ended(words = "") {
+    if (this.shown) return;
+    this.clock.stop();
+    this.replace(this.fromTemplate("nothing-more"));
+    this.element.querySelector("[data-desk-end]").focus({ preventScroll: true });
+    const say = this.element.querySelector("[data-desk-end-words]");
+    if (!say) return; // the queue had stopped when this page came, and it says so
+    if (words) say.textContent = words;
+    else if (this.status.progress.left === 0) say.textContent = say.dataset.complete;
+    this.element.querySelector("[data-desk-mine]").textContent = this.status.progress.mine.toLocaleString();
+  }
+
+  tryLater(detail) {
+    // Answers that are not saved are worth more words than what did not come, and have been told of.
+    if (!this.shown && !this.outbox.trouble) this.status.say(`${detail ?? "The next one did not come."} Trying again.`);
+    setTimeout(() => this.element.isConnected && this.loadAhead(), 3000);
+  }
+
+  // Acting --------------------------------------------------------------------------------------------------------
+
+  submit() {
+    const article = this.shown;
+    const form = article?.querySelector("[data-answer]");
+    if (!form) return;
+    const check = new CustomEvent("desk:check", { detail: { problem: "" } });
+    article.dispatchEvent(check);
+    this.status.showProblem(check.detail.problem);
+    if (check.detail.problem) return;
+    form.elements.seconds.value = this.clock.stop().toFixed(1);
+    this.outbox.add({ item: article.dataset.item, url: form.getAttribute("action"), values: valuesOf(form) });
+    this.advance();
+  }
+
+  skip(reason) {
+    const article = this.shown;
+    if (!article) return;
+    const url = article.querySelector("[data-answer]").dataset.skipUrl;
+    this.clock.stop();
+    this.outbox.add({ item: article.dataset.item, url, values: { reason } });
+    this.advance();
+  }
+
+  async flag(reason, lift) {
+    const article = this.shown;
+    const form = article?.querySelector("[data-answer]");
+    if (!form) return;
+    const { result, detail } = await post(form.dataset.flagUrl, { reason, ...(lift ? { lift: "1" } : {}) });
+    if (result !== "done") {
+      toast(detail, { tone: "bad" });
+      return;
+    }
+    const button = article.querySelector("[data-flag]");
+    button.setAttribute("aria-pressed", String(!lift));
+    button.dataset.reason = lift ? "" : reason;
+    button.querySelector("[data-flag-word]").textContent = lift ? "Flag" : "Flagged";
+  }
+
+  async undo(url) {
+    if (this.undoing) return;
+    this.undoing = true;
+    const settled = await this.outbox.settled();
+    const { result, data, detail } = settled ? await post(url) : { detail: `${this.outbox.trouble} Undo when it does.` };
+    const content = result === "done" ? await markup(data.item) : null;
+    this.undoing = false;
+    this.undoings += 1;
+    if (content) this.takeBack(content.querySelector("[data-item]"), data.progress);
+    else toast(detail ?? "It did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
+    this.loadAhead();
+  }
+
+  /** Shows an item again whose answer was taken back; the one that was shown comes after it. */
+  takeBack(article, progress) {
+    const shown = this.shown;
+    if (shown) {
+      shown.querySelector("[name=seconds]").value = this.clock.stop().toFixed(1);
+      this.ahead.unshift(shown);
+    }
+    this.acknowledged += 1;
+    this.status.showProgress(progress);
+    this.open(article);
+  }
+
+  /** Tells the server that this item is on the screen; a place that was lost meanwhile is not worked on. */
+  async keep(article) {
+    const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
+    if (!data?.code || article !== this.shown) return;
+    toast(data.detail, { tone: "attention" });
+    this.advance();
+  }
+
+  /** What the server says of an answer: to a newcomer, whether it was the expected one. */
+  heard(entry, data) {
+    this.acknowledged += 1;
+    forgetDraft(entry.item);
+    if ("seconds" in entry.values) this.status.countOne();
+    if (!data?.taught) return;
+    const dialog = document.getElementById("taught");
+    dialog.querySelector("[data-taught-words]").textContent = data.taught;
+    if (!dialog.open) dialog.showModal();
+  }
+
+  refused(entry, detail) {
+    const dialog = document.getElementById("refused");
+    dialog.querySelector("[data-refused-words]").textContent = detail;
+    dialog.querySelector("[data-refused-text]").hidden = !entry.values.rationale;
+    dialog.querySelector("#refused-rationale").textContent = entry.values.rationale ?? "";
+    if (!dialog.open) dialog.showModal();
+  }
+
+  showClock() {
+    this.status.showClock(this.clock.seconds, Boolean(this.shown));
+  }
+
+  // Listening -----------------------------------------------------------------------------------------------------
+
+  listen(signal) {
+    this.element.addEventListener(
+      "submit",
+      (event) => {
+        if (!event.target.matches("[data-answer]")) return;
+        event.preventDefault();
+        this.submit();
+      },
+      { signal },
+    );
+    this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.lookAgain(), { signal });
+    this.element.addEventListener("input", () => this.status.showProblem(""), { signal });
+    this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.stopWriting(event.target), { signal });
+    bind({ keys: "mod+Enter", label: "Submit while writing", group: "Answer", run: () => this.submit(), signal });
+    this.listenToDialogs(signal);
+    const ticking = setInterval(() => this.showClock(), 1000);
+    const keeping = setInterval(() => this.shown && this.clock.isAwake && this.keep(this.shown), (Number(this.element.dataset.lease) * 1000) / 3);
+    signal.addEventListener("abort", () => {
+      clearInterval(ticking);
+      clearInterval(keeping);
+    });
+    addEventListener("pagehide", () => this.ahead.length && post(this.element.dataset.leave, {}, { keepalive: true }), { signal });
+  }
+
+  /** Back to reading: to the head of the step that one wrote about, or to where one was. */
+  stopWriting(field) {
+    if (!field.matches("textarea, .walk-row input")) return;
+    const row = field.closest(".walk-row");
+    if (row) goTo(this.shown, Number(row.dataset.row));
+    else this.shown.querySelector(".desk-scroll").focus();
+  }
+
+  listenToDialogs(signal) {
+    document.querySelector("[data-desk-undo]").addEventListener(
+      "submit",
+      (event) => {
+        event.preventDefault();
+        this.undo(event.target.getAttribute("action"));
+      },
+      { signal },
+    );
+    document.querySelector("[data-desk-skip]").addEventListener(
+      "submit",
+      ({ target }) => {
+        target.closest("dialog").close(); // it gives the focus back to where it was, and only then may the next item take it
+        this.skip(take(target));
+      },
+      { signal },
+    );
+    document.querySelector("[data-desk-flag]").addEventListener(
+      "submit",
+      ({ target, submitter }) => this.flag(take(target), submitter?.value === "lift"),
+      { signal },
+    );
+    document.addEventListener(
+      "click",
+      (event) => {
+        const button = event.target.closest("[data-flag]");
+        if (!button) return;
+        document.querySelector("[data-flag-lift]").hidden = button.getAttribute("aria-pressed") !== "true";
+        document.querySelector("[data-desk-flag]").elements.reason.value = button.dataset.reason;
+      },
+      { signal, capture: true },
+    );
+  }
+
+  lookAgain() {
+    this.replace(this.fromTemplate("item-coming"));
+    this.loadAhead();
+  }
+}
+
+function take(form) {
+  const reason = form.elements.reason.value;
+  form.reset();
+  return reason;
+}
+
+attach("[data-desk]", (element, signal) => new Desk(element, signal));

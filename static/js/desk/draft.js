@@ -1,0 +1,45 @@
+// An unfinished answer: kept in this browser with every change, and on the server a moment later.
+import { post } from "./server.js";
+import { readJson, write } from "../core/storage.js";
+
+const WAIT_MS = 800;
+
+const keyOf = (item) => `draft:${item}`;
+
+/** The values of the answer's form: a group of radios without a choice is "", so that taking a choice back is kept too. */
+export function valuesOf(form) {
+  const values = Object.fromEntries([...form.elements].filter(({ type }) => type === "radio").map(({ name }) => [name, ""]));
+  Object.assign(values, Object.fromEntries(new FormData(form)));
+  delete values.csrfmiddlewaretoken;
+  return values;
+}
+
+/** Fills the form of `article` from this browser's draft, if there is one, and keeps it from now on. */
+export function keepDraft(article, seconds) {
+  const form = article.querySelector("[data-answer]");
+  const { item } = article.dataset;
+  restore(form, readJson(keyOf(item)));
+  if (article.dataset.drafting !== undefined) return;
+  article.dataset.drafting = "";
+  let timer = 0;
+  form.addEventListener("input", () => {
+    const draft = { ...valuesOf(form), seconds: seconds() };
+    write(keyOf(item), JSON.stringify(draft));
+    clearTimeout(timer);
+    timer = setTimeout(() => article.isConnected && post(form.dataset.draftUrl, draft), WAIT_MS);
+  });
+}
+
+export function forgetDraft(item) {
+  write(keyOf(item), null);
+}
+
+function restore(form, draft) {
+  if (!draft) return;
+  for (const field of form.elements) {
+    if (!(field.name in draft)) continue;
+    if (field.type === "radio") field.checked = field.value === draft[field.name];
+    else if (field.type !== "submit") field.value = draft[field.name] ?? "";
+  }
+  form.dispatchEvent(new CustomEvent("draft:restored", { bubbles: true }));
+}

@@ -1,0 +1,28 @@
+// Something that a worker does for the desk: asked for once, then looked after until it is over.
+import { post } from "./server.js";
+
+const EVERY_MS = 700;
+
+/** Posts `values` to `url` and waits; `say(told)` hears how far it is. Resolves to what came of it, with `error` where nothing did. */
+export async function follow(url, values, say, { signal } = {}) {
+  const { result, data, detail } = await post(url, values);
+  if (result !== "done") return { error: detail };
+  let told = data;
+  while (told.active) {
+    say(told);
+    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    if (signal?.aborted) return { error: "" };
+    told = (await ask(told.url)) ?? told;
+  }
+  return told;
+}
+
+// What was not heard is asked again.
+async function ask(url) {
+  try {
+    const response = await fetch(url, { credentials: "same-origin", headers: { Accept: "application/json" } });
+    return response.ok && !response.redirected ? await response.json() : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,81 @@
+// Answers that the server has not acknowledged. They are sent in order, again and again, and outlive the tab.
+import { post } from "./server.js";
+import { readJson, write } from "../core/storage.js";
+
+const WAITS_S = [1, 2, 5, 10, 30];
+
+export class Outbox {
+  /** `heard(entry, data)`, `refused(entry, detail)` and `changed()` tell the desk how its answers fare. */
+  constructor(name, { heard, refused, changed, signal }) {
+    this.key = `outbox:${name}`;
+    this.heard = heard;
+    this.refused = refused;
+    this.changed = changed;
+    this.trouble = "";
+    this.failures = 0;
+    this.waiters = [];
+    addEventListener("online", () => this.send(), { signal });
+    signal.addEventListener("abort", () => clearTimeout(this.timer));
+  }
+
+  get entries() {
+    return readJson(this.key) ?? this.unsaved ?? [];
+  }
+
+  set entries(entries) {
+    this.unsaved = entries; // where storage is blocked they live as long as the tab
+    write(this.key, entries.length ? JSON.stringify(entries) : null);
+    this.changed();
+  }
+
+  has(item) {
+    return this.entries.some((entry) => entry.item === item);
+  }
+
+  /** An entry is {item, url, values}; sending it twice does no harm. */
+  add(entry) {
+    this.entries = [...this.entries, entry];
+    this.send();
+  }
+
+  /** Resolves once nothing waits, or to false as soon as the server turns out not to hear. */
+  settled() {
+    if (!this.entries.length) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      this.waiters.push(resolve);
+      this.send();
+    });
+  }
+
+  async send() {
+    if (this.sending) return;
+    clearTimeout(this.timer);
+    this.sending = true;
+    let hears = true;
+    while (hears && this.entries.length) hears = await this.sendFirst();
+    this.sending = false;
+    for (const resolve of this.waiters.splice(0)) resolve(hears);
+    if (!hears) this.tryLater();
+  }
+
+  async sendFirst() {
+    const [entry] = this.entries;
+    const { result, data, detail } = await post(entry.url, entry.values);
+    if (result === "unheard") {
+      this.trouble = detail;
+      return false;
+    }
+    this.failures = 0;
+    this.trouble = "";
+    this.entries = this.entries.filter(({ item }) => item !== entry.item);
+    if (result === "done") this.heard(entry, data);
+    else this.refused(entry, detail);
+    return true;
+  }
+
+  tryLater() {
+    const wait = WAITS_S[Math.min(this.failures++, WAITS_S.length - 1)];
+    this.timer = setTimeout(() => this.send(), wait * 1000);
+    this.changed();
+  }
+}

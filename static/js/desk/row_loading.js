@@ -1,0 +1,35 @@
+// Rows of an item come opened before they are reached: [data-closed] ones near the viewport are fetched in chunks.
+import { markup } from "./server.js";
+
+const CHUNK = 8;
+const AHEAD = "1600px";
+
+/** Opens the closed rows of `article` as they come near; `put(shell, opened)` replaces one. Returns what opens a row at once. */
+export function openNear(article, signal, put) {
+  const asked = new Set();
+  const near = new IntersectionObserver(
+    (entries) => entries.forEach(({ isIntersecting, target }) => isIntersecting && open(target)),
+    { root: article.querySelector(".desk-scroll"), rootMargin: `${AHEAD} 0px` },
+  );
+  signal.addEventListener("abort", () => near.disconnect());
+  article.querySelectorAll("[data-row][data-closed]").forEach((row) => near.observe(row));
+
+  async function open(row) {
+    near.unobserve(row);
+    const chunk = Math.floor(Number(row.dataset.row) / CHUNK) * CHUNK;
+    if (asked.has(chunk)) return;
+    asked.add(chunk);
+    const content = await markup(`${article.dataset.url}rows/${chunk}/`);
+    if (!content) {
+      asked.delete(chunk);
+      setTimeout(() => row.isConnected && near.observe(row), 3000);
+      return;
+    }
+    for (const opened of content.querySelectorAll("[data-row]")) {
+      const shell = article.querySelector(`#${opened.id}[data-closed]`);
+      if (shell) put(shell, opened);
+    }
+  }
+
+  return open;
+}

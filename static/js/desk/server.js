@@ -1,0 +1,48 @@
+// What the desk says to the server, and what came of it: "done", "refused" (do not repeat) or "unheard" (try again).
+import { csrfHeaders } from "../core/requests.js";
+
+/** Posts a form's values. Refusals carry `detail`, the words for the person; so does what was not heard. */
+export async function post(url, values = {}, { keepalive = false } = {}) {
+  const body = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) for (const one of [value].flat()) body.append(name, one);
+  let response;
+  try {
+    response = await fetch(url, {
+      method: "POST",
+      body,
+      keepalive,
+      credentials: "same-origin",
+      headers: { ...csrfHeaders(), Accept: "application/json" },
+      signal: keepalive ? undefined : AbortSignal.timeout(30_000),
+    });
+  } catch {
+    return { result: "unheard", detail: "The server does not answer." };
+  }
+  const data = response.headers.get("Content-Type")?.startsWith("application/json") ? await response.json().catch(() => null) : null;
+  if (response.ok && data && !response.redirected) return { result: "done", data };
+  return failure(response, data);
+}
+
+function failure(response, data) {
+  if (response.redirected) return { result: "unheard", detail: "You are signed out. Sign in again in another tab; nothing is lost." };
+  if (response.status === 403) return { result: "unheard", detail: "This page is out of date. Reload it; nothing is lost." };
+  if (response.status === 429) return { result: "unheard", detail: "The server asks to go slower." };
+  if (response.status >= 500 || !data) {
+    if (response.status === 404) return { result: "refused", code: "gone", detail: "This is gone, or you have no access to it any more." };
+    return { result: "unheard", detail: "The server failed at this." };
+  }
+  return { result: "refused", code: data.code, detail: data.detail ?? "The server refused this." };
+}
+
+/** The markup at `url`, as elements; null where it did not come. */
+export async function markup(url) {
+  try {
+    const response = await fetch(url, { credentials: "same-origin", headers: { "HX-Request": "true" } });
+    if (!response.ok || response.redirected) return null;
+    const template = document.createElement("template");
+    template.innerHTML = await response.text();
+    return document.importNode(template.content, true);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,271 @@
+// Labels of steps: good, neutral or bad, where the first error is, critiques and marked words. The answer's form holds them
+// as JSON, so drafts, sending and undo treat them like any other field.
+import { attach } from "../core/attach.js";
+import { highlight, selectedSpan, typedSpan } from "./spans.js";
+import { cellOf, countOf, currentOf, goTo, rowOf } from "./steps.js";
+import { toast } from "../core/toast.js";
+
+const WORDS = { "-1": "bad", 0: "neutral", 1: "good" };
+const MANY = 5;
+
+class Labels {
+  constructor(article, signal) {
+    this.article = article;
+    this.form = article.querySelector("[data-answer]");
+    this.signal = signal;
+    this.read();
+    this.listen();
+    this.goOn();
+  }
+
+  // The form -------------------------------------------------------------------------------------------------------
+
+  read() {
+    const { labels, first_error: first } = this.form.elements;
+    this.labels = new Map(JSON.parse(labels.value || "[]").map((label) => [label.index, label]));
+    this.firstError = first.value === "" ? null : Number(first.value);
+    this.paintAll();
+  }
+
+  write() {
+    const { labels, first_error: first } = this.form.elements;
+    labels.value = JSON.stringify([...this.labels.values()].filter(isWorthKeeping).sort((x, y) => x.index - y.index));
+    first.value = this.firstError ?? "";
+    this.form.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  of(index) {
+    if (!this.labels.has(index)) this.labels.set(index, { index, value: null, is_filled: false, critique: "", spans: [] });
+    return this.labels.get(index);
+  }
+
+  ending(value) {
+    for (const radio of this.form.querySelectorAll("[name=ending]")) radio.checked = radio.value === value;
+  }
+
+  /** Goes to where the work was left. */
+  goOn() {
+    const place = this.firstError ?? this.missing()[0];
+    if (this.labels.size && place !== undefined) goTo(this.article, place, { focus: false });
+  }
+
+  // Labelling ------------------------------------------------------------------------------------------------------
+
+  label(index, value) {
+    Object.assign(this.of(index), { value, is_filled: false });
+    if (index === this.firstError && value !== -1) this.noError();
+    this.changed([index]);
+    this.say(`Step ${index + 1}: ${value === null ? "no label" : WORDS[value]}`);
+  }
+
+  labelAndGoOn(value) {
+    const index = currentOf(this.article);
+    this.label(index, value);
+    goTo(this.article, Math.min(index + 1, countOf(this.article) - 1));
+  }
+
+  /** Everything before was good and everything after it bad, unless it has a label of its own. The same step again takes it back. */
+  markFirstError(index) {
+    const again = index === this.firstError;
+    this.noError();
+    if (!again) {
+      this.firstError = index;
+      for (let i = 0; i < countOf(this.article); i++) {
+        const label = this.of(i);
+        if (i === index) Object.assign(label, { value: -1, is_filled: false });
+        else if (label.value === null) Object.assign(label, { value: i < index ? 1 : -1, is_filled: true });
+      }
+      this.ending("found_error");
+    }
+    this.paintAll();
+    this.write();
+    this.say(again ? "No first error" : `Step ${index + 1} is the first error; the rest is filled in`);
+  }
+
+  /** Takes the first error back, with the labels that only followed from it. */
+  noError() {
+    if (this.firstError === null) return;
+    this.firstError = null;
+    for (const label of this.labels.values()) if (label.is_filled) Object.assign(label, { value: null, is_filled: false });
+    if (this.form.elements.ending.value === "found_error") this.ending(null);
+    this.paintAll();
+  }
+
+  missing() {
+    const until = this.firstError === null ? countOf(this.article) : this.firstError + 1;
+    return Array.from({ length: until }, (_, index) => index).filter((index) => (this.labels.get(index)?.value ?? null) === null);
+  }
+
+  problem() {
+    const ending = this.form.elements.ending.value;
+    const lonely = [...this.labels.values()].find((label) => label.value === null && isWorthKeeping(label));
+    if (!ending) return "Say how it ended: x on the first error, v solved, b bad task, n give up.";
+    if (ending === "found_error" && this.firstError === null) return "Go to the first wrong step and press x.";
+    if (lonely) return `Step ${lonely.index + 1} has a note but no label: press 1, 2 or 3 there.`;
+    const missing = this.article.dataset.everyStep && ["found_error", "solved"].includes(ending) ? this.missing() : [];
+    if (!missing.length) return "";
+    const shown = missing.slice(0, MANY).map((index) => index + 1).join(", ");
+    goTo(this.article, missing[0]);
+    return `Label step ${shown}${missing.length > MANY ? ` and ${missing.length - MANY} more` : ""} first.`;
+  }
+
+  // Notes ----------------------------------------------------------------------------------------------------------
+
+  critique(index) {
+    const notes = this.notesOf(index);
+    let field = notes.querySelector("[data-critique]");
+    if (!field) {
+      field = document.createElement("textarea");
+      Object.assign(field, { className: "input", rows: 2, maxLength: 20000, placeholder: "What is wrong or right here?" });
+      field.dataset.critique = "";
+      field.setAttribute("aria-label", `Critique of step ${index + 1}`);
+      field.value = this.of(index).critique;
+      field.addEventListener("input", () => {
+        this.of(index).critique = field.value;
+        this.write();
+      });
+      notes.prepend(field);
+    }
+    notes.hidden = false;
+    return field;
+  }
+
+  markWords(index) {
+    const span = selectedSpan(rowOf(this.article, index));
+    if (span) this.addSpan(index, span);
+    else this.askForWords(index);
+  }
+
+  addSpan(index, span) {
+    this.of(index).spans.push(span);
+    getSelection().removeAllRanges();
+    this.changed([index]);
+    this.say(`Marked “${span.quote.slice(0, 80)}”`);
+  }
+
+  /** Without a mouse one types the words that are to be marked. */
+  askForWords(index) {
+    const notes = this.notesOf(index);
+    const field = document.createElement("input");
+    Object.assign(field, { className: "input", placeholder: "Select words with the mouse, or type them here and press Enter" });
+    field.setAttribute("aria-label", `Words of step ${index + 1} to mark`);
+    const done = () => {
+      field.remove();
+      this.paint(index);
+      rowOf(this.article, index).focus({ preventScroll: true });
+    };
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault();
+      event.stopPropagation();
+      const span = event.key === "Enter" && field.value ? typedSpan(rowOf(this.article, index), field.value) : null;
+      if (event.key === "Enter" && field.value && !span) toast("These words are not in this step.", { tone: "attention" });
+      if (span) this.addSpan(index, span);
+      done();
+    });
+    notes.append(field);
+    notes.hidden = false;
+    field.focus();
+  }
+
+  notesOf(index) {
+    return rowOf(this.article, index).querySelector("[data-notes]");
+  }
+
+  // Showing --------------------------------------------------------------------------------------------------------
+
+  changed(indices) {
+    for (const index of indices) this.paint(index);
+    this.write();
+  }
+
+  paintAll() {
+    for (let index = 0; index < countOf(this.article); index++) this.paint(index);
+  }
+
+  paint(index) {
+    const label = this.labels.get(index);
+    const value = label?.value ?? "";
+    const marks = { value: String(value), filled: label?.is_filled ? "1" : "", first: index === this.firstError ? "1" : "" };
+    const row = rowOf(this.article, index);
+    // A run may have thousands of steps, of which a key changes one: what stays is not touched.
+    if (Object.entries(marks).some(([name, mark]) => (row.dataset[name] ?? "") !== mark)) {
+      for (const element of [row, cellOf(this.article, index)]) Object.assign(element.dataset, marks);
+      for (const radio of row.querySelectorAll(".walk-label input")) radio.checked = radio.value === marks.value;
+    }
+    if (label?.critique) this.critique(index).value = label.critique;
+    this.paintSpans(index, label?.spans ?? []);
+  }
+
+  paintSpans(index, spans) {
+    const notes = this.notesOf(index);
+    if (!notes.hidden) notes.querySelector("[data-spans]")?.remove();
+    if (spans.length) {
+      const list = document.createElement("ul");
+      list.className = "plain walk-spans";
+      list.dataset.spans = "";
+      list.append(...spans.map((span, place) => this.quoteOf(index, span, place)));
+      notes.append(list);
+      notes.hidden = false;
+    }
+    highlight(this.article, index, spans);
+  }
+
+  quoteOf(index, span, place) {
+    const item = document.createElement("li");
+    const words = document.createElement("q");
+    words.textContent = span.quote;
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "button quiet", textContent: "remove" });
+    button.setAttribute("aria-label", `Remove the mark on “${span.quote.slice(0, 80)}”`);
+    button.addEventListener("click", () => {
+      this.of(index).spans.splice(place, 1);
+      this.changed([index]);
+    });
+    item.append(words, " ", button);
+    return item;
+  }
+
+  say(words) {
+    this.article.querySelector("[data-walk-says]").textContent = words;
+  }
+
+  // Listening ------------------------------------------------------------------------------------------------------
+
+  listen() {
+    const { article, signal } = this;
+    const on = (type, handle, options = {}) => article.addEventListener(type, handle, { signal, ...options });
+    on("draft:restored", () => (this.read(), this.goOn()));
+    on("desk:check", ({ detail }) => (detail.problem = this.problem()));
+    on("better:kept", ({ detail }) => (this.labels.get(detail.index)?.value ?? null) === null && this.label(detail.index, -1));
+    on("walk:opened", ({ detail }) => this.paint(detail.index));
+    on("change", ({ target }) => this.changedByHand(target));
+    // A press must not take the selection away, nor the focus: Enter is for submitting.
+    on("pointerdown", (event) => event.target.closest(".walk-now button") && event.preventDefault());
+    on("click", ({ target }) => {
+      const here = currentOf(article);
+      const value = target.closest("[data-label]")?.dataset.label;
+      if (value !== undefined) this.labelAndGoOn(Number(value));
+      else if (target.closest("[data-first-error]")) this.markFirstError(here);
+      else if (target.closest("[data-unlabel]")) this.label(here, null);
+      else if (target.closest("[data-critique-here]")) this.critique(here).focus();
+      else if (target.closest("[data-mark-words]")) this.markWords(here);
+    });
+  }
+
+  changedByHand(target) {
+    if (target.matches(".walk-label input")) this.label(Number(target.closest(".walk-row").dataset.row), Number(target.value));
+    else if (target.name === "ending" && target.value === "found_error" && this.firstError === null) this.markFirstError(currentOf(this.article));
+    else if (target.name === "ending" && target.value !== "found_error" && this.firstError !== null) {
+      this.noError();
+      this.ending(target.value);
+      this.write();
+    }
+  }
+}
+
+function isWorthKeeping({ value, critique, spans }) {
+  return value !== null || critique !== "" || spans.length > 0;
+}
+
+attach("[data-labels]", (article, signal) => new Labels(article, signal));

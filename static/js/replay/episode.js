@@ -1,0 +1,79 @@
+// An episode that is being played: [data-following] holds its steps so far. live.js says how many there are; those that are
+// missing are fetched by their index, so nothing is shown twice and a gap closes by itself. Whoever reads at the end stays at the end,
+// whoever reads further up stays there and is told how many have come.
+import { attach } from "../core/attach.js";
+import { bind } from "../core/keys.js";
+import "./long_content.js";
+
+const NEAR_END = 60; // px
+
+attach("[data-following]", (root, signal) => {
+  const list = root.querySelector("[data-steps]");
+  const button = root.querySelector("[data-new]");
+  const pane = root.closest(".content");
+  const steps = () => [...list.children];
+  let busy = false;
+  let seen = steps().length;
+  let current = null;
+
+  const count = () => Number(document.getElementById("episode-state")?.dataset.count ?? 0);
+  const isAtEnd = () => pane.scrollTop + pane.clientHeight >= pane.scrollHeight - NEAR_END;
+
+  async function catchUp() {
+    if (busy || steps().length >= count()) return;
+    busy = true;
+    try {
+      const response = await fetch(`${root.dataset.stepsUrl}?from=${steps().length}`, { headers: { "HX-Request": "true" }, credentials: "same-origin", signal });
+      if (!response.ok) return;
+      const template = document.createElement("template");
+      template.innerHTML = await response.text();
+      add([...template.content.children].filter((step) => Number(step.dataset.step) >= steps().length));
+    } catch {
+      // The next news, or the next poll, asks again.
+    } finally {
+      busy = false;
+    }
+  }
+
+  function add(articles) {
+    if (!articles.length) return;
+    const stay = isAtEnd();
+    list.append(...articles);
+    if (stay) pane.scrollTop = pane.scrollHeight;
+    say();
+  }
+
+  function say() {
+    if (isAtEnd()) seen = steps().length;
+    const unseen = steps().length - seen;
+    button.hidden = unseen <= 0;
+    button.textContent = `${unseen} new step${unseen === 1 ? "" : "s"} ↓`;
+  }
+
+  function go(step) {
+    if (!step) return;
+    current?.classList.remove("current");
+    current = step;
+    step.classList.add("current");
+    pane.scrollTop += step.getBoundingClientRect().top - pane.getBoundingClientRect().top;
+    step.focus({ preventScroll: true });
+    say();
+  }
+
+  const move = (by) => go(steps()[Math.min(steps().length - 1, Math.max(0, steps().indexOf(current) + by))]);
+  const key = (keys, label, run) => bind({ keys, label, group: "Replay", run, repeat: true, signal });
+  key("j", "Next step", () => move(1));
+  key("k", "Previous step", () => move(-1));
+  key("g g", "First step", () => go(steps()[0]));
+  key("G", "Last step, and stay there", () => {
+    go(steps().at(-1));
+    pane.scrollTop = pane.scrollHeight;
+    say();
+  });
+
+  button.addEventListener("click", () => go(steps()[seen]), { signal });
+  pane.addEventListener("scroll", say, { passive: true, signal });
+  document.addEventListener("live:swapped", catchUp, { signal });
+  root.dataset.ready = "";
+  catchUp();
+});

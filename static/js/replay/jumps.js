@@ -1,0 +1,46 @@
+// Keys that lead from one telling step to the next: errors, rewards, steps that people judged, places where other runs act otherwise.
+import { bind } from "../core/keys.js";
+import { toast } from "../core/toast.js";
+
+export function jumps(replay, { steps, telling, current, go, signal }) {
+  function jump(by, is, none) {
+    const found = by > 0 ? steps.find((step) => step.index > current() && is(step)) : steps.findLast((step) => step.index < current() && is(step));
+    if (found) go(found.index);
+    else toast(none);
+    return found?.index;
+  }
+
+  function pair(key, what, name, none) {
+    const run = (by) => () => jump(by, telling[name], `No ${by > 0 ? "later" : "earlier"} step ${none}.`);
+    bind({ keys: key, label: `Next ${what}`, group: "Replay", run: run(1), repeat: true, signal });
+    bind({ keys: key.toUpperCase(), label: `Previous ${what}`, group: "Replay", run: run(-1), repeat: true, signal });
+  }
+
+  pair("e", "error", "error", "has an error");
+  pair("r", "reward", "reward", "has a reward");
+  pair("l", "judged step", "judged", "was judged by itself");
+
+  // Asked for only by those who want to know: it reads what every other run of the task did.
+  let asked = null;
+  const partings = () =>
+    (asked ??= fetch(replay.dataset.partingsUrl, { credentials: "same-origin", signal })
+      .then((response) => (response.ok ? response.json() : Promise.reject(new Error(response.status))))
+      .then(({ partings, others }) => ({ at: new Map(partings), others })));
+
+  async function divergence(by) {
+    try {
+      const { at, others } = await partings();
+      if (!others) return toast("This task has no other run.");
+      const here = (index) => `${at.get(index)} of ${others} other run${others === 1 ? "" : "s"}, alike until then, act${at.get(index) === 1 ? "s" : ""} otherwise`;
+      const none = `No ${by > 0 ? "later" : "earlier"} step where other runs leave this one${at.has(current()) ? `; here ${here(current())}` : ""}.`;
+      const to = jump(by, (step) => at.has(step.index), none);
+      if (to !== undefined) toast(`Here ${here(to)}.`);
+    } catch {
+      asked = null;
+      if (!signal.aborted) toast("The server did not answer. Try again.", { tone: "bad" });
+    }
+  }
+
+  bind({ keys: "d", label: "Next divergence from other runs", group: "Replay", run: () => divergence(1), signal });
+  bind({ keys: "D", label: "Previous divergence from other runs", group: "Replay", run: () => divergence(-1), signal });
+}

@@ -1,0 +1,61 @@
+// Long content, on demand: a[data-more] is replaced by what follows it, a[data-source] shows its block as it was written.
+import { toast } from "../core/toast.js";
+
+const rendered = new WeakMap();
+
+async function fragment(url) {
+  const response = await fetch(url, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+  if (!response.ok) throw new Error(response.status === 404 ? "This is gone, or you have no access to it." : "The server did not answer. Try again.");
+  const template = document.createElement("template");
+  template.innerHTML = await response.text();
+  return template.content;
+}
+
+async function more(link) {
+  const row = link.closest(".more-row") ?? link;
+  link.setAttribute("aria-busy", "true");
+  const content = await fragment(link.href);
+  // A branch of a tree takes its link's place among its siblings; text goes on below.
+  const item = link.classList.contains("inline") && link.closest("li");
+  const branch = content.querySelector("ul.tree");
+  if (item && branch && item.children.length === 1) item.replaceWith(...branch.children);
+  else if (item && branch) link.replaceWith(wrapped(branch));
+  else row.replaceWith(content);
+}
+
+function wrapped(tree) {
+  tree.classList.remove("tree");
+  return tree;
+}
+
+async function source(link) {
+  const block = link.closest(".block");
+  const head = block.querySelector(":scope > .block-head");
+  const kept = rendered.get(block);
+  const others = () => [...block.childNodes].filter((node) => node !== head);
+  if (kept) {
+    rendered.delete(block);
+    others().forEach((node) => node.remove());
+    block.append(...kept);
+    link.textContent = "Source";
+    return;
+  }
+  const content = await fragment(link.href);
+  rendered.set(block, others());
+  others().forEach((node) => node.remove());
+  block.append(content);
+  link.textContent = "Rendered";
+}
+
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest?.("a[data-more], a[data-source]");
+  if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  if (link.getAttribute("aria-busy") === "true") return;
+  try {
+    await (link.matches("[data-more]") ? more(link) : source(link));
+  } catch (error) {
+    link.removeAttribute("aria-busy");
+    toast(error.message, { tone: "bad" });
+  }
+});

@@ -1,0 +1,89 @@
+// Search inside a run, on the server: the outline shows the steps that say it, n and N walk them, hits are marked in the page.
+import { bind } from "../core/keys.js";
+
+const WAIT_MS = 250;
+
+export function search(replay, { outline, window: view, steps, go, signal }) {
+  const field = replay.querySelector("[data-search]");
+  const say = replay.querySelector("[data-outline-words]");
+  let found = [];
+  let count = "";
+  let timer = 0;
+  let asked = null;
+
+  async function run() {
+    const words = field.value.trim();
+    asked?.abort();
+    if (words.length < 2) return show(null, words.length ? "Type two letters or more." : "");
+    asked = new AbortController();
+    try {
+      const response = await fetch(`${replay.dataset.searchUrl}?q=${encodeURIComponent(words)}`, { signal: asked.signal });
+      if (!response.ok) throw new Error();
+      const answer = await response.json();
+      const number = answer.found.length;
+      count = `${number.toLocaleString()}${answer.is_all ? "" : "+"}`;
+      show(answer.found, number ? `${count} step${number === 1 ? " says" : "s say"} “${words}”` : `No step says “${words}”.`);
+      mark(words);
+    } catch (error) {
+      if (error.name !== "AbortError") show(null, "The search failed. Try again.");
+    }
+  }
+
+  function show(hits, words) {
+    found = (hits ?? []).map(([index]) => index);
+    say.hidden = !words;
+    say.textContent = words;
+    if (hits) outline.setOrder(found, new Map(hits));
+    else outline.setOrder(view.order);
+    if (!hits) CSS.highlights?.delete("search");
+  }
+
+  // The Custom Highlight API paints ranges without touching the markup of a step.
+  function mark(words) {
+    if (!CSS.highlights || !found.length) return CSS.highlights?.delete("search");
+    const wanted = words.toLowerCase();
+    const ranges = [];
+    const walker = document.createTreeWalker(view.list, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node && ranges.length < 500; node = walker.nextNode()) {
+      const text = node.data.toLowerCase();
+      for (let at = text.indexOf(wanted); at >= 0 && ranges.length < 500; at = text.indexOf(wanted, at + wanted.length)) {
+        const range = new Range();
+        range.setStart(node, at);
+        range.setEnd(node, at + wanted.length);
+        ranges.push(range);
+      }
+    }
+    CSS.highlights.set("search", new Highlight(...ranges));
+  }
+
+  function walk(by) {
+    if (!found.length) return;
+    const current = view.current ?? -1;
+    const next = by > 0 ? found.find((index) => index > current) : found.findLast((index) => index < current);
+    const to = next ?? (by > 0 ? found[0] : found.at(-1));
+    go(to);
+    say.textContent = `${(found.indexOf(to) + 1).toLocaleString()} of ${count} steps that say “${field.value.trim()}”`;
+    requestAnimationFrame(() => mark(field.value.trim()));
+  }
+
+  field.addEventListener("input", () => (clearTimeout(timer), (timer = setTimeout(run, WAIT_MS))), { signal });
+  field.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key === "Enter") {
+        event.preventDefault();
+        walk(event.shiftKey ? -1 : 1);
+        field.blur();
+      } else if (event.key === "Escape") {
+        field.value = "";
+        run();
+        field.blur();
+      }
+    },
+    { signal },
+  );
+  view.onDraw = () => found.length && mark(field.value.trim());
+  const hasHits = () => found.length > 0;
+  bind({ keys: "n", label: "Next hit", group: "Replay", run: () => walk(1), enabled: hasHits, repeat: true, signal });
+  bind({ keys: "N", label: "Previous hit", group: "Replay", run: () => walk(-1), enabled: hasHits, repeat: true, signal });
+}
