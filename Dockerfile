@@ -9,6 +9,7 @@ COPY requirements.txt .
 RUN pip install --requirement requirements.txt
 
 COPY manage.py ./
+COPY contract contract
 COPY apps apps
 COPY trainer trainer
 COPY workers workers

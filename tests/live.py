@@ -50,7 +50,12 @@ def live_programs(django_db_setup: None, django_db_blocker: object, stack_paths:
     """The processes. Tests ask for `live_stack`."""
     listener = ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False)
     database = stack_paths.database_url_for(connection.settings_dict["NAME"])
-    env = programs.environment(stack_paths, DATABASE_URL=database, VALKEY_URL=os.environ["VALKEY_URL"])
+    env = programs.environment(
+        stack_paths,
+        DATABASE_URL=database,
+        VALKEY_URL=os.environ["VALKEY_URL"],
+        OUTGOING_REFUSED_SERVICES=f"127.0.0.1:{listener.getsockname()[1]}",
+    )
     parts = [
         *programs.web(stack_paths, listener=listener.fileno(), count=1, env=env),
         *(programs.worker(stack_paths, queue=queue, concurrency=count, env=env) for queue, count in QUEUES.items()),

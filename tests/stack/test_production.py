@@ -35,13 +35,15 @@ def production() -> dict[str, str]:
     """The environment of a web container."""
     names = {name: filled_in(value) for name, value in SERVICES["web"]["environment"].items()}
     names |= {"S3_BUCKET": "", "LOG_LEVEL": "WARNING", "WEB_CONCURRENCY": "2", "ALLOWED_HOSTS": "retrace.example"}
-    names |= {"ENDPOINT_KEYS": "VLLM_API_KEY=http://vllm:8000"}
+    names |= {"ENDPOINT_KEYS": "VLLM_API_KEY=http://vllm:8000", "OUTGOING_NETWORKS": subnet_of_models()}
     return {"PATH": os.environ["PATH"], **names, "CSRF_TRUSTED_ORIGINS": "https://retrace.example"}
 
 
 def test_every_name_that_our_containers_get_is_read_somewhere() -> None:
     sources = "\n".join(
-        path.read_text() for folder in ("apps", "workers", "trainer") for path in (ROOT / folder).rglob("*.py")
+        path.read_text()
+        for folder in ("apps", "contract", "workers", "trainer")
+        for path in (ROOT / folder).rglob("*.py")
     )
     for name in OURS:
         for variable in set(SERVICES[name]["environment"]) - READ_BY_LIBRARIES:
@@ -82,6 +84,21 @@ def test_the_key_of_the_vllm_here_goes_to_it_and_nowhere_else() -> None:
     check_key("VLLM_API_KEY", "http://vllm:8000/v1", permissions(default[1]))
     with pytest.raises(KeyRefused):
         check_key("VLLM_API_KEY", "http://elsewhere:8000/v1", permissions(default[1]))
+
+
+def subnet_of_models() -> str:
+    subnet: str = COMPOSE["networks"]["models"]["ipam"]["config"][0]["subnet"]
+    return subnet
+
+
+def test_endpoints_can_be_in_the_network_of_the_vllm_here_where_nothing_else_listens() -> None:
+    default = re.search(r":-(.*)}$", SERVICES["worker"]["environment"]["OUTGOING_NETWORKS"])
+    assert default
+    assert default[1] == subnet_of_models()
+    assert f"OUTGOING_NETWORKS={default[1]}\n" in EXAMPLE
+    there = {name for name, service in SERVICES.items() if "models" in service.get("networks", [])}
+    assert there == {"vllm", "worker", "trainer", "trainer-cpu"}
+    assert SERVICES["vllm"]["networks"] == ["models"]
 
 
 @pytest.mark.parametrize("name", [".env", "workers.env"])
@@ -140,7 +157,7 @@ def test_what_runs_for_long_is_restarted_and_watched() -> None:
 def test_the_image_holds_what_the_code_needs_and_no_more() -> None:
     docker, ignore = (ROOT / "Dockerfile").read_text(), (ROOT / ".dockerignore").read_text()
     copied = set(re.findall(r"^COPY ([\w./]+) ", docker, re.MULTILINE))
-    assert copied == {"requirements.txt", "manage.py", "apps", "trainer", "workers", "templates", "static"}
+    assert copied == {"requirements.txt", "manage.py", "apps", "contract", "trainer", "workers", "templates", "static"}
     assert {line[1:] for line in ignore.splitlines() if line.startswith("!")} == copied
     assert all((ROOT / path).exists() for path in copied)
     assert re.search(r"^USER (?!root)\w+", docker, re.MULTILINE)

@@ -1,8 +1,12 @@
 """Keys go to the servers that whoever operates Retrace has named, and to no other."""
 
+import json
+import sys
+
 import pytest
 
 from trainer.serving.client import ServerProblem, VllmServer
+from workers.bridge.process import ChildProcess
 from workers.keys import BadAddress, KeyRefused, address_of, check_key, key_for, permissions
 
 ALLOWED = "VLLM_API_KEY=http://vllm:8000 OPENAI_API_KEY=https://api.example/openai VLLM_API_KEY=https://gpu.example"
@@ -73,3 +77,16 @@ def test_a_publication_to_a_server_that_may_not_have_the_key_fails_in_words(monk
     monkeypatch.setenv("ENDPOINT_KEYS", ALLOWED)
     with pytest.raises(ServerProblem, match="is not sent to http://elsewhere/v1"):
         VllmServer("http://elsewhere/v1", key_variable="VLLM_API_KEY")
+
+
+def test_the_trainers_processes_get_the_rules_of_their_worker_and_no_url_of_a_service(tmp_path, monkeypatch):
+    """Also where the rules come from defaults, and the services from URLs that a child may not see."""
+    monkeypatch.setenv("DATABASE_URL", "postgresql://retrace:secret@db.internal/retrace")
+    asked = "import json, os; from contract.outgoing.networks import OutgoingRules as R; "
+    asked += "print(json.dumps([R.from_environment().to_environment(), os.environ.get('DATABASE_URL')]))"
+    with ChildProcess([sys.executable, "-c", asked], log=tmp_path / "log") as child:
+        assert child.wait(30) == 0
+    rules, url = json.loads((tmp_path / "log").read_text())
+    assert rules["OUTGOING_NETWORKS"] == "127.0.0.0/8,::1/128"
+    assert "db.internal:5432" in rules["OUTGOING_REFUSED_SERVICES"].split(",")
+    assert url is None

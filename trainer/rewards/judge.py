@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 
+from contract.outgoing.networks import AddressRefused
+from contract.outgoing.transport import http_client
 from trainer.configs.rewards import JudgeTerm
 from trainer.failures import ConfigFailure
 from trainer.records import Message, Trajectory
@@ -44,11 +46,14 @@ class Judge:
                 f"judge.api_key_variable: {refused}",
                 advice="Set it where the worker runs, or leave the field empty for a server without a key.",
             ) from None
-        self._client = httpx.Client(
-            base_url=term.url.rstrip("/") + "/",
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=term.timeout_seconds,
-        )
+        try:
+            self._client = http_client(
+                term.url.rstrip("/") + "/",
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+                timeout=term.timeout_seconds,
+            )
+        except AddressRefused as refused:
+            raise ConfigFailure(f"judge.url: {refused}") from None
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
         with ThreadPoolExecutor(self.term.parallel) as pool:
@@ -70,6 +75,8 @@ class Judge:
                 time.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
             try:
                 response = self._client.post("chat/completions", json=body)
+            except AddressRefused as refused:
+                raise ConfigFailure(f"judge.url: {refused}") from None
             except httpx.TransportError:
                 continue
             if response.is_success:
@@ -83,7 +90,7 @@ def grade_in(response: httpx.Response) -> float | None:
     """The grade as 0 … 1; None where the answer holds none."""
     try:
         content = str(response.json()["choices"][0]["message"]["content"])
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None
     for found in reversed(GRADE.findall(content)):  # the last one: a thinking judge may write drafts before it
         try:

@@ -8,6 +8,9 @@ from typing import Any
 
 import httpx
 
+from contract.outgoing.networks import AddressRefused
+from contract.outgoing.replies import problem_of
+from contract.outgoing.transport import async_http_client
 from trainer.configs import ServerPolicy
 from trainer.failures import ConfigFailure
 from trainer.records import Message, Task, ToolSchema
@@ -42,12 +45,15 @@ class ServerEngine:
                 f"policy.api_key_variable: {refused}",
                 advice="Set it where the worker runs, or leave the field empty for a server without a key.",
             ) from None
-        self._client = httpx.AsyncClient(
-            base_url=config.url.rstrip("/") + "/",
-            headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
-            timeout=config.timeout_seconds,
-            limits=httpx.Limits(max_connections=parallel),
-        )
+        try:
+            self._client = async_http_client(
+                config.url.rstrip("/") + "/",
+                headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
+                timeout=config.timeout_seconds,
+                connections=parallel,
+            )
+        except AddressRefused as refused:
+            raise ConfigFailure(f"policy.url: {refused}") from None
 
     def begin(self, task: Task, seed: int) -> "ServerAgent":
         return ServerAgent(self, seed)
@@ -76,17 +82,19 @@ class ServerEngine:
             try:
                 # In ASCII: an environment may have said a lone surrogate, which JSON can hold and UTF-8 cannot.
                 response = await self._client.post("chat/completions", content=json.dumps(body))
+            except AddressRefused as refused:
+                raise ConfigFailure(f"policy.url: {refused}") from None
             except httpx.TransportError as error:
                 problem = f"{type(error).__name__} {error}".strip()
                 continue
             if response.is_success:
                 return self._decoded(response)
-            problem = f"{response.status_code} {response.text[:300]}"
+            problem = problem_of(response)
             if OF_IDS.search(response.text):
                 raise IdsRefused(f"the server refuses this chat: {problem}")
-            if response.status_code in REFUSED_FOR_ALL:
+            if response.is_redirect or response.status_code in REFUSED_FOR_ALL:
                 raise ConfigFailure(
-                    f"policy.url: {self.config.url} refuses: {problem}",
+                    f"policy.url: {self.config.url} doesn't answer: {problem}",
                     advice="Check the address (it ends in /v1), the model's name and the key.",
                 )
             if response.status_code not in RETRIED:
@@ -101,7 +109,7 @@ class ServerEngine:
             answer: dict[str, Any] = response.json()
             answer["choices"][0]["message"]["role"]
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise no_completion(response.text) from None
+            raise no_completion() from None
         return answer
 
 
@@ -138,12 +146,12 @@ class ServerAgent:
                 info={**details_of(choice), "generation_seconds": round(time.monotonic() - began, 4)},
             )
         except (AttributeError, LookupError, TypeError):
-            raise no_completion(json.dumps(answer["choices"][0])) from None
+            raise no_completion() from None
 
 
-def no_completion(text: str) -> PolicyError:
+def no_completion() -> PolicyError:
     """One odd answer ends its own episode, not those of all others."""
-    return PolicyError(f"the server's answer is no chat completion: {text[:300]}")
+    return PolicyError("the server's answer is no chat completion")
 
 
 def for_wire(message: Message) -> Message:

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import httpx
 
+from contract.outgoing.networks import AddressRefused
+from contract.outgoing.replies import problem_of
+from contract.outgoing.transport import http_client
 from workers.keys import KeyRefused, key_for
 
 TIMEOUT_SECONDS = 30.0
@@ -41,15 +44,19 @@ class VllmServer:
         self.url = url.rstrip("/")
         try:
             key = key_for(key_variable, self.url)
-        except KeyRefused as refused:
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            self._client = http_client(self.url + "/", headers=headers, timeout=timeout)
+        except (KeyRefused, AddressRefused) as refused:
             raise ServerProblem(str(refused)) from None
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx.Client(base_url=self.url + "/", headers=headers, timeout=timeout)
 
     def models(self) -> list[ServedModel]:
         """Everything that it serves now."""
-        cards = self._ask("GET", "models").json().get("data", [])
-        return [ServedModel(card["id"], card.get("root") or "", card.get("parent") or "") for card in cards]
+        reply = self._ask("GET", "models")
+        try:
+            cards = reply.json()["data"]
+            return [ServedModel(card["id"], card.get("root") or "", card.get("parent") or "") for card in cards]
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+            raise ServerProblem(f"{self.url} lists no models. Check the address; it ends in /v1.") from None
 
     def base_model(self) -> ServedModel:
         """The model that adapters are put on. Raises NoSuchModel."""
@@ -73,29 +80,31 @@ class VllmServer:
 
     def _score(self, model: str, probe: list[int]) -> list[float]:
         body = {"model": model, "prompt": probe, "echo": True, "logprobs": 0, "max_tokens": 1, "temperature": 0}
-        answer = self._ask("POST", "completions", body).json()
+        reply = self._ask("POST", "completions", body)
         try:
-            found = answer["choices"][0]["logprobs"]["token_logprobs"]
+            found = reply.json()["choices"][0]["logprobs"]["token_logprobs"]
             return [float(value) for value in found[1 : len(probe)]]
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, RecursionError):
             raise ServerProblem(f"{self.url} sends no log-probabilities of the prompt (echo with logprobs).") from None
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
         try:
             response = self._client.request(method, path, json=body)
+        except AddressRefused as refused:
+            raise ServerProblem(str(refused)) from None
         except httpx.TransportError as error:
             raise NotReachable(f"{self.url} does not answer: {type(error).__name__} {error}".rstrip(" :")) from None
         if response.is_success:
             return response
-        said = f"{response.status_code} {response.text[:300]}"
+        problem = problem_of(response)
         if response.status_code == 404 and "NotFoundError" in response.text:
-            raise NoSuchModel(f"{self.url}: {said}")
+            raise NoSuchModel(f"{self.url}: {problem}")
         if response.status_code == 404 and path.endswith("_lora_adapter"):
             raise ServerProblem(
                 f"{self.url} loads no adapters while it runs. Start vLLM with --enable-lora and "
                 "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment."
             )
-        raise ServerProblem(f"{self.url} refuses {path}: {said}")
+        raise ServerProblem(f"{self.url} doesn't do {path}: {problem}")
 
     def __enter__(self) -> Self:
         return self

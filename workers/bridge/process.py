@@ -16,6 +16,7 @@ from typing import Self
 from django.conf import settings
 
 from apps.training.folders import RunFolder
+from contract.outgoing.networks import OutgoingRules
 from workers.lifetime import TIED, die_with_parent
 
 OOM_SCORE = 600
@@ -143,7 +144,15 @@ def _environment(keys: Collection[str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in withheld}
     # Nothing that a run prints may wait in a buffer: the log is watched live. TRAINER_COMMAND may be a launcher: the kernel ends
     # that one with this worker, and what it started only because that asks for it.
-    return kept | {"PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false", TIED: "1"}
+    return (
+        kept
+        | OutgoingRules.from_environment().to_environment()
+        | {
+            "PYTHONUNBUFFERED": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            TIED: "1",
+        }
+    )
 
 
 def _before_exec() -> Callable[[], None]:

@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 import httpx
 
 from apps.trajectories.outlines import visible
+from contract.outgoing.networks import AddressRefused
+from contract.outgoing.replies import problem_of
+from contract.outgoing.transport import http_client
 from workers.keys import KeyRefused, key_for
 
 TRIES = 5
@@ -99,14 +102,13 @@ class Model:
         """`trying` is called before each request: a server that hangs takes `timeout` seconds for every try."""
         try:
             key = key_for(key_variable, url)
-        except KeyRefused as refused:
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            self._client = http_client(url.rstrip("/") + "/", headers=headers, timeout=timeout)
+        except (KeyRefused, AddressRefused) as refused:
             raise Refused(str(refused)) from None
         self.model, self.temperature, self.pace, self.url = model, temperature, pace, url
         self.trying = trying
         self.used = Usage(0, 0)
-        self._client = httpx.Client(
-            base_url=url.rstrip("/") + "/", headers={"Authorization": f"Bearer {key}"} if key else {}, timeout=timeout
-        )
 
     def __enter__(self) -> "Model":
         return self
@@ -143,21 +145,23 @@ class Model:
             self.trying()
             try:
                 response = self._client.post("chat/completions", json=body)
+            except AddressRefused as refused:
+                raise Refused(str(refused)) from None
             except httpx.TransportError as error:
                 problem = f"{type(error).__name__} {error}".strip()
                 continue
             if response.is_success:
                 self.used = self.used.plus(usage_of(response))
                 return read(response)
-            problem = f"{response.status_code} {response.text[:300]}"
-            if response.status_code in REFUSED_FOR_ALL:
+            problem = problem_of(response)
+            if response.is_redirect or response.status_code in REFUSED_FOR_ALL:
                 raise Refused(
-                    f"{self.url} refuses: {problem}. Check the address (it ends in /v1), the model's name and the key."
+                    f"{self.url} doesn't answer: {problem}. Check the address (it ends in /v1), the model's name and the key."
                 )
             if response.status_code not in RETRIED:
-                raise NoAnswer(f"The server refuses this pair: {problem}")
+                raise NoAnswer(f"The server doesn't answer for this pair: {problem}.")
             wait = max(wait, retry_after(response))
-        raise Refused(f"{self.url} gave no answer in {TRIES} tries: {problem}")
+        raise Refused(f"{self.url} gave no answer in {TRIES} tries: {problem}.")
 
 
 def retry_after(response: httpx.Response) -> float:
@@ -173,7 +177,7 @@ def usage_of(response: httpx.Response) -> Usage:
     try:
         usage = response.json().get("usage") or {}
         return Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0))
-    except (ValueError, TypeError, AttributeError, OverflowError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return Usage(0, 0)
 
 
@@ -181,9 +185,11 @@ def read(response: httpx.Response) -> Opinion:
     """The last JSON object of the answer: a thinking model may write drafts before it. Raises NoAnswer."""
     try:
         data: dict[str, Any] = response.json()
-        content = str(data["choices"][0]["message"]["content"])
-    except (ValueError, LookupError, TypeError):
-        raise NoAnswer(f"The answer is no chat completion: {response.text[:300]}") from None
+        content = data["choices"][0]["message"]["content"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        content = None
+    if not isinstance(content, str):
+        raise NoAnswer("What answers there sends no chat completions. Check the address; it ends in /v1.")
     for found in reversed(OBJECT.findall(content)):
         try:
             given = json.loads(found)
@@ -198,7 +204,7 @@ def read(response: httpx.Response) -> Opinion:
             better == "both bad",
             visible(str(given.get("reason", "")))[:2000],
         )
-    raise NoAnswer(f"The answer holds no verdict: {content[-300:]}")
+    raise NoAnswer(f"The answer holds no verdict: {visible(content[-300:])}")
 
 
 def together(a_left: Opinion, b_left: Opinion) -> Verdict:

@@ -68,7 +68,8 @@ def _start(
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if port != wishes.port:
         _say(f"  Port {wishes.port} is in use by another program; taking {port}.")
-    env = programs.environment(paths)
+    # No endpoint may turn out to be Retrace itself, which trusts nothing that comes from its own machine any more than the rest.
+    env = programs.environment(paths, OUTGOING_REFUSED_SERVICES=f"{f'[{host}]' if ':' in host else host}:{port}")
     stop.check()
     with _step("Migrations"):
         _manage(paths, env, "migrate", "--no-input")

@@ -2,7 +2,8 @@
 
 lamp: prefers the run that looks for the lamp. left: always the left one. rubbish: answers without a verdict. stray and stray rubbish:
 put characters into their answers that no database keeps. busy: refuses every
-other request with 429. locked: refuses every key.
+other request with 429. locked: refuses every key. metadata: is no model at all, and what it says is nobody's business; metadata-404 and so on with that
+status.
 """
 
 import json
@@ -27,7 +28,10 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         model, number = body["model"], next(asked)
-        if model == "locked" or self.path != "/v1/chat/completions":
+        if model.startswith("metadata"):
+            status = {"404": 404, "500": 500, "redirect": 302}.get(model.partition("-")[2], 200)
+            self.answer(status, {"AccessKeyId": "secret", "message": "AccessKeyId"}, {"Location": "/AccessKeyId"})
+        elif model == "locked" or self.path != "/v1/chat/completions":
             self.answer(401, {"error": {"message": "wrong key"}})
         elif model == "busy" and number % 2:
             self.answer(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.01"})

@@ -117,6 +117,26 @@ def test_a_refused_key_stops_the_judge_and_says_what_to_check(workspace, server)
     assert judge.leased_until is None
 
 
+@pytest.mark.parametrize("model", ["metadata", "metadata-404", "metadata-500", "metadata-redirect"])
+def test_a_server_that_is_no_judge_is_not_quoted(workspace, server, monkeypatch, model):
+    monkeypatch.setattr(asking_models, "TRIES", 1)
+    judge = send(making.queue(of=workspace), server, model)
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    told = [judge.error, *JudgeAnswer.objects.values_list("error", flat=True)]
+    assert any(told)
+    assert not any("AccessKeyId" in words for words in told)
+
+
+def test_a_judge_is_not_sent_into_a_network_that_is_not_named(workspace, server, monkeypatch):
+    monkeypatch.setenv("OUTGOING_NETWORKS", "")
+    judge = send(making.queue(of=workspace), server, "lamp")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("failed", 0)
+    assert "add the network to OUTGOING_NETWORKS" in judge.error
+
+
 def test_a_judge_takes_no_key_to_a_server_that_may_not_have_it(workspace, server, monkeypatch):
     monkeypatch.setenv("VLLM_API_KEY", "secret")
     monkeypatch.setenv("ENDPOINT_KEYS", "VLLM_API_KEY=http://vllm:8000")

@@ -161,7 +161,12 @@ def test_an_odd_message_is_kept_and_the_episode_goes_on(tmp_path: Path, server: 
 
 
 @pytest.mark.parametrize(
-    ("status", "message"), [(404, "refuses: 404"), (401, "refuses: 401"), (503, "gave no answer in 6 tries: 503")]
+    ("status", "message"),
+    [
+        (404, "it knows no such path or model (404)"),
+        (401, "it refuses the key, or wants one (401)"),
+        (503, "gave no answer in 6 tries: it failed (503)"),
+    ],
 )
 def test_what_no_chat_gets_past_fails_the_run(tmp_path: Path, server: Server, status: int, message: str):
     server.reply = lambda body: (status, {"error": "no"})

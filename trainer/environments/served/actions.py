@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 import httpx
 
+from contract.outgoing.networks import AddressRefused
+from contract.outgoing.replies import problem_of
+from contract.outgoing.transport import http_client
 from trainer.environments.tools import ToolError
 from trainer.failures import ConfigFailure
 from trainer.records import JsonObject, Message, ToolSchema
@@ -52,16 +55,19 @@ class Actions:
 def actions_at(address: str) -> Actions:
     """Ask a server what its actions are. Raises ConfigFailure."""
     try:
-        with httpx.Client(base_url=address, timeout=SECONDS) as client:
+        with http_client(address, timeout=SECONDS) as client:
             schema = client.get("/schema").raise_for_status().json()["action"]
             properties: dict[str, Any] = schema.get("properties", {})
             if {"tool_name", "arguments"} <= properties.keys():
                 request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
                 listed = client.post("/mcp", json=request).raise_for_status().json()["result"]["tools"]
                 return Actions("tools", [tool_schema(tool) for tool in listed])
-    except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
+    except AddressRefused as refused:
+        raise ConfigFailure(f"environment: {refused}") from None
+    except (httpx.HTTPError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        problem = problem_of(error.response) if isinstance(error, httpx.HTTPStatusError) else type(error).__name__
         raise ConfigFailure(
-            f"environment: {address} is no OpenEnv server that answers: {type(error).__name__} {error}",
+            f"environment: {address} is no OpenEnv server that answers: {problem}",
             advice="Start the server, and check the address: /schema, and /mcp where it has tools, must answer there.",
         ) from None
     texts = [name for name in schema.get("required", []) if properties.get(name, {}).get("type") == "string"]

@@ -11,11 +11,15 @@ import math
 import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import httpx
 from websockets.exceptions import InvalidHandshake, WebSocketException
 from websockets.sync.client import connect
 
+from contract.outgoing.networks import AddressRefused
+from contract.outgoing.replies import legible
+from contract.outgoing.transport import connected_socket, http_client
 from trainer.environments.tools import ToolError
 from trainer.records import JsonObject
 
@@ -54,7 +58,9 @@ def open_session(address: str) -> Session:
         socket = "ws" + address.removeprefix("http") + "/ws"
         return SocketSession(socket)
     except InvalidHandshake:  # it answers, but not there
-        return PlainSession(httpx.Client(base_url=address, timeout=SECONDS))
+        return PlainSession(http_client(address, timeout=SECONDS))
+    except AddressRefused as refused:
+        raise ServerError(str(refused)) from None
     except (OSError, TimeoutError) as error:
         raise ServerError(f"{address} cannot be reached: {error}") from error
 
@@ -65,7 +71,10 @@ class SocketSession:
     def __init__(self, address: str) -> None:
         self._open = contextlib.ExitStack()
         settings: dict[str, Any] = {"open_timeout": SECONDS, "close_timeout": 1, "max_size": LARGEST_ANSWER}
-        self._socket = self._open.enter_context(connect(address, proxy=None, **settings))
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme == "wss" else 80)
+        checked = connected_socket(parts.hostname or "", port, timeout=SECONDS)
+        self._socket = self._open.enter_context(connect(address, sock=checked, proxy=None, **settings))
 
     def reset(self, seed: int) -> Observed:
         return self._ask("reset", {"seed": seed})
@@ -96,21 +105,21 @@ class SocketSession:
 class PlainSession:
     """The server keeps one episode, or none."""
 
-    def __init__(self, client: httpx.Client) -> None:
+    def __init__(self, client: httpx.Client) -> None:  # noqa: TID251 - one that `http_client` made
         self._client = client
 
     def reset(self, seed: int) -> Observed:
         status, text = self._post("/reset", {"seed": seed})
         if not httpx.codes.is_success(status):
-            raise ServerError(f"it refuses to reset: {status} {text[:300]}")
+            raise ServerError(f"it refuses to reset ({status}){in_brackets(text)}")
         return observed(decoded(text))
 
     def step(self, action: JsonObject) -> Observed:
         status, text = self._post("/step", {"action": action})
         if httpx.codes.is_client_error(status):
-            raise ToolError(text[:500])
+            raise ToolError(detail_in(text) or f"the server refuses this action ({status})")
         if not httpx.codes.is_success(status):
-            raise ServerError(f"{status} {text[:300]}".strip())
+            raise ServerError(f"it failed ({status}){in_brackets(text)}")
         return observed(decoded(text))
 
     def close(self) -> None:
@@ -133,11 +142,25 @@ class PlainSession:
             raise ServerError(f"{type(error).__name__} {error}".strip()) from error
 
 
+def detail_in(text: str) -> str:
+    """What an error of the protocol says (`{"detail": …}`); "" for anything else, which isn't quoted."""
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    detail = reply.get("detail") if isinstance(reply, dict) else None
+    return legible(detail if isinstance(detail, str) else json.dumps(detail), 500) if detail else ""
+
+
+def in_brackets(text: str) -> str:
+    return f": {detail}" if (detail := detail_in(text)) else ""
+
+
 def decoded(text: str | bytes) -> JsonObject:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise ServerError(f"the answer is no JSON: {text[:200]!r}") from None
+        raise ServerError("the answer is no JSON") from None
     if not isinstance(value, dict):
         raise ServerError(f"the answer is a {type(value).__name__}, expected an object")
     return value
@@ -146,7 +169,7 @@ def decoded(text: str | bytes) -> JsonObject:
 def observed(answer: Any) -> Observed:
     """Raises ServerError where the answer has no observation, or a reward or an end that is none: training on these would be training on noise."""
     if not isinstance(answer, dict) or not isinstance(answer.get("observation"), dict):
-        raise ServerError(f"the answer has no observation: {str(answer)[:200]}")
+        raise ServerError("the answer has no observation")
     metadata = answer.get("metadata") or answer["observation"].get("metadata")
     done = answer.get("done")
     if not isinstance(done, bool | None):

@@ -1,0 +1,223 @@
+"""Clients and sockets that connect only where the rules allow it, and read only so much for so long."""
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpcore
+import httpx
+
+from contract.outgoing.networks import AddressRefused, OutgoingRules, resolve
+
+LARGEST_REPLY = 64 * 1024 * 1024
+"""Bytes of one reply, its headers included."""
+UNPACKED = {"Accept-Encoding": "identity"}
+"""A packed reply could be small on its way and fill the memory here, so none is asked for and none is taken."""
+
+
+def http_client(base_url: str, *, headers: Mapping[str, str] | None = None, timeout: float) -> httpx.Client:
+    """A client for one server. `timeout`: seconds for connecting, and for a whole reply. Raises AddressRefused, and so do its requests."""
+    return httpx.Client(
+        base_url=_parsed(base_url),
+        headers={**(headers or {}), **UNPACKED},
+        timeout=timeout,
+        transport=_Transport(),
+        trust_env=False,  # neither proxies nor the keys in ~/.netrc
+        follow_redirects=False,
+    )
+
+
+def async_http_client(
+    base_url: str, *, headers: Mapping[str, str] | None = None, timeout: float, connections: int
+) -> httpx.AsyncClient:
+    """As `http_client`, for as many requests at once as there are `connections`."""
+    return httpx.AsyncClient(
+        base_url=_parsed(base_url),
+        headers={**(headers or {}), **UNPACKED},
+        timeout=timeout,
+        transport=_AsyncTransport(connections),
+        trust_env=False,
+        follow_redirects=False,
+    )
+
+
+def connected_socket(host: str, port: int, *, timeout: float) -> socket.socket:
+    """A connected socket, for protocols other than HTTP. Raises AddressRefused, OSError."""
+    problem: OSError = OSError(f"{host} is not known here")
+    for address in _reachable(host, port):
+        try:
+            return socket.create_connection((address, port), timeout)
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _parsed(base_url: str) -> httpx.URL:
+    try:
+        return httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise AddressRefused(f"{base_url} is no address of a server: {error}.") from None
+
+
+def _reachable(host: str, port: int) -> list[str]:
+    """Checked addresses of a host, none where nobody knows it. Raises AddressRefused."""
+    resolved = resolve(host, port)
+    return OutgoingRules.from_environment().reachable(host, port, resolved) if resolved else []
+
+
+class _Transport(httpx.HTTPTransport):
+    def __init__(self) -> None:
+        super().__init__()
+        # httpx has no public way to hand a network backend to its pool; its version is pinned.
+        self._pool = httpcore.ConnectionPool(ssl_context=httpx.create_ssl_context(), network_backend=_Backend())
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = super().handle_request(request)
+        try:
+            _refuse_packed(response)
+        except httpx.ReadError:
+            response.close()
+            raise
+        return response
+
+
+class _AsyncTransport(httpx.AsyncHTTPTransport):
+    def __init__(self, connections: int) -> None:
+        super().__init__()
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=httpx.create_ssl_context(), max_connections=connections, network_backend=_AsyncBackend()
+        )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        try:
+            _refuse_packed(response)
+        except httpx.ReadError:
+            await response.aclose()
+            raise
+        return response
+
+
+def _refuse_packed(response: httpx.Response) -> None:
+    if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+        raise httpx.ReadError("the reply is compressed, which was not asked for")
+
+
+class _Bounds:
+    """How much of a reply has come, and since when: a reply begins with the last piece of its request."""
+
+    def __init__(self) -> None:
+        self.asked()
+
+    def asked(self) -> None:
+        self._bytes, self._since = 0, time.monotonic()
+
+    def seconds_left(self, timeout: float | None) -> float | None:
+        if timeout is None:
+            return None
+        left = self._since + timeout - time.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout(f"the reply was not over after {timeout:.0f} s")
+        return left
+
+    def count(self, piece: bytes) -> bytes:
+        self._bytes += len(piece)
+        if self._bytes > LARGEST_REPLY:
+            raise httpcore.ReadError(f"the reply has more than {LARGEST_REPLY >> 20} MB")
+        return piece
+
+
+class _Backend(httpcore.NetworkBackend):
+    def __init__(self) -> None:
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        problem: Exception = httpcore.ConnectError(f"{host} is not known here")
+        for address in _reachable(host, port):
+            try:
+                return _Stream(self._inner.connect_tcp(address, port, timeout, local_address, socket_options))
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                problem = error
+        raise problem
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner, self._bounds = inner, _Bounds()
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._bounds.count(self._inner.read(max_bytes, self._bounds.seconds_left(timeout)))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, timeout)
+        self._bounds.asked()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _AsyncBackend(httpcore.AsyncNetworkBackend):
+    def __init__(self) -> None:
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        problem: Exception = httpcore.ConnectError(f"{host} is not known here")
+        for address in await asyncio.to_thread(_reachable, host, port):
+            try:
+                return _AsyncStream(
+                    await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                problem = error
+        raise problem
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+
+class _AsyncStream(httpcore.AsyncNetworkStream):
+    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
+        self._inner, self._bounds = inner, _Bounds()
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._bounds.count(await self._inner.read(max_bytes, self._bounds.seconds_left(timeout)))
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self._inner.write(buffer, timeout)
+        self._bounds.asked()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        return _AsyncStream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)

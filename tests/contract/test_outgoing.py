@@ -1,0 +1,305 @@
+"""What Retrace connects to, and what it tells of what answers: with real sockets, and names that mean what the test says."""
+
+import asyncio
+import gzip
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from contract.outgoing import networks, transport
+from contract.outgoing.networks import AddressRefused, OutgoingRules
+from contract.outgoing.replies import error_in, problem_of
+from contract.outgoing.transport import async_http_client, connected_socket, http_client
+
+SECRET = "AccessKeyId and whatever else lies about inside"
+
+
+class Inside(BaseHTTPRequestHandler):
+    """A server that nobody outside should read."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body = SECRET.encode()
+        if self.path == "/redirect":
+            self.send_response(302)
+            self.send_header("Location", self.headers["Redirect-To"])
+            body = b""
+        elif self.path == "/packed":
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip")
+            body = gzip.compress(bytes(10_000_000))
+        elif self.path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            while True:
+                try:
+                    self.wfile.write(bytes(65536))
+                except OSError:
+                    return
+        elif self.path == "/drip":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            for _ in range(100):
+                time.sleep(0.1)
+                try:
+                    self.wfile.write(b"x")
+                except OSError:
+                    return
+            return
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def inside() -> Iterator[ThreadingHTTPServer]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Inside) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation that names no private network."""
+    monkeypatch.setenv("OUTGOING_NETWORKS", "")
+
+
+def get(port: int, host: str = "127.0.0.1", path: str = "/", **headers: str) -> httpx.Response:
+    with http_client(f"http://{host}:{port}", timeout=5) as client:
+        return client.get(path, headers=headers)
+
+
+def get_async(port: int, host: str = "127.0.0.1", path: str = "/") -> httpx.Response:
+    async def ask() -> httpx.Response:
+        async with async_http_client(f"http://{host}:{port}", timeout=5, connections=1) as client:
+            return await client.get(path)
+
+    return asyncio.run(ask())
+
+
+LOOPBACK = [
+    "127.0.0.1",
+    "localhost",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "017700000001",
+    "[::ffff:127.0.0.1]",
+    "127.9.9.9",
+]
+
+
+@pytest.mark.parametrize("host", [*LOOPBACK, "0.0.0.0", "[::]"])
+@pytest.mark.parametrize("ask", [get, get_async])
+def test_loopback_is_refused_however_it_is_written(inside, closed, ask, host):
+    with pytest.raises(AddressRefused, match="doesn't allow its network"):
+        ask(inside.server_port, host)
+
+
+def test_a_host_that_programs_read_in_different_ways_is_no_address(closed):
+    with pytest.raises(AddressRefused, match="is no address of a server"):
+        get(80, "0177.0.0.1")
+
+
+def test_the_addresses_of_this_machine_are_known():
+    addresses = [each.address for interface in psutil.net_if_addrs().values() for each in interface]
+    own = [address for address in addresses if "." in address]
+    assert own
+    assert all(networks.is_of_this_machine(ip_address(address)) for address in own)
+    assert not networks.is_of_this_machine(ip_address("93.184.215.14"))
+
+
+@pytest.mark.parametrize("ask", [get, get_async])
+def test_a_named_network_is_connected_to(inside, monkeypatch, ask):
+    monkeypatch.setenv("OUTGOING_NETWORKS", "10.0.0.0/8, 127.0.0.0/8")
+    assert ask(inside.server_port).text == SECRET
+
+
+@pytest.mark.parametrize("ask", [get, get_async])
+def test_a_name_that_changes_its_mind_is_checked_when_it_is_connected_to(inside, closed, monkeypatch, ask):
+    """DNS rebinding: the name was public when it was registered, and is loopback at the second look."""
+    looks = iter([["93.184.215.14"], ["127.0.0.1"]])
+    monkeypatch.setattr(transport, "resolve", lambda host, port: next(looks))
+    connected: list[str] = []
+
+    def connect(self: Any, host: str, *_: Any, **__: Any) -> Any:
+        connected.append(host)
+        raise transport.httpcore.ConnectError("not in a test")
+
+    async def connect_async(self: Any, host: str, *_: Any, **__: Any) -> Any:
+        connect(self, host)
+
+    monkeypatch.setattr(transport.httpcore.SyncBackend, "connect_tcp", connect)
+    monkeypatch.setattr(transport.httpcore.AnyIOBackend, "connect_tcp", connect_async)
+    with pytest.raises(httpx.ConnectError):
+        ask(inside.server_port, "model.example")
+    with pytest.raises(AddressRefused):
+        ask(inside.server_port, "model.example")
+    assert connected == ["93.184.215.14"]
+
+
+def test_only_the_allowed_addresses_of_a_name_are_tried():
+    rules = OutgoingRules()
+    assert rules.reachable("both.example", 80, ["10.0.0.1", "93.184.215.14", "::1"]) == ["93.184.215.14"]
+
+
+def test_redirects_are_not_followed_and_proxies_of_the_environment_not_asked(inside, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    reply = get(inside.server_port, path="/redirect", **{"Redirect-To": "http://169.254.169.254/latest/meta-data"})
+    assert reply.status_code == 302
+    assert problem_of(reply) == "it redirects (302), and redirects aren't followed"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.0.1",
+            "100.64.0.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "224.0.1.1",
+        ),
+        *("255.255.255.255", "240.0.0.1", "198.18.0.1", "192.0.2.1", "::1", "::", "fd00::1", "fe80::1", "fec0::1"),
+        *("ff02::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "64:ff9b:1::1", "2002:a00:1::1", "::a00:1", "2001::1"),
+        "168.63.129.16",
+    ],
+)
+def test_without_named_networks_only_the_public_internet_is_reachable(address):
+    assert not OutgoingRules().allows(ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "address", ["93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1"]
+)
+def test_the_public_internet_is_reachable(address):
+    assert OutgoingRules().allows(ip_address(address))
+
+
+@pytest.mark.parametrize(
+    ("networks_named", "address", "allowed"),
+    [
+        ("0.0.0.0/0 ::/0", "10.1.2.3", True),
+        ("0.0.0.0/0 ::/0", "169.254.169.254", False),
+        ("169.254.0.0/16", "169.254.169.254", False),
+        ("169.254.0.0/16", "169.254.1.1", False),
+        ("169.254.169.254", "169.254.169.254", True),
+        ("0.0.0.0/0 ::/0", "::ffff:169.254.169.254", False),
+        ("0.0.0.0/0 ::/0", "64:ff9b::a9fe:a9fe", False),
+        ("::/0", "fd00:ec2::254", False),
+        ("::/0", "fe80::1", False),
+        ("0.0.0.0/0 ::/0", "0.0.0.0", False),
+        ("0.0.0.0/0 ::/0", "ff02::1", False),
+        ("100.64.0.0/10", "100.100.100.200", False),
+        ("100.64.0.0/10", "100.64.0.1", True),
+        ("10.0.0.0/8", "::ffff:10.0.0.1", True),
+    ],
+)
+def test_metadata_and_link_local_addresses_are_allowed_one_by_one(networks_named, address, allowed):
+    rules = OutgoingRules.from_environment({"OUTGOING_NETWORKS": networks_named})
+    assert rules.allows(ip_address(address)) is allowed
+
+
+def test_production_is_closed_until_networks_are_named_and_make_run_has_loopback():
+    assert OutgoingRules.from_environment({"RETRACE_ENV": "production"}).networks == ()
+    assert OutgoingRules.from_environment({}).allows(ip_address("127.0.0.1"))
+    assert not OutgoingRules.from_environment({}).allows(ip_address("10.0.0.1"))
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_the_services_of_retrace_are_refused_where_loopback_is_allowed(inside, monkeypatch, host):
+    monkeypatch.setenv("OUTGOING_NETWORKS", "0.0.0.0/0 ::/0")
+    monkeypatch.setenv("OUTGOING_REFUSED_SERVICES", f"127.0.0.1:{inside.server_port}")
+    with pytest.raises(AddressRefused, match="one of Retrace's own services"):
+        get(inside.server_port, host)
+    with pytest.raises(AddressRefused, match="one of Retrace's own services"):
+        connected_socket(host.strip("[]"), inside.server_port, timeout=1)
+
+
+def test_the_database_and_valkey_are_services_and_a_child_process_knows_them_without_their_urls():
+    parent = OutgoingRules.from_environment(
+        {
+            "DATABASE_URL": "postgresql://retrace:secret@db.internal/retrace",
+            "VALKEY_URL": "unix:///tmp/valkey.sock?db=0",
+            "OUTGOING_NETWORKS": "10.0.0.0/8",
+            "OUTGOING_REFUSED_SERVICES": "[::1]:8000",
+        }
+    )
+    assert parent.services == (("::1", 8000), ("db.internal", 5432))
+    child = parent.to_environment()
+    assert child == {"OUTGOING_NETWORKS": "10.0.0.0/8", "OUTGOING_REFUSED_SERVICES": "[::1]:8000,db.internal:5432"}
+    assert OutgoingRules.from_environment(child) == parent
+
+
+def test_a_service_on_another_machine_is_refused_by_the_address_that_its_name_has(monkeypatch):
+    monkeypatch.setattr(networks, "resolve", lambda host, port: ["10.0.0.5"])
+    rules = OutgoingRules.from_environment(
+        {"OUTGOING_NETWORKS": "10.0.0.0/8", "VALKEY_URL": "redis://:secret@valkey:6379/0"}
+    )
+    with pytest.raises(AddressRefused, match="own services"):
+        rules.reachable("innocent.example", 6379, ["10.0.0.5"])
+    assert rules.reachable("innocent.example", 8000, ["10.0.0.5"]) == ["10.0.0.5"]
+
+
+@pytest.mark.parametrize("ask", [get, get_async])
+def test_a_reply_is_bounded_in_size_and_not_unpacked(inside, monkeypatch, ask):
+    monkeypatch.setattr(transport, "LARGEST_REPLY", 2 * 1024 * 1024)
+    with pytest.raises(httpx.ReadError, match="more than"):
+        ask(inside.server_port, path="/endless")
+    with pytest.raises(httpx.ReadError, match="compressed"):
+        ask(inside.server_port, path="/packed")
+
+
+def test_a_reply_that_drips_is_over_when_its_time_is(inside):
+    began = time.monotonic()
+    with http_client(f"http://127.0.0.1:{inside.server_port}", timeout=0.5) as client, pytest.raises(httpx.ReadTimeout):
+        client.get("/drip")
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "problem"),
+    [
+        (404, SECRET.encode(), "it knows no such path or model (404)"),
+        (401, b"<html>secret</html>", "it refuses the key, or wants one (401)"),
+        (500, json.dumps({"message": SECRET, "code": 3}).encode(), "it failed (500)"),
+        (400, json.dumps({"detail": SECRET}).encode(), "it refuses the request (400)"),
+        (204, b"", "its status is 204, which isn't a reply to this request"),
+        (400, b"[" * 100_000, "it refuses the request (400)"),
+        (
+            400,
+            json.dumps({"error": {"message": "Too\nlong: \ud800\x1b[31m", "type": "BadRequestError"}}).encode(),
+            "it refuses the request (400): Too long: [31m",
+        ),
+        (
+            429,
+            json.dumps({"object": "error", "message": "Wait.", "type": "x"}).encode(),
+            "it has too much to do (429): Wait.",
+        ),
+    ],
+)
+def test_a_body_is_quoted_only_where_it_is_an_error_of_the_protocol(status, body, problem):
+    assert problem_of(httpx.Response(status, content=body)) == problem
+
+
+def test_a_quoted_message_is_short():
+    assert len(error_in(json.dumps({"error": {"message": "x" * 10_000, "type": "x"}}))) == 300
