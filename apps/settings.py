@@ -228,6 +228,12 @@ WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not PRODUCTION
 RUNS_DIR = Path(os.environ.get("RUNS_DIR", str(VAR / "runs")))
 # The same folder as the vLLM server sees it, where that is another path.
 SERVED_RUNS_DIR = os.environ.get("SERVED_RUNS_DIR", str(RUNS_DIR))
+# Folders under which models lie that people may name as bases, such as "/models:/mnt/models". Without it: the hub, and what runs here made.
+MODEL_ROOTS = [Path(root) for root in os.environ.get("MODEL_ROOTS", "").split(os.pathsep) if root]
+if any(not root.is_absolute() or ".." in root.parts for root in MODEL_ROOTS):
+    raise ImproperlyConfigured(
+        f"MODEL_ROOTS={os.environ['MODEL_ROOTS']!r}: give absolute folders with {os.pathsep} between."
+    )
 # Where policies that are published as folders go: <workspace>/<name>/current.
 PUBLISHED_DIR = Path(os.environ.get("PUBLISHED_DIR", str(VAR / "published")))
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from hashlib import sha256
 from itertools import count
 from typing import Any
+from uuid import UUID
 
 from django.utils.timezone import now
 
@@ -83,6 +84,14 @@ def run(*, of: Workspace | None = None, **fields: Any) -> Run:
             **fields,
         }
     )
+
+
+def trained_policy(*, of: Workspace | None = None, run_id: UUID | str | None = None, **fields: Any) -> Policy:
+    """A language model and the run that made it, whose weights lie in RUNS_DIR/<run_id>."""
+    home = of or workspace()
+    made = policy(of=home, **{"kind": Policy.Kind.MODEL, "location": "", **fields})
+    run(of=home, result=made, **({"id": run_id} if run_id else {}))
+    return made
 
 
 def token(member: Membership, secret: str = "", **fields: Any) -> str:

@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from tarfile import BLOCKSIZE, GNU_FORMAT, TarInfo
 
+from django.conf import settings
+
+from apps.policies.models import Publication
+
 PIECE_BYTES = 1 << 20
 
 
-def tar_of(folder: str, *, within: str) -> Iterator[bytes]:
-    """The files of `folder`, under the name `within`. A file that is longer by the time it is read is cut at the size it had."""
-    place = Path(folder)
-    for path in sorted(each for each in place.rglob("*") if each.is_file()):
+def published_folder(publication: Publication) -> Path | None:
+    """The folder that a worker wrote for this very publication; None where `location` names any other place."""
+    place = Path(publication.location).resolve()
+    root = Path(settings.PUBLISHED_DIR).resolve()
+    return place if place.is_relative_to(root) and place.name == publication.pk.hex and place.is_dir() else None
+
+
+def tar_of(place: Path, *, within: str) -> Iterator[bytes]:
+    """The files of a folder, under the name `within`, links left out. A file that is longer by the time it is read is cut at the size it had."""
+    for path in sorted(each for each in place.rglob("*") if each.is_file() and not each.is_symlink()):
         entry = TarInfo(f"{within}/{path.relative_to(place)}")
         entry.size = path.stat().st_size
         entry.mtime = int(path.stat().st_mtime)

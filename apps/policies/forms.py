@@ -38,7 +38,7 @@ class PolicyForm(forms.Form):
         max_length=500,
         required=False,
         label="Model",
-        help_text="A hub id (Qwen/Qwen3-0.6B), a folder on the workers (/models/base), or the model’s name on its server.",
+        help_text="A hub id (Qwen/Qwen3-0.6B), a folder on the workers that MODEL_ROOTS allows (/models/base), or the model’s name on its server.",
     )
     script = forms.ChoiceField(required=False, choices=[(script, script) for script in SCRIPTS])
     base_url = forms.CharField(

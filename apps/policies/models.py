@@ -42,7 +42,7 @@ class Policy(WorkspaceModel):
     location = models.CharField(
         max_length=500,
         blank=True,
-        help_text="A folder under RUNS_DIR, a hub id, the name of a script, or a server's model name.",
+        help_text="A folder under MODEL_ROOTS, a hub id, the name of a script, or a server's model name; empty where a run made it.",
     )
     endpoint = models.ForeignKey("Endpoint", on_delete=models.PROTECT, null=True, related_name="policies")
     settings = models.JSONField(default=dict, help_text="Sampling, LoRA and script parameters.")

@@ -10,10 +10,10 @@ from django.db import IntegrityError, transaction
 from apps.accounts import auditing
 from apps.accounts.models import User, Workspace
 from apps.common.environments import SCRIPTS
+from apps.policies.locations import LocationRefused, checked_location
 from apps.policies.models import Endpoint, Policy
 from workers.keys import BadAddress, KeyRefused, address_of, check_key
 
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 
 
@@ -30,7 +30,7 @@ class NameTaken(PolicyRefused):
 
 
 class NoSuchPlace(PolicyRefused):
-    """The location is neither a folder nor a hub id, or no such script."""
+    """The location is neither a folder that may be named nor a hub id, or there is no such script."""
 
     field = "location"
 
@@ -42,14 +42,14 @@ class BadEndpoint(PolicyRefused):
 
 
 def register_model(*, workspace: Workspace, name: str, location: str, description: str = "", by: User) -> Policy:
-    """A language model from a folder on the workers' machines, or from the hub. Raises PolicyRefused.
+    """A language model from a folder under MODEL_ROOTS on the workers' machines, or from the hub. Raises PolicyRefused.
 
     Whether it is there is checked when a run or rollouts use it: the web may run on another machine.
     """
-    if not location.startswith("/") and not HUB_ID.fullmatch(location):
-        raise NoSuchPlace(
-            f"{location!r} is neither an absolute folder (/models/qwen3) nor the id of a model on the hub (Qwen/Qwen3-0.6B)."
-        )
+    try:
+        location = checked_location(location)
+    except LocationRefused as refused:
+        raise NoSuchPlace(str(refused)) from None
     return _register(workspace, name, Policy.Kind.MODEL, location, description, by)
 
 

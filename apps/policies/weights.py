@@ -35,9 +35,14 @@ class Weights:
         return (self.model / "config.json").is_file()
 
 
-def weights_of(policy: Policy) -> Weights | None:
-    """None for a policy that no run here made: its weights are somebody else's."""
-    folder, _, last = policy.location.rpartition("/")
-    if policy.kind != Policy.Kind.MODEL or last != "model" or not folder or Path(folder).is_absolute() or "/" in folder:
+def weights_of_run(policy: Policy) -> Weights | None:
+    """The files of the run that made the policy; None where no run of its own workspace did. `location` has no say in it."""
+    run = getattr(policy, "made_by", None)
+    if run is None or run.workspace_id != policy.workspace_id:
         return None
-    return Weights(Path(settings.RUNS_DIR) / folder)
+    return Weights(Path(settings.RUNS_DIR) / str(run.pk))
+
+
+def weights_of(policy: Policy) -> Weights | None:
+    """The same for what can be published: language models."""
+    return weights_of_run(policy) if policy.kind == Policy.Kind.MODEL else None

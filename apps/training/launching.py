@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.conf import settings as django_settings
 from django.db import transaction
 
 from apps.accounts import auditing
 from apps.accounts.models import User, Workspace, subject_id
 from apps.datasets.models import Split, Version
+from apps.policies.locations import LocationRefused, refuse_unusable_location
 from apps.policies.models import Policy
+from apps.policies.weights import weights_of_run
 from apps.training.claiming import queue
 from apps.training.models import Run, RunEvent
 from apps.training.recipes import RunSettings
@@ -131,6 +132,7 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         """What a worker needs to check it; equal plans give equal JSON."""
         return {
+            "workspace": str(self.workspace.pk),
             "algorithm": self.algorithm,
             "version": subject_id(self.version) or None,
             "base": subject_id(self.base) or None,
@@ -147,7 +149,7 @@ def check_plan(plan: Plan) -> None:
         raise VersionMissing(f"{algorithm.label} learns from a dataset version. Choose one.")
     else:
         _check_version(plan.version, algorithm, plan.settings)
-    _check_base(plan.base, algorithm)
+    _check_base(plan, algorithm)
 
 
 def _check_practice(plan: Plan, algorithm: Run.Algorithm) -> None:
@@ -180,7 +182,8 @@ def _check_version(version: Version, algorithm: Run.Algorithm, settings: RunSett
         )
 
 
-def _check_base(base: Policy | None, algorithm: Run.Algorithm) -> None:
+def _check_base(plan: Plan, algorithm: Run.Algorithm) -> None:
+    base = plan.base
     if base is None:
         if algorithm != Run.Algorithm.SFT:
             raise BaseMissing(
@@ -191,12 +194,15 @@ def _check_base(base: Policy | None, algorithm: Run.Algorithm) -> None:
         raise NotTrainable(
             f"{base} is a {base.get_kind_display().lower()} without weights to train. Choose a language model."
         )
-    made_here = Run.objects.filter(result=base).exists()
-    if made_here and not (django_settings.RUNS_DIR / base.location).is_dir():
-        raise FolderMissing(
-            f"The folder of {base} ({base.location} under {django_settings.RUNS_DIR}) is gone. "
-            "Restore it, or choose another base."
-        )
+    if base.workspace_id != plan.workspace.pk:
+        raise NotTrainable("The base belongs to another workspace. Choose one of this workspace.")
+    try:
+        refuse_unusable_location(base)
+    except LocationRefused as refused:
+        raise NotTrainable(str(refused)) from None
+    weights = weights_of_run(base)
+    if weights and not weights.model.is_dir():
+        raise FolderMissing(f"The model of {base} ({weights.model}) is gone. Restore it, or choose another base.")
 
 
 @transaction.atomic

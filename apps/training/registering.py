@@ -26,7 +26,6 @@ def register_result(run: Run) -> Policy:
         name=free_name(workspace_id=run.workspace_id, wanted=run.name),
         kind=KIND_MADE_BY[Run.Algorithm(run.algorithm)],
         base=run.base,
-        location=f"{run.pk}/model",
         settings={"parameters": run.parameters} if run.parameters else {},
         report=run.report,
     )

@@ -23,7 +23,7 @@ from apps.annotation.models import Assignment, Continuation, Judge
 from apps.arena.models import Experiment
 from apps.datasets import freezing
 from apps.datasets.recipe import Recipe
-from apps.policies.models import Policy, Publication
+from apps.policies.models import Publication
 from apps.trajectories.models import ImportBatch, JobState, RolloutBatch, SavedView
 from apps.trajectories.rollouts import following
 from tests import factories
@@ -130,9 +130,10 @@ def routes(resolver: URLResolver, space: str = "", prefix: str = "/") -> Iterato
 def things_of(owner: Membership, labeller: Membership, runs: Path) -> dict[str, Any]:
     """One thing of each kind, by its name in the addresses."""
     here = owner.workspace
-    (runs / "trained" / "model").mkdir(parents=True)
-    (runs / "trained" / "model" / "config.json").write_text("{}")
-    policy = factories.policy(of=here, kind=Policy.Kind.MODEL, location="trained/model")
+    policy = factories.trained_policy(of=here)
+    model = runs / str(policy.made_by.pk) / "model"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
     asks = StepsAsks(alternatives=Alternatives(policy.pk))
     queue = making.queue_of_runs(of=here, asks=asks)
     item = queue.items.get()

@@ -45,13 +45,13 @@ def policies(trained: Path, researcher) -> Iterator[list[Policy]]:
     runs = Path(settings.RUNS_DIR)
     made = []
     for name in ("one", "two"):
-        shutil.copytree(trained / name, runs / name)
-        report = json.loads((runs / name / "report.json").read_text())
-        fields = {"name": name, "kind": Policy.Kind.MODEL, "location": f"{name}/model", "report": report}
-        made.append(factories.policy(of=researcher.workspace, **fields))
+        report = json.loads((trained / name / "report.json").read_text())
+        policy = factories.trained_policy(of=researcher.workspace, name=name, report=report)
+        shutil.copytree(trained / name, runs / str(policy.made_by.pk))
+        made.append(policy)
     yield made
-    for name in ("one", "two"):
-        shutil.rmtree(runs / name)
+    for policy in made:
+        shutil.rmtree(runs / str(policy.made_by.pk))
 
 
 def test_a_policy_is_published_proven_promoted_and_rolled_back(open_as, researcher, policies, server):
@@ -68,7 +68,7 @@ def test_a_policy_is_published_proven_promoted_and_rolled_back(open_as, research
 
     publish(page, two)  # the server is known by now
     expect(row_of(page, 1)).to_contain_text("Live")
-    assert server.adapters == {"office": str(Path(settings.RUNS_DIR) / "two" / "adapter")}
+    assert server.adapters == {"office": str(Path(settings.RUNS_DIR) / str(two.made_by.pk) / "adapter")}
     page.goto(f"/policies/{one.pk}/")
     expect(row_of(page, 1)).to_contain_text("Replaced")
 
@@ -85,7 +85,7 @@ def test_a_policy_is_published_proven_promoted_and_rolled_back(open_as, research
     page.wait_for_url(f"**/policies/{one.pk}/")  # where rolling back leads
     expect(row_of(page, 1)).to_contain_text("rolled back to")
     expect(row_of(page, 1)).to_contain_text("Live")
-    assert server.adapters == {"office": str(Path(settings.RUNS_DIR) / "one" / "adapter")}
+    assert server.adapters == {"office": str(Path(settings.RUNS_DIR) / str(one.made_by.pk) / "adapter")}
 
     promote_and_roll_back(page, one, two)
 

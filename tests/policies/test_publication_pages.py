@@ -38,11 +38,13 @@ def member(client: Client) -> Membership:
 
 
 def trained(member: Membership, runs: Path, *, adapter: bool = True, canary: bool = True, name: str = "one") -> Policy:
-    for folder, file in (("model", "config.json"), *((("adapter", "adapter_config.json"),) if adapter else ())):
-        (runs / name / folder).mkdir(parents=True)
-        (runs / name / folder / file).write_text("{}")
     report = {"canary": {"sha256": "0" * 64}} if canary else {}
-    return factories.policy(of=member.workspace, kind=Policy.Kind.MODEL, location=f"{name}/model", report=report)
+    policy = factories.trained_policy(of=member.workspace, name=name, report=report)
+    run = runs / str(policy.made_by.pk)
+    for folder, file in (("model", "config.json"), *((("adapter", "adapter_config.json"),) if adapter else ())):
+        (run / folder).mkdir(parents=True)
+        (run / folder / file).write_text("{}")
+    return policy
 
 
 def a_server(member: Membership, name: str = "vllm") -> Endpoint:
@@ -163,11 +165,13 @@ def test_rolling_back_is_one_click_and_offered_where_something_was_before(client
 
 
 def test_a_published_folder_is_downloaded_whole(client: Client, member, settings, tmp_path: Path):
-    folder = tmp_path / "published"
+    settings.PUBLISHED_DIR = tmp_path / "published"
+    publication = live(trained(member, settings.RUNS_DIR))
+    folder = settings.PUBLISHED_DIR / member.workspace.slug / "office" / publication.pk.hex
     (folder / "sub").mkdir(parents=True)
     (folder / "sub" / "weights").write_bytes(b"x" * 70_000)
     (folder / "retrace.json").write_text("{}")
-    publication = live(trained(member, settings.RUNS_DIR), location=str(folder))
+    Publication.objects.update(location=str(folder))
     answer = client.get(reverse("policies:download", args=[publication.pk]))
 
     async def body() -> bytes:

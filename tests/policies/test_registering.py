@@ -1,5 +1,7 @@
 """Policies that no run here made, and the pages that show where policies come from."""
 
+from pathlib import Path
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -27,7 +29,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("location", ["Qwen/Qwen3-0.6B", "gpt2", "/models/base"])
-def test_a_model_is_known_by_a_hub_id_or_a_folder(location: str):
+def test_a_model_is_known_by_a_hub_id_or_a_folder(location: str, settings):
+    settings.MODEL_ROOTS = [Path("/models")]
     member = factories.member()
     policy = register_model(workspace=member.workspace, name="base", location=location, by=member.user)
     assert (policy.kind, policy.location) == ("model", location)

@@ -118,11 +118,12 @@ def test_what_learns_from_its_own_rollouts_needs_a_base_and_no_version():
 
 
 def test_a_base_whose_folder_is_gone_is_refused(settings):
-    made = factories.run(result=factories.policy(kind=Policy.Kind.MODEL, location="gone/model"))
-    with pytest.raises(FolderMissing, match="gone/model"):
-        launch_run(plan=a_plan(base=made.result), by=factories.member().user)
-    (settings.RUNS_DIR / "gone" / "model").mkdir(parents=True)
-    assert launch_run(plan=a_plan(base=made.result), by=factories.member().user).state == "queued"
+    made = factories.trained_policy()
+    plan = a_plan(workspace=made.workspace, base=made)
+    with pytest.raises(FolderMissing, match=f"{made.made_by.pk}/model"):
+        launch_run(plan=plan, by=factories.member().user)
+    (settings.RUNS_DIR / str(made.made_by.pk) / "model").mkdir(parents=True)
+    assert launch_run(plan=plan, by=factories.member().user).state == "queued"
 
 
 def test_presets_and_single_changes_make_the_settings():

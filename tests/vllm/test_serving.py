@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 from transformers import AutoTokenizer
@@ -117,8 +118,14 @@ def member(trained: Path, settings):
 
 
 def policy(trained: Path, name: str, member) -> Policy:
+    """A policy whose run is the folder `name`."""
+    run_id = str(uuid5(NAMESPACE_URL, name))
+    if not (trained / run_id).exists():
+        (trained / run_id).symlink_to(trained / name)
+    if already := Policy.objects.filter(made_by=run_id).first():
+        return already
     report = json.loads((trained / name / "report.json").read_text())
-    return factories.policy(of=member.workspace, kind=Policy.Kind.MODEL, location=f"{name}/model", report=report)
+    return factories.trained_policy(of=member.workspace, run_id=run_id, name=name, report=report)
 
 
 def publish_here(what: Policy, way: str, server: VllmServer) -> Publication:
@@ -173,7 +180,7 @@ def test_adapters_are_swapped_while_it_runs_and_only_proven_ones(trained: Path, 
     missing = publish_here(policy(trained, "mixed", member), "adapter", server)
     assert missing.state == "failed"
     assert {model.name: model.root for model in server.models() if model.parent} == {
-        "office": str(trained / "one" / "adapter")
+        "office": str(trained / str(uuid5(NAMESPACE_URL, "one")) / "adapter")
     }
 
 

@@ -22,6 +22,11 @@ FACTS = ModelFacts(parameters=1_000_000, hidden=64, layers=4, intermediate=128, 
 CPU = Capacity("CPU", 64_000, on_gpu=False, tflops=0.1)
 
 
+@pytest.fixture(autouse=True)
+def model_roots(settings, tmp_path: Path) -> None:
+    settings.MODEL_ROOTS = [tmp_path]
+
+
 def grpo(**changes) -> GrpoConfig:
     """Twenty steps of 32 rollouts of 12 turns with 48 tokens; 11 evaluations of 60 tasks."""
     config = run_config_from_json(

@@ -24,6 +24,11 @@ from workers.tasks.preflight import check_plan
 SHAPE = {"hidden_size": 1024, "num_hidden_layers": 28, "intermediate_size": 3072, "vocab_size": 151_936}
 
 
+@pytest.fixture(autouse=True)
+def model_roots(settings, tmp_path: Path) -> None:
+    settings.MODEL_ROOTS = [tmp_path]
+
+
 def a_model(folder: Path, parameters: int = 600_000_000) -> Path:
     """config.json and the header of a weights file: all that is read before a run."""
     folder.mkdir(parents=True)
@@ -169,7 +174,7 @@ def test_a_missing_folder_is_refused_at_the_base(tmp_path: Path):
     base = factories.policy(kind=Policy.Kind.MODEL, location=str(tmp_path / "nothing"))
     check = preflight.check(a_plan(workspace=base.workspace, base=base).as_json())
     assert (check.state, check.refusals[0].field) == ("refused", "base")
-    assert f"there is no folder {tmp_path / 'nothing'}" in check.refusals[0].message
+    assert f"There is no folder {tmp_path / 'nothing'}" in check.refusals[0].message
 
 
 @pytest.mark.django_db

@@ -86,7 +86,8 @@ def test_a_run_becomes_a_policy_with_metrics_checkpoint_and_report(version: Vers
     assert run.report["kind"] == "sft"
 
 
-def test_dpo_begins_from_the_base_and_names_it_as_its_parent(version: Version, a_model: Path):
+def test_dpo_begins_from_the_base_and_names_it_as_its_parent(version: Version, a_model: Path, settings):
+    settings.MODEL_ROOTS = [a_model.parent]
     base = small_base(version.workspace, a_model)
     run = work_on(
         factories.run(
@@ -103,7 +104,8 @@ def test_dpo_begins_from_the_base_and_names_it_as_its_parent(version: Version, a
     assert json.loads(folder_of(run.pk).config.read_text())["beta"] == 0.2
 
 
-def test_judged_steps_become_a_process_reward_model(pairs: list[dict], a_model: Path):
+def test_judged_steps_become_a_process_reward_model(pairs: list[dict], a_model: Path, settings):
+    settings.MODEL_ROOTS = [a_model.parent]
     rows = [
         {"messages": pair["prompt"] + pair[side], "tools": pair["tools"], "first_error": error}
         for pair in pairs[:4]

@@ -35,7 +35,7 @@ class ModelConfig(Checked):
     """Where the base model comes from: exactly one of `path` and `scratch`."""
 
     path: str = ""
-    """A folder (relative to run.json, or absolute) or the id of a model on the Hugging Face hub."""
+    """A folder, which begins with `/`, `./` or `../` (relative to run.json), or the id of a model on the Hugging Face hub."""
     revision: str | None = None
     """Commit, tag or branch of a hub model."""
     scratch: ScratchConfig | None = None

@@ -1,9 +1,12 @@
 """Loads a model and its tokenizer from a folder or the hub: safetensors only, no code that comes with it unless asked for."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
@@ -15,9 +18,14 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from contract.hub_ids import is_hub_id
 from trainer.configs import ModelConfig, Precision
 from trainer.failures import ConfigFailure
 from trainer.rendering.templates import prepare_template
+
+HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken"]
+HUB_FILES_NOT_READ = ["*/*", "consolidated*.safetensors"]
+"""Other forms of the same weights, which some models bring along."""
 
 
 def load_tokenizer(config: ModelConfig, folder: Path) -> PreTrainedTokenizerBase:
@@ -62,12 +70,12 @@ def load_process_model(config: ModelConfig, folder: Path, dtype: torch.dtype, **
 
 def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
     """`auto.from_pretrained`, with failures that say what to do."""
-    place = located(source.path, folder)
     try:
+        place = located(source, folder)
         loaded = auto.from_pretrained(
-            place, revision=source.revision or "main", trust_remote_code=source.trust_remote_code, **settings
+            place, trust_remote_code=source.trust_remote_code, local_files_only=True, **settings
         )
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError, HfHubHTTPError) as error:
         raise ConfigFailure(
             f"model.path: cannot load {source.path!r}: {str(error).splitlines()[0]}",
             advice="Give a folder with config.json, tokenizer files and *.safetensors, or the id of a model on the hub "
@@ -86,17 +94,30 @@ def make_savable(generation: GenerationConfig) -> None:
         generation.do_sample = True
 
 
-def located(path: str, folder: Path) -> str:
-    """The folder that `path` names, seen from the run's folder; else the hub id that it is.
+def located(source: ModelConfig, folder: Path) -> str:
+    """The folder that the model is loaded from: the one that its path names, seen from the run's folder, or the hub client's copy of a hub model.
 
-    Raises ConfigFailure where it can only mean a folder, and there is none.
+    transformers is never handed a hub id: it would take a folder of that name in the working directory for it.
+    Raises ConfigFailure where there is no such folder; what the hub's client raises.
     """
-    place = folder / path
-    if place.is_dir():
-        return str(place)
-    if path.startswith((".", "/")) or path.count("/") > 1:
-        raise ConfigFailure(f"model.path: there is no folder {path!r}.", advice="It is relative to run.json.")
-    return path
+    if is_hub_id(source.path):
+        return copied_from_hub(source.path, source.revision, with_code=source.trust_remote_code)
+    if not source.path.startswith((".", "/")):
+        raise ConfigFailure(
+            f"model.path: {source.path!r} is neither a folder nor the id of a model on the hub.",
+            advice="Begin a folder with /, ./ or ../ (it is relative to run.json); a hub id is like Qwen/Qwen3-0.6B.",
+        )
+    place = folder / source.path
+    if not place.is_dir():
+        raise ConfigFailure(f"model.path: there is no folder {source.path!r}.", advice="It is relative to run.json.")
+    return str(place)
+
+
+@cache  # a run that reads its base again reads the same revision
+def copied_from_hub(hub_id: str, revision: str | None, *, with_code: bool) -> str:
+    """The folder with the hub's files, downloaded where they are not there yet: no pickles, and Python only where it was asked for."""
+    wanted = [*HUB_FILES, "*.py"] if with_code else HUB_FILES
+    return snapshot_download(hub_id, revision=revision, allow_patterns=wanted, ignore_patterns=HUB_FILES_NOT_READ)
 
 
 def compute_dtype(precision: Precision) -> torch.dtype:

@@ -35,7 +35,12 @@ class ContinuationJob:
 
     def _config(self) -> RunConfig:
         wanted = self.continuation
-        policy = acting_policy(wanted.policy, {"temperature": wanted.temperature}, self.folder.path)
+        policy = acting_policy(
+            wanted.policy,
+            {"temperature": wanted.temperature},
+            self.folder.path,
+            workspace_id=wanted.workspace_id,
+        )
         return run_config_from_json(
             {
                 "kind": "continuation",

@@ -37,7 +37,9 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
         hashes[str(name)] = _copy(source, target, renew)
         if _sha256(target, renew) != hashes[str(name)]:
             raise DataFailure(f"{target} differs from {source} after it was copied.", advice="Check the disk.")
-    (unfinished / MANIFEST).write_text(json.dumps(_manifest(publication, hashes), indent=2) + "\n", encoding="utf-8")
+    (unfinished / MANIFEST).write_text(
+        json.dumps(_manifest(publication, weights, hashes), indent=2) + "\n", encoding="utf-8"
+    )
     shutil.rmtree(place, ignore_errors=True)
     os.rename(unfinished, place)
     link = home / "current.part"
@@ -53,14 +55,14 @@ def _files(weights: Weights) -> list[Path]:
     return [*found, *([weights.run / CANARY] if (weights.run / CANARY).is_file() else [])]
 
 
-def _manifest(publication: Publication, hashes: dict[str, str]) -> dict[str, Any]:
+def _manifest(publication: Publication, weights: Weights, hashes: dict[str, str]) -> dict[str, Any]:
     """What it is, where it comes from, and the SHA-256 of every file."""
     policy = publication.policy
     return {
         "policy": policy.name,
         "policy_id": str(policy.pk),
         "base": policy.base.name if policy.base else None,
-        "run": policy.location.partition("/")[0],
+        "run": weights.run.name,
         "config_hash": policy.report.get("config_hash"),
         "versions": policy.report.get("versions", {}),
         "published": str(publication.pk),

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -15,6 +16,7 @@ from apps.policies.models import Policy
 from apps.training.checking import Check, Refusal
 from apps.training.folders import RunFolder
 from apps.training.pacing import paces_of
+from contract.hub_ids import is_hub_id
 from trainer.configs import FileTrainingConfig, ModelConfig, OnlineConfig, TrainingConfig
 from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
 from workers.bridge.capacity import Capacity, largest, measured
@@ -40,7 +42,12 @@ def check(plan: dict[str, Any]) -> Check:
     notes: list[str] = []
     try:
         config = config_from(
-            algorithm=plan["algorithm"], base=base, config=plan["config"], files=dict(files), folder=folder.path
+            algorithm=plan["algorithm"],
+            base=base,
+            workspace_id=UUID(plan["workspace"]),
+            config=plan["config"],
+            files=dict(files),
+            folder=folder.path,
         )
         assert isinstance(config, TrainingConfig), "plans are for training"
         facts = model_facts(config.model, folder.path, notes)
@@ -93,15 +100,9 @@ def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFact
     """The shape of the base; None (and a note) where only the worker that loads it can know. Raises ConfigFailure."""
     if model.scratch is not None:
         return facts_of_scratch(model.scratch)
-    place = Path(os.path.normpath(folder / model.path))  # the run's folder need not exist yet
     try:
-        if place.is_dir():
-            return facts_of_folder(place)
-        if model.path.startswith(("/", ".")):
-            raise ConfigFailure(
-                f"model.path: there is no folder {place}.",
-                advice="Put the model there, or correct the policy's location.",
-            )
+        if not is_hub_id(model.path):
+            return facts_of_folder(Path(os.path.normpath(folder / model.path)))  # the run's folder need not exist yet
         facts = facts_of_hub(model.path, model.revision)
     except (Unreadable, NotOnHub) as error:
         raise ConfigFailure(f"model.path: {error}.", advice="Choose another base, or repair this one.") from None

@@ -45,7 +45,7 @@ def publish(publication: Publication) -> None:
     }[Publication.Way(publication.way)]
     try:
         weights = weights_of(publication.policy)
-        if weights is None:
+        if weights is None or publication.policy.workspace_id != publication.workspace_id:
             raise CannotPublish(f"{publication.policy} has no weights here.")
         way(publication, weights)
     except Refused as refused:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
+from uuid import UUID
 
 from apps.common.live import telling
 from apps.policies.models import Endpoint, Policy
@@ -15,6 +16,7 @@ from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import following, harvesting
 from trainer.configs import RunConfig, run_config_from_json, write_run_config
 from trainer.events import StampedEvent, Started
+from trainer.failures import ConfigFailure
 from workers.bridge.configs import model_path
 from workers.bridge.following import Relay
 from workers.bridge.outcomes import Outcome
@@ -151,14 +153,16 @@ def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
     config = dict(batch.config)
     tasks = {**config.pop("tasks"), "environment": batch.environment}
     tool_calls = config.pop("tool_calls", "native")
-    policy = acting_policy(batch.policy, config.pop("sampling", {}), folder)
+    policy = acting_policy(batch.policy, config.pop("sampling", {}), folder, workspace_id=batch.workspace_id)
     if policy["engine"] != "scripted":
         policy["tool_calls"] = tool_calls
-    return run_config_from_json({"kind": "rollout", "policy": policy, "tasks": tasks, "output": OUTPUT, **config})
+    return run_config_from_json({**config, "kind": "rollout", "policy": policy, "tasks": tasks, "output": OUTPUT})
 
 
-def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """How the trainer is told to act as `policy`: where it is published on a server, there."""
+def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path, *, workspace_id: UUID) -> dict[str, Any]:
+    """How the trainer is told to act as `policy`: where it is published on a server, there. Raises ConfigFailure."""
+    if policy.workspace_id != workspace_id:
+        raise ConfigFailure("policy: it belongs to another workspace.", advice="Choose a policy of this workspace.")
     sampling = {**policy.settings.get("sampling", {}), **sampling}
     if served := policy.publications.live().exclude(endpoint=None).select_related("endpoint").first():
         return _on_server(policy, served.endpoint, served.name, sampling)
@@ -168,7 +172,7 @@ def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path) -> dic
         case Policy.Kind.ENDPOINT:
             return _on_server(policy, policy.endpoint, policy.location, sampling)
         case _:
-            model = {"path": model_path(policy, folder)}
+            model = {"path": model_path(policy, folder, workspace_id=workspace_id)}
             return {"engine": "local", "model": model, "name": policy.name, "sampling": sampling}
 
 

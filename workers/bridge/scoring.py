@@ -16,6 +16,7 @@ from apps.annotation.judges import judging
 from apps.annotation.models import Item, Judge
 from apps.trajectories.models import Trajectory
 from apps.trajectories.writing_out import rich_form
+from trainer.failures import ConfigFailure
 from workers.bridge import shutdown
 from workers.bridge.configs import model_path
 from workers.bridge.process import ChildProcess
@@ -69,7 +70,11 @@ def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | 
         with (folder / "runs.jsonl").open("wb") as file:
             for run in runs:
                 file.writelines(rich_form(run))
-        _run_child(judge, folder, model_path(policy, folder))
+        try:
+            model = model_path(policy, folder, workspace_id=judge.workspace_id)
+        except ConfigFailure as refused:
+            raise ScoringFailed(refused.message) from None
+        _run_child(judge, folder, model)
         lines = (folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
     return {run.pk: json.loads(line)["reward"] for run, line in zip(runs, lines, strict=True)}
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.streaming import download
-from apps.policies.downloading import tar_of
+from apps.policies.downloading import published_folder, tar_of
 from apps.policies.forms import PublishForm
 from apps.policies.models import Policy, Publication
 from apps.policies.publishing import PublishingRefused, roll_back_publication
@@ -71,7 +71,9 @@ def download_folder(request: HtmxRequest, publication_id: UUID) -> HttpResponseB
     """A published folder as one file."""
     folders = Publication.objects.visible_to(request.member).filter(way=Publication.Way.FOLDER).exclude(location="")
     found = get_object_or_404(folders, pk=publication_id)
-    parts = tar_of(found.location, within=found.name)
+    if (folder := published_folder(found)) is None:
+        raise Http404
+    parts = tar_of(folder, within=found.name)
     return download(parts, filename=f"{found.name}.tar", content_type="application/x-tar")
 
 

@@ -12,6 +12,7 @@ from apps.accounts import auditing
 from apps.accounts.models import User, Workspace
 from apps.common.environments import ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER
+from apps.policies.locations import LocationRefused, refuse_unusable_location
 from apps.policies.models import Policy
 from apps.trajectories.models import JobState, RolloutBatch
 from apps.trajectories.rollouts import following
@@ -72,6 +73,11 @@ def start_rollouts(
         raise CannotAct(
             f"{policy} is a {policy.get_kind_display().lower()}; choose a language model, a scripted rule or a served model."
         )
+    if policy.kind == Policy.Kind.MODEL:
+        try:
+            refuse_unusable_location(policy)
+        except LocationRefused as refused:
+            raise CannotAct(str(refused)) from None
     if environment not in ENVIRONMENTS:
         raise UnknownTasks(f"There is no environment {environment!r}; known: {', '.join(ENVIRONMENTS)}.")
     if unknown := set(levels) - set(ENVIRONMENTS[environment].levels):

@@ -87,9 +87,9 @@ def test_one_model_is_no_ensemble():
 
 def test_a_reward_model_scores_every_run_in_a_program_of_its_own_and_joins(settings, tmp_path, sent):
     settings.RUNS_DIR = tmp_path / "runs"
-    save_policy(tmp_path / "runs" / "reward")
     queue = making.queue(items=2, overlap=2)
-    policy = factories.policy(of=queue.workspace, kind=Policy.Kind.REWARD_MODEL, location="reward")
+    policy = factories.trained_policy(of=queue.workspace, kind=Policy.Kind.REWARD_MODEL)
+    save_policy(tmp_path / "runs" / str(policy.made_by.pk) / "model")
     judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
     assert sent == [("scoring.go_on", str(judge.pk))]
     scoring.go_on(judge.pk)
@@ -101,9 +101,11 @@ def test_a_reward_model_scores_every_run_in_a_program_of_its_own_and_joins(setti
     assert {p.item_id: p.strength for p in judged} == {item: graded(a.margin) for item, a in answers.items()}
 
 
-def test_a_model_that_is_not_there_stops_the_judge_with_the_programs_last_words(settings, tmp_path):
+def test_a_model_that_cannot_be_loaded_stops_the_judge_with_the_programs_last_words(settings, tmp_path):
     settings.RUNS_DIR = tmp_path / "runs"
-    judge = reward_model(making.queue(items=1), location="/nowhere/none")
+    settings.MODEL_ROOTS = [tmp_path / "models"]
+    (tmp_path / "models" / "empty").mkdir(parents=True)
+    judge = reward_model(making.queue(items=1), location=str(tmp_path / "models" / "empty"))
     scoring.go_on(judge.pk)
     judge.refresh_from_db()
     assert judge.state == "failed"

@@ -26,7 +26,7 @@ def local_run(folder: Path, **changes: Any) -> dict[str, Any]:
     save_policy(folder / "policy")
     return {
         "kind": "rollout",
-        "policy": {"engine": "local", "name": "tiny", "model": {"path": "policy"}, "sampling": {"max_new_tokens": 8}},
+        "policy": {"engine": "local", "name": "tiny", "model": {"path": "./policy"}, "sampling": {"max_new_tokens": 8}},
         "tasks": {"count": 6},
         "budget": {"steps": 3},
         **changes,

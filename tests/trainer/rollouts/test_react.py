@@ -105,7 +105,12 @@ def test_a_chat_becomes_text_with_turns_that_alternate():
 
 def test_a_local_model_is_spoken_to_in_plain_text(tmp_path: Path):
     save_policy(tmp_path / "policy")
-    policy = {"engine": "local", "model": {"path": "policy"}, "sampling": {"max_new_tokens": 8}, "tool_calls": "react"}
+    policy = {
+        "engine": "local",
+        "model": {"path": "./policy"},
+        "sampling": {"max_new_tokens": 8},
+        "tool_calls": "react",
+    }
     assert (
         run_here(tmp_path, {"kind": "rollout", "policy": policy, "tasks": {"count": 2}, "budget": {"steps": 2}})
         == ExitCode.FINISHED

@@ -1,0 +1,100 @@
+"""Workers ask the database whose a model is before they load it, whatever a row or a run.json says."""
+
+from pathlib import Path
+
+import pytest
+
+from apps.annotation.models import Annotator, Continuation, Judge
+from apps.policies import delivering
+from apps.policies.models import Policy, Publication
+from apps.trajectories.models import RolloutBatch
+from tests import factories
+from trainer.failures import ConfigFailure
+from workers.bridge import preflight
+from workers.bridge.configs import training_config
+from workers.bridge.continuing import ContinuationJob
+from workers.bridge.publishing import publish
+from workers.bridge.rollouts import rollout_config
+from workers.bridge.scoring import ScoringFailed, scores_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def theirs(settings) -> Policy:
+    """Another workspace's policy, with its weights."""
+    policy = factories.trained_policy()
+    for folder, file in (("model", "config.json"), ("adapter", "adapter_config.json")):
+        (Path(settings.RUNS_DIR) / str(policy.made_by.pk) / folder).mkdir(parents=True)
+        (Path(settings.RUNS_DIR) / str(policy.made_by.pk) / folder / file).write_text("{}")
+    return policy
+
+
+@pytest.fixture(params=["the policy itself", "its folder"])
+def planted(request, theirs: Policy, settings):
+    """A workspace, and what somebody planted for it: a row that names another workspace's policy, or its folder."""
+    workspace = factories.workspace()
+    if request.param == "the policy itself":
+        return workspace, theirs
+    folder = Path(settings.RUNS_DIR) / str(theirs.made_by.pk) / "model"
+    return workspace, factories.policy(of=workspace, kind=Policy.Kind.MODEL, location=str(folder))
+
+
+REFUSED = "belongs to another workspace|cannot be used"
+
+
+def test_nothing_is_trained_from_it(planted, tmp_path: Path):
+    workspace, policy = planted
+    run = factories.run(of=workspace, base=policy)
+    with pytest.raises(ConfigFailure, match=REFUSED):
+        training_config(run, files={"train": "train.jsonl"})
+    plan = {"workspace": str(workspace.pk), "algorithm": "grpo", "version": None, "base": str(policy.pk), "config": {}}
+    checked = preflight.check(plan)
+    assert (checked.state, checked.refusals[0].field) == ("refused", "base")
+
+
+def test_a_stored_config_does_not_say_which_model_is_loaded(theirs: Policy, settings):
+    folder = str(Path(settings.RUNS_DIR) / str(theirs.made_by.pk) / "model")
+    run = factories.run(config={"model": {"path": folder}, "kind": "sft"})
+    config = training_config(run, files={"train": "train.jsonl"}).to_json()
+    assert (config["model"]["path"], config["kind"]) == ("example/base", "dpo")
+    stored = {"tasks": {}, "policy": {"engine": "local", "model": {"path": folder}}}
+    batch = RolloutBatch.objects.create(
+        workspace=run.workspace, policy=factories.policy(of=run.workspace), environment="office", config=stored
+    )
+    assert rollout_config(batch, Path("/")).to_json()["policy"]["engine"] == "scripted"
+
+
+def test_nothing_acts_with_it(planted, tmp_path: Path):
+    workspace, policy = planted
+    batch = RolloutBatch.objects.create(workspace=workspace, policy=policy, environment="office", config={"tasks": {}})
+    with pytest.raises(ConfigFailure, match=REFUSED):
+        rollout_config(batch, tmp_path)
+    run = factories.trajectory(of=factories.task(of=workspace))
+    job = ContinuationJob(
+        Continuation.objects.create(workspace=workspace, trajectory=run, index=0, policy=policy, count=1)
+    )
+    job.folder.path.mkdir(parents=True)
+    with pytest.raises(ConfigFailure, match=REFUSED):
+        job.prepare()
+
+
+def test_nothing_is_scored_with_it(planted):
+    workspace, policy = planted
+    item = factories.item(of=factories.queue(of=workspace))
+    annotator = factories.annotator(of=workspace, kind=Annotator.Kind.MODEL, policy=policy)
+    judge = Judge.objects.create(workspace=workspace, queue=item.queue, annotator=annotator, mode="prelabel")
+    with pytest.raises(ScoringFailed, match=REFUSED):
+        scores_of(judge, [item])
+
+
+def test_it_is_not_published(planted, settings, tmp_path: Path):
+    settings.PUBLISHED_DIR = tmp_path / "published"
+    workspace, policy = planted
+    asked = Publication.objects.create(workspace=workspace, policy=policy, way="folder", name="office")
+    taken = delivering.claim(asked.pk, worker="here:1")
+    assert taken is not None
+    publish(taken)
+    asked.refresh_from_db()
+    assert (asked.state, asked.error) == ("failed", f"{policy} has no weights here.")
+    assert not (tmp_path / "published").exists()
