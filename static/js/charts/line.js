@@ -30,7 +30,7 @@ export function drawLine(canvas, { x, xs, series }, options) {
     const [from, to] = [Math.max(xDomain[0], yDomain[0]), Math.min(xDomain[1], yDomain[1])];
     root.append(svg("line", { x1: toX(from), y1: toY(from), x2: toX(to), y2: toY(to), class: "chart-reference" }));
   }
-  series.forEach((one, index) => drawSeries(root, one, xs, { toX, toY, index, width, log, bottom: yDomain[0] }));
+  for (const [index, one] of series.entries()) drawSeries(root, one, xs, { toX, toY, index, width, log, bottom: yDomain[0] });
   if (options.marks) drawMarks(root, options.marks.split(" ").map(Number), { toX, xDomain, height });
   const labels = drawLegend(canvas, series);
   addReadout(root, labels, { x, xs, series, toX, toY, height, options });

@@ -9,7 +9,8 @@ function valuesOf(form) {
   const values = {};
   for (const [name, value] of new FormData(form)) {
     if (name === "csrfmiddlewaretoken" || value instanceof File) continue;
-    (values[name] ??= []).push(value);
+    values[name] ??= [];
+    values[name].push(value);
   }
   return values;
 }

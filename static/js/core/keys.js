@@ -96,7 +96,7 @@ attach("[data-key]", (element, signal) => {
 
 function wordsOf(element) {
   const copy = element.cloneNode(true);
-  copy.querySelectorAll("kbd, .count, svg").forEach((part) => part.remove());
+  for (const part of copy.querySelectorAll("kbd, .count, svg")) part.remove();
   return copy.textContent.trim().replace(/\s+/g, " ");
 }
 

@@ -29,7 +29,7 @@ attach("[data-select]", (scope, signal) => {
         for (const between of boxes.slice(from, to + 1)) between.checked = box.checked;
       }
       if (box) last = box;
-      if (event.target.closest("[data-unpick]")) picks().forEach((each) => (each.checked = false));
+      if (event.target.closest("[data-unpick]")) for (const each of picks()) each.checked = false;
       if (box || event.target.closest("[data-unpick]")) show();
     },
     { signal },
@@ -37,7 +37,7 @@ attach("[data-select]", (scope, signal) => {
   scope.addEventListener(
     "change",
     (event) => {
-      if (event.target.matches("[data-pick-all]")) picks().forEach((box) => (box.checked = event.target.checked));
+      if (event.target.matches("[data-pick-all]")) for (const box of picks()) box.checked = event.target.checked;
       show();
     },
     { signal },
@@ -47,7 +47,7 @@ attach("[data-select]", (scope, signal) => {
     (event) => {
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
       if (!picks().some((box) => box.checked)) return;
-      picks().forEach((box) => (box.checked = false));
+      for (const box of picks()) box.checked = false;
       show();
     },
     { signal },

@@ -8,11 +8,13 @@ const AHEAD = "1600px";
 export function openNear(article, signal, put) {
   const asked = new Set();
   const near = new IntersectionObserver(
-    (entries) => entries.forEach(({ isIntersecting, target }) => isIntersecting && open(target)),
+    (entries) => {
+      for (const { isIntersecting, target } of entries) if (isIntersecting) open(target);
+    },
     { root: article.querySelector(".desk-scroll"), rootMargin: `${AHEAD} 0px` },
   );
   signal.addEventListener("abort", () => near.disconnect());
-  article.querySelectorAll("[data-row][data-closed]").forEach((row) => near.observe(row));
+  for (const row of article.querySelectorAll("[data-row][data-closed]")) near.observe(row);
 
   async function open(row) {
     near.unobserve(row);

@@ -235,7 +235,10 @@ class Labels {
   listen() {
     const { article, signal } = this;
     const on = (type, handle, options = {}) => article.addEventListener(type, handle, { signal, ...options });
-    on("draft:restored", () => (this.read(), this.goOn()));
+    on("draft:restored", () => {
+      this.read();
+      this.goOn();
+    });
     on("desk:check", ({ detail }) => (detail.problem = this.problem()));
     on("better:kept", ({ detail }) => (this.labels.get(detail.index)?.value ?? null) === null && this.label(detail.index, -1));
     on("walk:opened", ({ detail }) => this.paint(detail.index));

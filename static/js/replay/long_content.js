@@ -35,14 +35,14 @@ async function source(link) {
   const others = () => [...block.childNodes].filter((node) => node !== head);
   if (kept) {
     rendered.delete(block);
-    others().forEach((node) => node.remove());
+    for (const node of others()) node.remove();
     block.append(...kept);
     link.textContent = "Source";
     return;
   }
   const content = await fragment(link.href);
   rendered.set(block, others());
-  others().forEach((node) => node.remove());
+  for (const node of others()) node.remove();
   block.append(content);
   link.textContent = "Rendered";
 }

@@ -14,7 +14,10 @@ export class Outline {
     this.judged = new Set();
     this.current = -1;
     this.shown = new Map();
-    const seen = () => (this.look(), this.drawInSight());
+    const seen = () => {
+      this.look();
+      this.drawInSight();
+    };
     this.look();
     this.draw(true);
     scroller.addEventListener("scroll", seen, { passive: true, signal });

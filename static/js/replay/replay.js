@@ -21,7 +21,10 @@ attach("[data-replay]", async (replay, signal) => {
   const urlOf = (index) => `${replay.dataset.url}steps/${index + 1}/`;
   const bodies = new Bodies(replay.dataset.stepsUrl, steps.length, (index, article) => view.arrived(index, article));
   const view = new StepWindow(replay.querySelector("[data-steps-pane]"), list, steps, { bodies, urlOf, signal });
-  const outline = new Outline(replay.querySelector("[data-outline]"), steps, { urlOf, onGo: (index) => (shut(), go(index)), signal });
+  const outline = new Outline(replay.querySelector("[data-outline]"), steps, { urlOf, onGo: (index) => {
+      shut();
+      go(index);
+    }, signal });
 
   function go(index, { scroll = true, focus = true } = {}) {
     if (index === undefined || index < 0 || index >= steps.length) return;
@@ -94,7 +97,10 @@ attach("[data-replay]", async (replay, signal) => {
   key("g g", "First step", () => go(view.order[0]));
   key("G", "Last step", () => go(view.order.at(-1)));
   key("Enter", "Open or close the step", () => view.toggle(current()));
-  key("o", "Open or close all steps", () => (view.toggleAll(), go(current())));
+  key("o", "Open or close all steps", () => {
+    view.toggleAll();
+    go(current());
+  });
 
   replay.addEventListener("replay:go", ({ detail }) => go(detail.index), { signal });
   view.onScroll = (index) => index !== undefined && index !== view.current && go(index, { scroll: false, focus: false });
@@ -112,7 +118,7 @@ attach("[data-replay]", async (replay, signal) => {
     { signal },
   );
   jumps(replay, { steps, telling, current, go, signal });
-  search(replay, { outline, window: view, steps, go, signal });
+  search(replay, { outline, window: view, go, signal });
   go(startAt(replay), { focus: false });
   replay.dataset.ready = "";
 });

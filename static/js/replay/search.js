@@ -3,7 +3,7 @@ import { bind } from "../core/keys.js";
 
 const WAIT_MS = 250;
 
-export function search(replay, { outline, window: view, steps, go, signal }) {
+export function search(replay, { outline, window: view, go, signal }) {
   const field = replay.querySelector("[data-search]");
   const say = replay.querySelector("[data-outline-words]");
   let found = [];
@@ -66,7 +66,10 @@ export function search(replay, { outline, window: view, steps, go, signal }) {
     requestAnimationFrame(() => mark(field.value.trim()));
   }
 
-  field.addEventListener("input", () => (clearTimeout(timer), (timer = setTimeout(run, WAIT_MS))), { signal });
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(run, WAIT_MS);
+  }, { signal });
   field.addEventListener(
     "keydown",
     (event) => {

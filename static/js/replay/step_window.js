@@ -22,7 +22,10 @@ export class StepWindow {
     pane.addEventListener("scroll", () => this.scrolled(), { passive: true, signal });
     const paneSize = new ResizeObserver(() => this.draw());
     paneSize.observe(pane);
-    signal.addEventListener("abort", () => (this.resizes.disconnect(), paneSize.disconnect()));
+    signal.addEventListener("abort", () => {
+      this.resizes.disconnect();
+      paneSize.disconnect();
+    });
   }
 
   /** Adopts the steps that the server drew. */
