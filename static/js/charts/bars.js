@@ -6,7 +6,11 @@ const EDGE = { top: 8, right: 4, bottom: 24, left: 44 };
 
 export function drawBars(canvas, { labels, series }, options) {
   const height = HEIGHT[options.size ?? ""] ?? HEIGHT[""];
-  const { root, width } = surface(canvas, height, `${series.map(({ name }) => name).join(", ")} for each of ${labels.length}`);
+  const { root, width } = surface(
+    canvas,
+    height,
+    `${series.map(({ name }) => name).join(", ")} for each of ${labels.length}`,
+  );
   const top = Number(options.max ?? Math.max(...finite(series.flatMap(({ ys }) => ys)), 0)) || 1;
   const bottom = height - EDGE.bottom;
   const toY = scale([0, top], [bottom, EDGE.top]);
@@ -26,12 +30,19 @@ export function drawBars(canvas, { labels, series }, options) {
       if (!Number.isFinite(ys[i])) return;
       const x = middle + (index - series.length / 2) * bar;
       const y = Math.min(toY(ys[i]), bottom - (ys[i] > 0 ? 1 : 0));
-      const rect = svg("rect", { x, y, width: Math.max(1, bar - 1), height: bottom - y, class: `chart-bar series-${(index % 6) + 1}` });
+      const rect = svg("rect", {
+        x,
+        y,
+        width: Math.max(1, bar - 1),
+        height: bottom - y,
+        class: `chart-bar series-${(index % 6) + 1}`,
+      });
       const words = svg("title");
       words.textContent = `${label}: ${written(ys[i], options)}${unit ? ` ${unit}` : ""}${series.length > 1 ? ` (${name})` : ""}`;
       rect.append(words);
       root.append(rect);
     });
-    if (i % every === 0) root.append(text(label, { x: middle, y: bottom + 16, class: "chart-tick", "text-anchor": "middle" }));
+    if (i % every === 0)
+      root.append(text(label, { x: middle, y: bottom + 16, class: "chart-tick", "text-anchor": "middle" }));
   });
 }

@@ -30,7 +30,16 @@ function readTable(table) {
     if (name === undefined) return [];
     const [low, high] = [find("low", name), find("high", name)];
     const sparse = head.dataset.sparse !== undefined;
-    return [{ name, sparse, unit: head.dataset.unit ?? "", ys: column(index), lows: low < 0 ? null : column(low), highs: high < 0 ? null : column(high) }];
+    return [
+      {
+        name,
+        sparse,
+        unit: head.dataset.unit ?? "",
+        ys: column(index),
+        lows: low < 0 ? null : column(low),
+        highs: high < 0 ? null : column(high),
+      },
+    ];
   });
   return {
     x: { name: heads[0].textContent.trim(), unit: heads[0].dataset.unit ?? "" },
@@ -49,12 +58,18 @@ attach("figure[data-chart]", async (figure, signal) => {
   const table = figure.querySelector("table");
   const draw = await DRAW[figure.dataset.chart]?.();
   if (!table || !draw || signal.aborted) return;
-  const canvas = figure.querySelector(".chart-canvas") ?? figure.insertBefore(document.createElement("div"), table.closest(".table-wrap") ?? table);
+  const canvas =
+    figure.querySelector(".chart-canvas") ??
+    figure.insertBefore(document.createElement("div"), table.closest(".table-wrap") ?? table);
   canvas.className = "chart-canvas";
   let frame = 0;
   const redraw = () => {
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => canvas.clientWidth && draw(canvas, readTable(table), { ...figure.dataset, marks: figure.closest("[data-marks]")?.dataset.marks }));
+    frame = requestAnimationFrame(
+      () =>
+        canvas.clientWidth &&
+        draw(canvas, readTable(table), { ...figure.dataset, marks: figure.closest("[data-marks]")?.dataset.marks }),
+    );
   };
   const sizes = new ResizeObserver(redraw);
   sizes.observe(canvas);
@@ -81,7 +96,8 @@ document.addEventListener("click", (event) => {
     return;
   }
   write(`log:${name}`, pressed ? "yes" : null);
-  for (const each of document.querySelectorAll("[data-chart-log]")) if (each.dataset.chartLog === name) scaleBy(each, pressed);
+  for (const each of document.querySelectorAll("[data-chart-log]"))
+    if (each.dataset.chartLog === name) scaleBy(each, pressed);
 });
 
 function scaleBy(button, log) {

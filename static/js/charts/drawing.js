@@ -72,10 +72,19 @@ export function written(value, options) {
 }
 
 function plain(value, { format = "number", digits = 3, fixed = false } = {}) {
-  if (format === "decimal") return value.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2, signDisplay: "negative" });
-  if (format === "percent") return `${(value * 100).toLocaleString(undefined, { minimumFractionDigits: fixed ? 1 : 0, maximumFractionDigits: 1 })} %`;
-  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7)) return value.toExponential(1).replace("e+", "e");
-  return value.toLocaleString(undefined, { maximumSignificantDigits: Math.max(digits, Math.abs(value) >= 1 ? String(Math.trunc(value)).length : 1) });
+  if (format === "decimal")
+    return value.toLocaleString(undefined, {
+      minimumFractionDigits: 2,
+      maximumFractionDigits: 2,
+      signDisplay: "negative",
+    });
+  if (format === "percent")
+    return `${(value * 100).toLocaleString(undefined, { minimumFractionDigits: fixed ? 1 : 0, maximumFractionDigits: 1 })} %`;
+  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7))
+    return value.toExponential(1).replace("e+", "e");
+  return value.toLocaleString(undefined, {
+    maximumSignificantDigits: Math.max(digits, Math.abs(value) >= 1 ? String(Math.trunc(value)).length : 1),
+  });
 }
 
 export function text(words, attributes) {

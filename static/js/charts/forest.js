@@ -29,14 +29,20 @@ export function drawForest(canvas, { labels, series }, options) {
   labels.forEach((label, i) => {
     const y = i * ROW + ROW / 2;
     const cut = Math.floor(names / 6.6);
-    const words = text(label.length > cut ? `${label.slice(0, cut - 1)}…` : label, { x: 0, y: y + 4, class: "chart-label" });
+    const words = text(label.length > cut ? `${label.slice(0, cut - 1)}…` : label, {
+      x: 0,
+      y: y + 4,
+      class: "chart-label",
+    });
     words.append(title(label));
     root.append(words);
     if (!Number.isFinite(ys[i])) return;
     const known = Number.isFinite(lows?.[i]) && Number.isFinite(highs?.[i]);
     if (known) root.append(svg("line", { x1: toX(lows[i]), y1: y, x2: toX(highs[i]), y2: y, class: "chart-interval" }));
     root.append(svg("rect", { x: toX(ys[i]) - 4, y: y - 4, width: 8, height: 8, rx: 1, class: "chart-estimate" }));
-    const [estimate, low, high] = [ys[i], lows?.[i], highs?.[i]].map((value) => written(value, { ...options, fixed: true }));
+    const [estimate, low, high] = [ys[i], lows?.[i], highs?.[i]].map((value) =>
+      written(value, { ...options, fixed: true }),
+    );
     const spread = known && readout > 100 ? ` (${low} to ${high})` : "";
     root.append(text(`${estimate}${spread}`, { x: width, y: y + 4, class: "chart-value", "text-anchor": "end" }));
   });

@@ -11,7 +11,9 @@ export function drawLine(canvas, { x, xs, series }, options) {
   const log = asked && !finite(series.flatMap(({ ys }) => ys)).some((value) => value <= 0);
   const label = `${series.map(({ name }) => name).join(", ")} by ${x.name}`;
   const { root, width } = surface(canvas, height, asked ? `${label}, ${log ? "logarithmic" : LINEAR}` : label);
-  const values = finite(series.flatMap(({ ys, lows, highs }) => [...ys, ...(lows ?? []), ...(highs ?? [])])).filter((value) => !log || value > 0);
+  const values = finite(series.flatMap(({ ys, lows, highs }) => [...ys, ...(lows ?? []), ...(highs ?? [])])).filter(
+    (value) => !log || value > 0,
+  );
   if (!values.length || !finite(xs).length) {
     root.append(text("No points yet", { x: width / 2, y: height / 2, class: "chart-empty", "text-anchor": "middle" }));
     return;
@@ -24,13 +26,15 @@ export function drawLine(canvas, { x, xs, series }, options) {
   const top = EDGE.top + (unitOf(series) || asked !== log ? 10 : 0);
   const toY = scale(yDomain, [height - EDGE.bottom, top], { log });
   drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, options, x, xs, series, isLone: first === last });
-  if (asked !== log) root.append(text(LINEAR, { x: width - EDGE.right, y: EDGE.top, class: "chart-unit", "text-anchor": "end" }));
+  if (asked !== log)
+    root.append(text(LINEAR, { x: width - EDGE.right, y: EDGE.top, class: "chart-unit", "text-anchor": "end" }));
   if (options.reference) drawLevel(root, toY(Number(options.reference)), width);
   if (options.diagonal !== undefined) {
     const [from, to] = [Math.max(xDomain[0], yDomain[0]), Math.min(xDomain[1], yDomain[1])];
     root.append(svg("line", { x1: toX(from), y1: toY(from), x2: toX(to), y2: toY(to), class: "chart-reference" }));
   }
-  for (const [index, one] of series.entries()) drawSeries(root, one, xs, { toX, toY, index, width, log, bottom: yDomain[0] });
+  for (const [index, one] of series.entries())
+    drawSeries(root, one, xs, { toX, toY, index, width, log, bottom: yDomain[0] });
   if (options.marks) drawMarks(root, options.marks.split(" ").map(Number), { toX, xDomain, height });
   const labels = drawLegend(canvas, series);
   addReadout(root, labels, { x, xs, series, toX, toY, height, options });
@@ -46,15 +50,26 @@ function drawAxes(root, { toX, toY, xDomain, yDomain, width, height, log, option
       text(written(value, options), { x: EDGE.left - 8, y: y + 4, class: "chart-tick", "text-anchor": "end" }),
     );
   }
-  root.append(svg("line", { x1: EDGE.left, y1: bottom + 0.5, x2: width - EDGE.right, y2: bottom + 0.5, class: "chart-axis" }));
+  root.append(
+    svg("line", { x1: EDGE.left, y1: bottom + 0.5, x2: width - EDGE.right, y2: bottom + 0.5, class: "chart-axis" }),
+  );
   const name = x.unit || x.name;
   const whole = finite(xs).every(Number.isInteger); // there is no step 1.5
-  const marks = isLone ? [xDomain[0]] : ticks(xDomain, Math.max(2, Math.round(width / 110))).filter((value) => !whole || Number.isInteger(value));
+  const marks = isLone
+    ? [xDomain[0]]
+    : ticks(xDomain, Math.max(2, Math.round(width / 110))).filter((value) => !whole || Number.isInteger(value));
   for (const value of marks) {
     const at = toX(value);
     // The unit takes the end of the axis; a tick under it would be printed over.
     if (at > width - EDGE.right - 12 - name.length * 6 && value !== xDomain[0]) continue;
-    root.append(text(written(value), { x: at, y: bottom + 18, class: "chart-tick", "text-anchor": at < EDGE.left + 8 ? "start" : "middle" }));
+    root.append(
+      text(written(value), {
+        x: at,
+        y: bottom + 18,
+        class: "chart-tick",
+        "text-anchor": at < EDGE.left + 8 ? "start" : "middle",
+      }),
+    );
   }
   root.append(text(name, { x: width - EDGE.right, y: bottom + 18, class: "chart-unit", "text-anchor": "end" }));
   const unit = unitOf(series);
@@ -80,14 +95,26 @@ function drawMarks(root, xs, { toX, xDomain, height }) {
 function drawSeries(root, { ys, lows, highs, sparse }, xs, { toX, toY, index, width, log, bottom }) {
   const shown = (value) => Number.isFinite(value) && (!log || value > 0);
   const points = thin(
-    xs.flatMap((at, i) => (Number.isFinite(at) && (!sparse || Number.isFinite(ys[i])) ? [{ at, y: ys[i], low: lows?.[i], high: highs?.[i] }] : [])),
+    xs.flatMap((at, i) =>
+      Number.isFinite(at) && (!sparse || Number.isFinite(ys[i]))
+        ? [{ at, y: ys[i], low: lows?.[i], high: highs?.[i] }]
+        : [],
+    ),
     width,
   );
   const className = `series-${(index % 6) + 1}`;
   if (lows && highs) {
     const band = points.filter(({ low, high }) => Number.isFinite(low) && shown(high));
-    const edge = [...band.map(({ at, high }) => [at, high]), ...band.reverse().map(({ at, low }) => [at, shown(low) ? low : bottom])];
-    root.append(svg("polygon", { points: edge.map(([at, y]) => `${toX(at).toFixed(1)},${toY(y).toFixed(1)}`).join(" "), class: `chart-band ${className}` }));
+    const edge = [
+      ...band.map(({ at, high }) => [at, high]),
+      ...band.reverse().map(({ at, low }) => [at, shown(low) ? low : bottom]),
+    ];
+    root.append(
+      svg("polygon", {
+        points: edge.map(([at, y]) => `${toX(at).toFixed(1)},${toY(y).toFixed(1)}`).join(" "),
+        class: `chart-band ${className}`,
+      }),
+    );
   }
   let path = "";
   let pen = "M";
@@ -97,7 +124,9 @@ function drawSeries(root, { ys, lows, highs, sparse }, xs, { toX, toY, index, wi
   }
   root.append(svg("path", { d: path, class: `chart-line ${className}` }));
   const drawn = points.filter(({ y }) => shown(y));
-  if (drawn.length <= 24) for (const { at, y } of drawn) root.append(svg("circle", { cx: toX(at), cy: toY(y), r: 2, class: `chart-dot ${className}` }));
+  if (drawn.length <= 24)
+    for (const { at, y } of drawn)
+      root.append(svg("circle", { cx: toX(at), cy: toY(y), r: 2, class: `chart-dot ${className}` }));
 }
 
 // More points than pixels: of each column of pixels its lowest and highest, so that no spike is lost.
@@ -141,9 +170,14 @@ function lastMeasured(ys, order, position) {
 }
 
 function addReadout(root, { values, where }, { x, xs, series, toX, toY, height, options }) {
-  const order = xs.map((_, i) => i).filter((i) => Number.isFinite(xs[i])).sort((a, b) => xs[a] - xs[b]);
+  const order = xs
+    .map((_, i) => i)
+    .filter((i) => Number.isFinite(xs[i]))
+    .sort((a, b) => xs[a] - xs[b]);
   const cursor = svg("line", { y1: EDGE.top, y2: height - EDGE.bottom, class: "chart-cursor", visibility: "hidden" });
-  const dots = series.map((_, index) => svg("circle", { r: 3, class: `chart-dot series-${(index % 6) + 1}`, visibility: "hidden" }));
+  const dots = series.map((_, index) =>
+    svg("circle", { r: 3, class: `chart-dot series-${(index % 6) + 1}`, visibility: "hidden" }),
+  );
   root.append(cursor, ...dots);
   let at = order.length - 1;
 
@@ -161,7 +195,10 @@ function addReadout(root, { values, where }, { x, xs, series, toX, toY, height, 
         dots[index].setAttribute("cy", toY(ys[i]));
       }
       dots[index].setAttribute("visibility", visible && known ? "visible" : "hidden");
-      const spread = lows && highs && Number.isFinite(lows[i]) ? ` (${written(lows[i], options)} to ${written(highs[i], options)})` : "";
+      const spread =
+        lows && highs && Number.isFinite(lows[i])
+          ? ` (${written(lows[i], options)} to ${written(highs[i], options)})`
+          : "";
       values[index].textContent = `${written(ys[i], { ...options, digits: 4 })}${unit ? ` ${unit}` : ""}${spread}`;
     });
     where.textContent = `${x.name} ${written(xs[i], { digits: 6 })}`;
@@ -179,7 +216,8 @@ function addReadout(root, { values, where }, { x, xs, series, toX, toY, height, 
     return low > 0 && value - xs[order[low - 1]] < xs[order[low]] - value ? low - 1 : low;
   }
 
-  const open = () => options.marks && root.dispatchEvent(new CustomEvent("chart:open", { bubbles: true, detail: { x: xs[order[at]] } }));
+  const open = () =>
+    options.marks && root.dispatchEvent(new CustomEvent("chart:open", { bubbles: true, detail: { x: xs[order[at]] } }));
   root.addEventListener("click", ({ clientX }) => {
     show(nearest(clientX), true);
     open();

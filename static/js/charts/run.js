@@ -33,12 +33,16 @@ attach("[data-run]", (root, signal) => {
 
   document.addEventListener("live:swapped", catchUp, { signal });
   // A point of a curve opens the rollouts that it was measured on.
-  root.addEventListener("chart:open", ({ detail }) => {
-    const form = document.getElementById("open-rollouts");
-    if (!form) return;
-    form.elements.step.value = detail.x;
-    form.requestSubmit();
-  }, { signal });
+  root.addEventListener(
+    "chart:open",
+    ({ detail }) => {
+      const form = document.getElementById("open-rollouts");
+      if (!form) return;
+      form.elements.step.value = detail.x;
+      form.requestSubmit();
+    },
+    { signal },
+  );
 });
 
 function state(name) {
@@ -72,7 +76,8 @@ async function extendCurves(metricsUrl, chartsUrl, signal) {
   if (sampled && !charts.dataset.marks) return redraw(chartsUrl, signal);
   charts.dataset.marks = sampled;
   const known = new Set(tables.flatMap(metricsOf));
-  if (points.some(({ values }) => Object.keys(values).some((name) => !known.has(name)))) return redraw(chartsUrl, signal);
+  if (points.some(({ values }) => Object.keys(values).some((name) => !known.has(name))))
+    return redraw(chartsUrl, signal);
   for (const table of tables) for (const point of points) addPoint(table, point);
 }
 

@@ -34,11 +34,13 @@ new MutationObserver((changes) => {
   for (const { addedNodes, removedNodes } of changes) {
     for (const node of removedNodes) {
       if (!(node instanceof Element) || node.isConnected) continue;
-      for (const behaviour of behaviours) for (const element of within(node, behaviour.selector)) end(behaviour, element);
+      for (const behaviour of behaviours)
+        for (const element of within(node, behaviour.selector)) end(behaviour, element);
     }
     for (const node of addedNodes) {
       if (!(node instanceof Element) || !node.isConnected) continue;
-      for (const behaviour of behaviours) for (const element of within(node, behaviour.selector)) begin(behaviour, element);
+      for (const behaviour of behaviours)
+        for (const element of within(node, behaviour.selector)) begin(behaviour, element);
     }
   }
 }).observe(document.documentElement, { childList: true, subtree: true });

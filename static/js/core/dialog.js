@@ -44,7 +44,11 @@ document.addEventListener(
   "submit",
   async (event) => {
     const form = event.target;
-    const asking = event.submitter?.matches("[data-confirm]") ? event.submitter : form.matches("[data-confirm]") ? form : null;
+    const asking = event.submitter?.matches("[data-confirm]")
+      ? event.submitter
+      : form.matches("[data-confirm]")
+        ? form
+        : null;
     if (!asking || agreed.delete(form)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
@@ -60,7 +64,8 @@ document.addEventListener(
 );
 
 function sameButton(form, submitter) {
-  const same = (button) => button.type === "submit" && button.name === submitter?.name && button.value === submitter?.value;
+  const same = (button) =>
+    button.type === "submit" && button.name === submitter?.name && button.value === submitter?.value;
   return submitter?.isConnected && submitter.form === form ? submitter : [...form.elements].find(same);
 }
 

@@ -17,9 +17,15 @@ function valuesOf(form) {
 
 function fill(form, values) {
   for (const field of form.elements) {
-    if (!field.name || !(field.name in values) || ["hidden", "file", "password", "submit", "button"].includes(field.type)) continue;
+    if (
+      !field.name ||
+      !(field.name in values) ||
+      ["hidden", "file", "password", "submit", "button"].includes(field.type)
+    )
+      continue;
     if (field.type === "checkbox" || field.type === "radio") field.checked = values[field.name].includes(field.value);
-    else if (field.multiple) for (const option of field.options) option.selected = values[field.name].includes(option.value);
+    else if (field.multiple)
+      for (const option of field.options) option.selected = values[field.name].includes(option.value);
     else field.value = values[field.name][0];
     field.dispatchEvent(new Event("input", { bubbles: true }));
   }
@@ -54,7 +60,9 @@ attach("form[data-draft]", (form, signal) => {
   window.addEventListener("pagehide", () => timer && keep(), { signal }); // closed before the wait was over
   // A plain submit leaves the page; if it fails the server gives the values back itself.
   form.addEventListener("submit", () => form.hasAttribute("hx-post") || forget(), { signal });
-  form.addEventListener("htmx:afterRequest", ({ detail }) => detail.successful && detail.elt === form && forget(), { signal });
+  form.addEventListener("htmx:afterRequest", ({ detail }) => detail.successful && detail.elt === form && forget(), {
+    signal,
+  });
   form.addEventListener("draft:forget", forget, { signal });
 });
 

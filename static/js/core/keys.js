@@ -14,7 +14,16 @@ let prefix = null;
  * Binds a key until `signal` aborts. `run(event)` does the work; `enabled()` may put it to sleep.
  * `repeat`: a held key runs it again and again. `element`: what it belongs to, if anything.
  */
-export function bind({ keys, label, group = "This page", run, signal, enabled = () => true, repeat = false, element = null }) {
+export function bind({
+  keys,
+  label,
+  group = "This page",
+  run,
+  signal,
+  enabled = () => true,
+  repeat = false,
+  element = null,
+}) {
   const binding = { standard: keys, keys: remapped(group, label) ?? keys, label, group, run, enabled, repeat, element };
   bindings.add(binding);
   signal?.addEventListener("abort", () => bindings.delete(binding));
@@ -31,7 +40,8 @@ export function boundKeys() {
 }
 
 function awake({ element, enabled }, dialog) {
-  if (element && (element.disabled || element.closest("[hidden], [inert], [aria-disabled=true], dialog:not([open])"))) return false;
+  if (element && (element.disabled || element.closest("[hidden], [inert], [aria-disabled=true], dialog:not([open])")))
+    return false;
   return (!dialog || Boolean(element && dialog.contains(element))) && enabled();
 }
 
@@ -70,7 +80,15 @@ export function keyOf(event) {
 /** A key as it is printed: "↵" for Enter, "⌘" or "Ctrl" for mod. */
 export function printed(keys) {
   const mac = navigator.platform.startsWith("Mac");
-  const names = { Enter: "↵", Escape: "Esc", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Backspace: "⌫" };
+  const names = {
+    Enter: "↵",
+    Escape: "Esc",
+    ArrowUp: "↑",
+    ArrowDown: "↓",
+    ArrowLeft: "←",
+    ArrowRight: "→",
+    Backspace: "⌫",
+  };
   return keys.split(" ").map((key) => {
     const bare = key.replace("mod+", "");
     return (key === bare ? "" : mac ? "⌘ " : "Ctrl ") + (names[bare] ?? bare);
@@ -112,7 +130,9 @@ function press(element) {
 function isTyping(target) {
   if (!(target instanceof Element)) return false;
   if (target.closest("[contenteditable]:not([contenteditable=false])")) return true;
-  return target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range])");
+  return target.matches(
+    "textarea, select, input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range])",
+  );
 }
 
 // Enter and Space belong to the link or button that has the focus.

@@ -7,8 +7,8 @@
 // from the page itself, whose element with this one's id is taken over. Where no socket opens (a proxy that
 // blocks them) the state is fetched every few seconds instead. data-live-end on or in it: all is said, so it disconnects.
 import { attach } from "./attach.js";
-import { keepingPlace } from "./view_state.js";
 import { request } from "./requests.js";
+import { keepingPlace } from "./view_state.js";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
@@ -39,7 +39,8 @@ attach("[data-live]", (root, signal) => {
   let heard = 0;
 
   const here = () => (id && document.getElementById(id)) || root;
-  const ended = () => signal.aborted || here().matches("[data-live-end]") || here().querySelector("[data-live-end]") !== null;
+  const ended = () =>
+    signal.aborted || here().matches("[data-live-end]") || here().querySelector("[data-live-end]") !== null;
 
   function say(state) {
     for (const element of document.querySelectorAll("[data-live-state]")) {
@@ -51,7 +52,10 @@ attach("[data-live]", (root, signal) => {
 
   async function fetchState(tries = 3) {
     const before = heard;
-    const response = await request(pollUrl ?? location.href, pollUrl ? { headers: { "HX-Request": "true" }, signal } : { signal });
+    const response = await request(
+      pollUrl ?? location.href,
+      pollUrl ? { headers: { "HX-Request": "true" }, signal } : { signal },
+    );
     const text = await response.text();
     // What the socket said meanwhile may be newer than this answer; the next one is newer than both.
     if (heard !== before) return tries > 1 ? fetchState(tries - 1) : undefined;

@@ -26,7 +26,8 @@ function explain(status, retryAfter) {
   if (status === 413) return "This is larger than the server takes.";
   if (status === 429) return `Too many requests. Try again ${retryAfter ? `in ${retryAfter} s` : "in a minute"}.`;
   if (status > 501) return "A part of the server is away, which mostly lasts seconds. Try again.";
-  if (status >= 500) return "The server failed at this. Nothing was changed; try again, or tell whoever runs this server.";
+  if (status >= 500)
+    return "The server failed at this. Nothing was changed; try again, or tell whoever runs this server.";
   return `The server refused this (${status}).`;
 }
 

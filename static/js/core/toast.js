@@ -55,5 +55,7 @@ attach("[data-toast]", (element, signal) => {
   leave();
 });
 
-document.addEventListener("click", (event) => event.target.closest("[data-toast-close]")?.closest("[data-toast]")?.remove());
+document.addEventListener("click", (event) =>
+  event.target.closest("[data-toast-close]")?.closest("[data-toast]")?.remove(),
+);
 document.addEventListener("toast", ({ detail }) => toast(detail.text ?? detail.value, { tone: detail.tone }));

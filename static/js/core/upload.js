@@ -20,7 +20,9 @@ attach("form[data-upload]", (form, signal) => {
     const files = [...input.files];
     const bytes = files.reduce((sum, file) => sum + file.size, 0);
     const names = files.length > 3 ? `${files.length} files` : files.map((file) => file.name).join(", ");
-    chosen.textContent = files.length ? `${names} (${(bytes / MB).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB)` : invitation;
+    chosen.textContent = files.length
+      ? `${names} (${(bytes / MB).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB)`
+      : invitation;
   }
 
   function showProgress(event) {
@@ -42,7 +44,8 @@ attach("form[data-upload]", (form, signal) => {
     if (next) return location.assign(next);
     rest();
     if (sending.status === 422) return showErrors(sending.responseText);
-    const words = sending.status === 413 ? "The file is larger than the server takes." : "The upload failed. Try again.";
+    const words =
+      sending.status === 413 ? "The file is larger than the server takes." : "The upload failed. Try again.";
     toast(words, { tone: "bad" });
   }
 
@@ -58,7 +61,8 @@ attach("form[data-upload]", (form, signal) => {
     if (button.getAttribute("aria-busy") === "true") return;
     const sending = new XMLHttpRequest();
     sending.open("POST", form.action || location.href);
-    for (const [name, value] of Object.entries({ ...csrfHeaders(), "HX-Request": "true" })) sending.setRequestHeader(name, value);
+    for (const [name, value] of Object.entries({ ...csrfHeaders(), "HX-Request": "true" }))
+      sending.setRequestHeader(name, value);
     sending.upload.addEventListener("progress", showProgress);
     sending.addEventListener("load", () => finish(sending));
     sending.addEventListener("error", () => {
@@ -72,8 +76,10 @@ attach("form[data-upload]", (form, signal) => {
   }
 
   input.addEventListener("change", sayChosen, { signal });
-  for (const type of ["dragenter", "dragover"]) drop.addEventListener(type, () => drop.classList.add("over"), { signal });
-  for (const type of ["dragleave", "drop"]) drop.addEventListener(type, () => drop.classList.remove("over"), { signal });
+  for (const type of ["dragenter", "dragover"])
+    drop.addEventListener(type, () => drop.classList.add("over"), { signal });
+  for (const type of ["dragleave", "drop"])
+    drop.addEventListener(type, () => drop.classList.remove("over"), { signal });
   form.addEventListener("submit", submit, { signal });
   sayChosen();
 });

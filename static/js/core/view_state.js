@@ -6,7 +6,9 @@ let kept = null;
 function remember() {
   const focused = document.activeElement;
   return {
-    focus: focused?.id ? { id: focused.id, start: selectionOf(focused, "selectionStart"), end: selectionOf(focused, "selectionEnd") } : null,
+    focus: focused?.id
+      ? { id: focused.id, start: selectionOf(focused, "selectionStart"), end: selectionOf(focused, "selectionEnd") }
+      : null,
     scrolls: [...document.querySelectorAll("[data-keep-scroll][id]")].map((element) => ({
       id: element.id,
       top: element.scrollTop,

@@ -18,7 +18,9 @@ attach("[data-labels]", (article, signal) => {
     list.replaceChildren();
     words.textContent = "Asking…";
     dialog.showModal();
-    const told = await follow(`${article.dataset.url}steps/${index}/alternatives/`, {}, show, { signal: closed.signal });
+    const told = await follow(`${article.dataset.url}steps/${index}/alternatives/`, {}, show, {
+      signal: closed.signal,
+    });
     bar.hidden = true;
     if (closed.signal.aborted) return;
     words.textContent = told.error || "Choose the best one with its number, or none.";

@@ -1,8 +1,8 @@
 // Beside which run of a pair is better: its aspects, each on a scale of its own, and how sure one is.
 import { attach } from "../core/attach.js";
-import { Questions } from "./questions.js";
 import { bind } from "../core/keys.js";
 import { read, write } from "../core/storage.js";
+import { Questions } from "./questions.js";
 
 const OPEN = "aspects-open";
 
@@ -28,8 +28,21 @@ attach("[data-aspects]", (details, signal) => {
     details.querySelector("[data-aspects-count]").textContent = `${answered} of ${questions.all.length}`;
   }
 
-  bind({ keys: "a", label: "Grade the aspects, or stop", group: "Answer", run: () => (active ? leave() : enter()), signal });
-  bind({ keys: "Escape", label: "Stop grading the aspects", group: "Questions", run: leave, enabled: () => active, signal });
+  bind({
+    keys: "a",
+    label: "Grade the aspects, or stop",
+    group: "Answer",
+    run: () => (active ? leave() : enter()),
+    signal,
+  });
+  bind({
+    keys: "Escape",
+    label: "Stop grading the aspects",
+    group: "Questions",
+    run: leave,
+    enabled: () => active,
+    signal,
+  });
   details.addEventListener("toggle", () => write(OPEN, details.open ? "1" : null), { signal });
   details.addEventListener("input", count, { signal });
   article.addEventListener("draft:restored", count, { signal });

@@ -7,7 +7,8 @@ export class Clock {
   constructor(signal) {
     this.milliseconds = 0;
     this.since = null;
-    for (const type of SIGNS_OF_LIFE) addEventListener(type, () => this.tick(), { signal, passive: true, capture: true });
+    for (const type of SIGNS_OF_LIFE)
+      addEventListener(type, () => this.tick(), { signal, passive: true, capture: true });
     document.addEventListener("visibilitychange", () => (document.hidden ? this.pause() : this.resume()), { signal });
   }
 

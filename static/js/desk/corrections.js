@@ -1,10 +1,10 @@
 // Better actions: a form from the tool's schema, checked by the server, kept with the answer like the labels are.
 import { attach } from "../core/attach.js";
+import { bind } from "../core/keys.js";
+import { toast } from "../core/toast.js";
 import { follow } from "./job.js";
 import { markup, post } from "./server.js";
 import { currentOf, rowOf } from "./steps.js";
-import { bind } from "../core/keys.js";
-import { toast } from "../core/toast.js";
 
 const EXAMPLE_CHARACTERS = 2000;
 
@@ -15,10 +15,27 @@ class BetterActions {
     this.dialog = document.getElementById("better");
     this.read();
     article.addEventListener("draft:restored", () => this.read(), { signal });
-    article.addEventListener("click", ({ target }) => target.closest("[data-better-here]") && this.write(currentOf(article)), { signal });
-    article.addEventListener("better:chosen", ({ detail }) => this.put(detail.index, detail.message, detail.policy), { signal });
-    if (article.dataset.runsOn) bind({ keys: "f", label: "See how it ends after the better action", group: "Answer", run: () => this.runOn(currentOf(article)), signal });
-    this.dialog.addEventListener("change", ({ target }) => target.matches("[data-better-tool]") && this.load(this.index, target.value), { signal });
+    article.addEventListener(
+      "click",
+      ({ target }) => target.closest("[data-better-here]") && this.write(currentOf(article)),
+      { signal },
+    );
+    article.addEventListener("better:chosen", ({ detail }) => this.put(detail.index, detail.message, detail.policy), {
+      signal,
+    });
+    if (article.dataset.runsOn)
+      bind({
+        keys: "f",
+        label: "See how it ends after the better action",
+        group: "Answer",
+        run: () => this.runOn(currentOf(article)),
+        signal,
+      });
+    this.dialog.addEventListener(
+      "change",
+      ({ target }) => target.matches("[data-better-tool]") && this.load(this.index, target.value),
+      { signal },
+    );
     this.dialog.addEventListener(
       "submit",
       (event) => {
@@ -102,9 +119,15 @@ class BetterActions {
     const title = document.createElement("b");
     title.textContent = policy ? "Better, chosen" : "Better";
     head.append(title, " ");
-    if (!policy) head.append(this.button("Edit", `Edit the better action of step ${index + 1}`, () => this.write(index)));
+    if (!policy)
+      head.append(this.button("Edit", `Edit the better action of step ${index + 1}`, () => this.write(index)));
     head.append(this.button("Remove", `Remove the better action of step ${index + 1}`, () => this.remove(index)));
-    if (this.article.dataset.runsOn) head.append(this.button("See how it ends (f)", `Run on from the better action of step ${index + 1}`, () => this.runOn(index)));
+    if (this.article.dataset.runsOn)
+      head.append(
+        this.button("See how it ends (f)", `Run on from the better action of step ${index + 1}`, () =>
+          this.runOn(index),
+        ),
+      );
     const words = document.createElement("pre");
     words.className = "code wrap";
     words.textContent = inWords(message);
@@ -124,7 +147,11 @@ class BetterActions {
     place.dataset.ending = "";
     place.setAttribute("role", "status");
     const say = ({ words }) => (place.textContent = `${words}…`);
-    const told = await follow(`${this.article.dataset.url}steps/${index}/run-on/`, { message: JSON.stringify(message) }, say);
+    const told = await follow(
+      `${this.article.dataset.url}steps/${index}/run-on/`,
+      { message: JSON.stringify(message) },
+      say,
+    );
     if (told.error) place.textContent = told.error;
     else {
       const lines = document.createElement("pre");
@@ -186,9 +213,13 @@ function fill(form, message) {
     const name = field.name.slice(4);
     const isRest = name === "arguments" && !(name in given); // of a tool whose schema is not known
     const value = isRest ? Object.fromEntries(others) : (given[name] ?? "");
-    const isWords = typeof value === "string" && !(field instanceof HTMLSelectElement) && !field.classList.contains("mono");
+    const isWords =
+      typeof value === "string" && !(field instanceof HTMLSelectElement) && !field.classList.contains("mono");
     field.value = isWords || value === "" ? value : JSON.stringify(value);
   }
 }
 
-attach("[data-labels]", (article, signal) => article.querySelector("[data-better-here]") && new BetterActions(article, signal));
+attach(
+  "[data-labels]",
+  (article, signal) => article.querySelector("[data-better-here]") && new BetterActions(article, signal),
+);

@@ -8,14 +8,14 @@ import "./rating.js";
 import "./pair.js";
 import "../replay/long_content.js";
 import { attach } from "../core/attach.js";
+import { bind } from "../core/keys.js";
+import { toast } from "../core/toast.js";
 import { Clock } from "./clock.js";
 import { forgetDraft, keepDraft, valuesOf } from "./draft.js";
 import { Outbox } from "./outbox.js";
 import { markup, post } from "./server.js";
 import { Status } from "./status.js";
 import { goTo } from "./steps.js";
-import { bind } from "../core/keys.js";
-import { toast } from "../core/toast.js";
 
 class Desk {
   constructor(element, signal) {
@@ -104,7 +104,8 @@ class Desk {
     const article = content?.querySelector("[data-item]");
     if (article) this.arrived(article);
     else if (result === "refused") this.ended(detail);
-    else if (result === "done" && !data.item && before && !this.shown) this.loadAhead(); // judged meanwhile: look again
+    else if (result === "done" && !data.item && before && !this.shown)
+      this.loadAhead(); // judged meanwhile: look again
     else if (result === "done" && !data.item) this.ended();
     else this.tryLater(detail);
   }
@@ -179,7 +180,9 @@ class Desk {
     if (this.undoing) return;
     this.undoing = true;
     const settled = await this.outbox.settled();
-    const { result, data, detail } = settled ? await post(url) : { detail: `${this.outbox.trouble} Undo when it does.` };
+    const { result, data, detail } = settled
+      ? await post(url)
+      : { detail: `${this.outbox.trouble} Undo when it does.` };
     const content = result === "done" ? await markup(data.item) : null;
     this.undoing = false;
     this.undoings += 1;
@@ -243,18 +246,27 @@ class Desk {
       },
       { signal },
     );
-    this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.lookAgain(), { signal });
+    this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.lookAgain(), {
+      signal,
+    });
     this.element.addEventListener("input", () => this.status.showProblem(""), { signal });
-    this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.stopWriting(event.target), { signal });
+    this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.stopWriting(event.target), {
+      signal,
+    });
     bind({ keys: "mod+Enter", label: "Submit while writing", group: "Answer", run: () => this.submit(), signal });
     this.listenToDialogs(signal);
     const ticking = setInterval(() => this.showClock(), 1000);
-    const keeping = setInterval(() => this.shown && this.clock.isAwake && this.keep(this.shown), (Number(this.element.dataset.lease) * 1000) / 3);
+    const keeping = setInterval(
+      () => this.shown && this.clock.isAwake && this.keep(this.shown),
+      (Number(this.element.dataset.lease) * 1000) / 3,
+    );
     signal.addEventListener("abort", () => {
       clearInterval(ticking);
       clearInterval(keeping);
     });
-    addEventListener("pagehide", () => this.ahead.length && post(this.element.dataset.leave, {}, { keepalive: true }), { signal });
+    addEventListener("pagehide", () => this.ahead.length && post(this.element.dataset.leave, {}, { keepalive: true }), {
+      signal,
+    });
   }
 
   /** Back to reading: to the head of the step that one wrote about, or to where one was. */
@@ -282,11 +294,11 @@ class Desk {
       },
       { signal },
     );
-    document.querySelector("[data-desk-flag]").addEventListener(
-      "submit",
-      ({ target, submitter }) => this.flag(take(target), submitter?.value === "lift"),
-      { signal },
-    );
+    document
+      .querySelector("[data-desk-flag]")
+      .addEventListener("submit", ({ target, submitter }) => this.flag(take(target), submitter?.value === "lift"), {
+        signal,
+      });
     document.addEventListener(
       "click",
       (event) => {

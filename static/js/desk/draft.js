@@ -1,6 +1,7 @@
 // An unfinished answer: kept in this browser with every change, and on the server a moment later.
-import { post } from "./server.js";
+
 import { readJson, write } from "../core/storage.js";
+import { post } from "./server.js";
 
 const WAIT_MS = 800;
 
@@ -8,7 +9,9 @@ const keyOf = (item) => `draft:${item}`;
 
 /** The values of the answer's form: a group of radios without a choice is "", so that taking a choice back is kept too. */
 export function valuesOf(form) {
-  const values = Object.fromEntries([...form.elements].filter(({ type }) => type === "radio").map(({ name }) => [name, ""]));
+  const values = Object.fromEntries(
+    [...form.elements].filter(({ type }) => type === "radio").map(({ name }) => [name, ""]),
+  );
   Object.assign(values, Object.fromEntries(new FormData(form)));
   delete values.csrfmiddlewaretoken;
   return values;

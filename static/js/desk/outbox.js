@@ -1,6 +1,7 @@
 // Answers that the server has not acknowledged. They are sent in order, again and again, and outlive the tab.
-import { post } from "./server.js";
+
 import { readJson, write } from "../core/storage.js";
+import { post } from "./server.js";
 
 const WAITS_S = [1, 2, 5, 10, 30];
 

@@ -1,7 +1,7 @@
 // Reading a pair: rows come opened before they are reached; j and k walk both runs, h and l show one alone.
 import { attach } from "../core/attach.js";
-import { openNear } from "./row_loading.js";
 import { bind } from "../core/keys.js";
+import { openNear } from "./row_loading.js";
 
 const UNCHOSEN = "Choose an answer first: 1 to 7, or 0 for both bad.";
 
@@ -20,7 +20,10 @@ attach("[data-pair]", (article, signal) => {
     const all = rows();
     if (!all.length) return;
     const at = all.findIndex((row) => row.classList.contains("current"));
-    const first = Math.max(all.findIndex((row) => row.dataset.row === article.dataset.first), 0);
+    const first = Math.max(
+      all.findIndex((row) => row.dataset.row === article.dataset.first),
+      0,
+    );
     const next = at < 0 ? first : Math.min(Math.max(at + by, 0), all.length - 1);
     all[at]?.classList.remove("current");
     all[next].classList.add("current");
@@ -49,7 +52,13 @@ attach("[data-pair]", (article, signal) => {
   bind({ keys: "j", label: "Next step of both", group: "Reading", run: () => walk(1), repeat: true, signal });
   bind({ keys: "k", label: "Previous step of both", group: "Reading", run: () => walk(-1), repeat: true, signal });
   bind({ keys: "o", label: "Open or fold identical steps", group: "Reading", run: toggleFolds, signal });
-  bind({ keys: "t", label: "The whole task", group: "Reading", run: () => article.querySelector(".desk-task").toggleAttribute("open"), signal });
+  bind({
+    keys: "t",
+    label: "The whole task",
+    group: "Reading",
+    run: () => article.querySelector(".desk-task").toggleAttribute("open"),
+    signal,
+  });
 
   article.addEventListener(
     "desk:check",

@@ -15,12 +15,39 @@ export class Questions {
     if (!this.all.length) return;
     const most = Math.max(...this.all.map((question) => this.answersOf(question).length));
     for (let digit = 1; digit <= Math.min(most, 10); digit++) {
-      bind({ keys: String(digit % 10), label: `Answer ${digit}`, group: GROUP, run: () => this.answer(digit - 1), enabled, signal });
+      bind({
+        keys: String(digit % 10),
+        label: `Answer ${digit}`,
+        group: GROUP,
+        run: () => this.answer(digit - 1),
+        enabled,
+        signal,
+      });
     }
     bind({ keys: "Backspace", label: "Take this answer back", group: GROUP, run: () => this.clear(), enabled, signal });
-    bind({ keys: "l", label: "Next question", group: GROUP, run: () => this.go(this.at + 1), enabled, repeat: true, signal });
-    bind({ keys: "h", label: "Previous question", group: GROUP, run: () => this.go(this.at - 1), enabled, repeat: true, signal });
-    container.addEventListener("change", ({ target }) => this.show(this.all.indexOf(target.closest("[data-question]"))), { signal });
+    bind({
+      keys: "l",
+      label: "Next question",
+      group: GROUP,
+      run: () => this.go(this.at + 1),
+      enabled,
+      repeat: true,
+      signal,
+    });
+    bind({
+      keys: "h",
+      label: "Previous question",
+      group: GROUP,
+      run: () => this.go(this.at - 1),
+      enabled,
+      repeat: true,
+      signal,
+    });
+    container.addEventListener(
+      "change",
+      ({ target }) => this.show(this.all.indexOf(target.closest("[data-question]"))),
+      { signal },
+    );
     const tapped = ({ pointerType, target }) => {
       if (pointerType === "touch" && target.type === "radio") setTimeout(() => this.go(this.at + 1), GLIMPSE_MS);
     };
@@ -41,7 +68,9 @@ export class Questions {
 
   /** The name of the first question that must be answered and is not; makes it current. */
   missing() {
-    const place = this.all.findIndex((question) => question.dataset.required !== undefined && !this.isAnswered(question));
+    const place = this.all.findIndex(
+      (question) => question.dataset.required !== undefined && !this.isAnswered(question),
+    );
     if (place < 0) return "";
     this.go(place);
     return this.all[place].querySelector("legend").textContent;

@@ -1,8 +1,8 @@
 // Rating a run as a whole: questions, a thumb, and marks on the steps where something happened.
 import { attach } from "../core/attach.js";
+import { toast } from "../core/toast.js";
 import { Questions } from "./questions.js";
 import { cellOf, currentOf, rowOf } from "./steps.js";
-import { toast } from "../core/toast.js";
 
 const WORDS = { subgoal: "Sub-goal reached", soft_violation: "Soft violation", hard_violation: "Hard violation" };
 const NO_THUMB = "Choose a thumb: y is up, n is down.";
@@ -23,7 +23,11 @@ class Marks {
       { signal },
     );
     // A press leaves the focus where it is: Enter is for submitting.
-    article.addEventListener("pointerdown", (event) => event.target.closest(".walk-now button") && event.preventDefault(), { signal });
+    article.addEventListener(
+      "pointerdown",
+      (event) => event.target.closest(".walk-now button") && event.preventDefault(),
+      { signal },
+    );
   }
 
   read() {
@@ -46,7 +50,8 @@ class Marks {
     else this.marks.push({ index, kind, note: "" });
     this.paint(index);
     this.write();
-    this.article.querySelector("[data-walk-says]").textContent = `Step ${index + 1}: ${WORDS[kind]}${there ? " taken off" : ""}`;
+    this.article.querySelector("[data-walk-says]").textContent =
+      `Step ${index + 1}: ${WORDS[kind]}${there ? " taken off" : ""}`;
   }
 
   note(index) {
@@ -93,7 +98,8 @@ attach("[data-rating]", (article, signal) => {
       const missing = questions.missing();
       const thumbs = article.querySelectorAll("[name=thumb]");
       if (missing) detail.problem = `Answer “${missing}” first.`;
-      else if (!questions.all.length && thumbs.length && ![...thumbs].some((thumb) => thumb.checked)) detail.problem = NO_THUMB;
+      else if (!questions.all.length && thumbs.length && ![...thumbs].some((thumb) => thumb.checked))
+        detail.problem = NO_THUMB;
     },
     { signal },
   );

@@ -18,17 +18,22 @@ export async function post(url, values = {}, { keepalive = false } = {}) {
   } catch {
     return { result: "unheard", detail: "The server does not answer." };
   }
-  const data = response.headers.get("Content-Type")?.startsWith("application/json") ? await response.json().catch(() => null) : null;
+  const data = response.headers.get("Content-Type")?.startsWith("application/json")
+    ? await response.json().catch(() => null)
+    : null;
   if (response.ok && data && !response.redirected) return { result: "done", data };
   return failure(response, data);
 }
 
 function failure(response, data) {
-  if (response.redirected) return { result: "unheard", detail: "You are signed out. Sign in again in another tab; nothing is lost." };
-  if (response.status === 403) return { result: "unheard", detail: "This page is out of date. Reload it; nothing is lost." };
+  if (response.redirected)
+    return { result: "unheard", detail: "You are signed out. Sign in again in another tab; nothing is lost." };
+  if (response.status === 403)
+    return { result: "unheard", detail: "This page is out of date. Reload it; nothing is lost." };
   if (response.status === 429) return { result: "unheard", detail: "The server asks to go slower." };
   if (response.status >= 500 || !data) {
-    if (response.status === 404) return { result: "refused", code: "gone", detail: "This is gone, or you have no access to it any more." };
+    if (response.status === 404)
+      return { result: "refused", code: "gone", detail: "This is gone, or you have no access to it any more." };
     return { result: "unheard", detail: "The server failed at this." };
   }
   return { result: "refused", code: data.code, detail: data.detail ?? "The server refused this." };

@@ -15,7 +15,10 @@ export function selectedSpan(row) {
   const most = part.textContent.length;
   before.setEnd(range.startContainer, range.startOffset);
   const start = before.toString().length;
-  const quote = range.toString().slice(0, most - start).trim();
+  const quote = range
+    .toString()
+    .slice(0, most - start)
+    .trim();
   return quote ? { part: nameOf(row, part), start, quote, note: "" } : null;
 }
 
@@ -23,7 +26,8 @@ export function selectedSpan(row) {
 export function typedSpan(row, words) {
   for (const part of partsOf(row)) {
     const start = part.textContent.toLowerCase().indexOf(words.toLowerCase());
-    if (start >= 0) return { part: nameOf(row, part), start, quote: part.textContent.slice(start, start + words.length), note: "" };
+    if (start >= 0)
+      return { part: nameOf(row, part), start, quote: part.textContent.slice(start, start + words.length), note: "" };
   }
   return null;
 }
@@ -67,7 +71,9 @@ function partsOf(row) {
 
 function nameOf(row, part) {
   const { role } = part.dataset;
-  return `${role}.${partsOf(row).filter((each) => each.dataset.role === role).indexOf(part)}`;
+  return `${role}.${partsOf(row)
+    .filter((each) => each.dataset.role === role)
+    .indexOf(part)}`;
 }
 
 function elementOf(node) {

@@ -1,9 +1,9 @@
 // Labels of steps: good, neutral or bad, where the first error is, critiques and marked words. The answer's form holds them
 // as JSON, so drafts, sending and undo treat them like any other field.
 import { attach } from "../core/attach.js";
+import { toast } from "../core/toast.js";
 import { highlight, selectedSpan, typedSpan } from "./spans.js";
 import { cellOf, countOf, currentOf, goTo, rowOf } from "./steps.js";
-import { toast } from "../core/toast.js";
 
 const WORDS = { "-1": "bad", 0: "neutral", 1: "good" };
 const MANY = 5;
@@ -35,7 +35,8 @@ class Labels {
   }
 
   of(index) {
-    if (!this.labels.has(index)) this.labels.set(index, { index, value: null, is_filled: false, critique: "", spans: [] });
+    if (!this.labels.has(index))
+      this.labels.set(index, { index, value: null, is_filled: false, critique: "", spans: [] });
     return this.labels.get(index);
   }
 
@@ -86,14 +87,17 @@ class Labels {
   noError() {
     if (this.firstError === null) return;
     this.firstError = null;
-    for (const label of this.labels.values()) if (label.is_filled) Object.assign(label, { value: null, is_filled: false });
+    for (const label of this.labels.values())
+      if (label.is_filled) Object.assign(label, { value: null, is_filled: false });
     if (this.form.elements.ending.value === "found_error") this.ending(null);
     this.paintAll();
   }
 
   missing() {
     const until = this.firstError === null ? countOf(this.article) : this.firstError + 1;
-    return Array.from({ length: until }, (_, index) => index).filter((index) => (this.labels.get(index)?.value ?? null) === null);
+    return Array.from({ length: until }, (_, index) => index).filter(
+      (index) => (this.labels.get(index)?.value ?? null) === null,
+    );
   }
 
   problem() {
@@ -104,7 +108,10 @@ class Labels {
     if (lonely) return `Step ${lonely.index + 1} has a note but no label: press 1, 2 or 3 there.`;
     const missing = this.article.dataset.everyStep && ["found_error", "solved"].includes(ending) ? this.missing() : [];
     if (!missing.length) return "";
-    const shown = missing.slice(0, MANY).map((index) => index + 1).join(", ");
+    const shown = missing
+      .slice(0, MANY)
+      .map((index) => index + 1)
+      .join(", ");
     goTo(this.article, missing[0]);
     return `Label step ${shown}${missing.length > MANY ? ` and ${missing.length - MANY} more` : ""} first.`;
   }
@@ -116,7 +123,12 @@ class Labels {
     let field = notes.querySelector("[data-critique]");
     if (!field) {
       field = document.createElement("textarea");
-      Object.assign(field, { className: "input", rows: 2, maxLength: 20000, placeholder: "What is wrong or right here?" });
+      Object.assign(field, {
+        className: "input",
+        rows: 2,
+        maxLength: 20000,
+        placeholder: "What is wrong or right here?",
+      });
       field.dataset.critique = "";
       field.setAttribute("aria-label", `Critique of step ${index + 1}`);
       field.value = this.of(index).critique;
@@ -147,7 +159,10 @@ class Labels {
   askForWords(index) {
     const notes = this.notesOf(index);
     const field = document.createElement("input");
-    Object.assign(field, { className: "input", placeholder: "Select words with the mouse, or type them here and press Enter" });
+    Object.assign(field, {
+      className: "input",
+      placeholder: "Select words with the mouse, or type them here and press Enter",
+    });
     field.setAttribute("aria-label", `Words of step ${index + 1} to mark`);
     const done = () => {
       field.remove();
@@ -159,7 +174,8 @@ class Labels {
       event.preventDefault();
       event.stopPropagation();
       const span = event.key === "Enter" && field.value ? typedSpan(rowOf(this.article, index), field.value) : null;
-      if (event.key === "Enter" && field.value && !span) toast("These words are not in this step.", { tone: "attention" });
+      if (event.key === "Enter" && field.value && !span)
+        toast("These words are not in this step.", { tone: "attention" });
       if (span) this.addSpan(index, span);
       done();
     });
@@ -186,7 +202,11 @@ class Labels {
   paint(index) {
     const label = this.labels.get(index);
     const value = label?.value ?? "";
-    const marks = { value: String(value), filled: label?.is_filled ? "1" : "", first: index === this.firstError ? "1" : "" };
+    const marks = {
+      value: String(value),
+      filled: label?.is_filled ? "1" : "",
+      first: index === this.firstError ? "1" : "",
+    };
     const row = rowOf(this.article, index);
     // A run may have thousands of steps, of which a key changes one: what stays is not touched.
     if (Object.entries(marks).some(([name, mark]) => (row.dataset[name] ?? "") !== mark)) {
@@ -240,7 +260,10 @@ class Labels {
       this.goOn();
     });
     on("desk:check", ({ detail }) => (detail.problem = this.problem()));
-    on("better:kept", ({ detail }) => (this.labels.get(detail.index)?.value ?? null) === null && this.label(detail.index, -1));
+    on(
+      "better:kept",
+      ({ detail }) => (this.labels.get(detail.index)?.value ?? null) === null && this.label(detail.index, -1),
+    );
     on("walk:opened", ({ detail }) => this.paint(detail.index));
     on("change", ({ target }) => this.changedByHand(target));
     // A press must not take the selection away, nor the focus: Enter is for submitting.
@@ -257,8 +280,10 @@ class Labels {
   }
 
   changedByHand(target) {
-    if (target.matches(".walk-label input")) this.label(Number(target.closest(".walk-row").dataset.row), Number(target.value));
-    else if (target.name === "ending" && target.value === "found_error" && this.firstError === null) this.markFirstError(currentOf(this.article));
+    if (target.matches(".walk-label input"))
+      this.label(Number(target.closest(".walk-row").dataset.row), Number(target.value));
+    else if (target.name === "ending" && target.value === "found_error" && this.firstError === null)
+      this.markFirstError(currentOf(this.article));
     else if (target.name === "ending" && target.value !== "found_error" && this.firstError !== null) {
       this.noError();
       this.ending(target.value);

@@ -1,7 +1,7 @@
 // Walking through a single run: j and k move from step to step, the strip above shows where one is and what was said.
 import { attach } from "../core/attach.js";
-import { openNear } from "./row_loading.js";
 import { bind } from "../core/keys.js";
+import { openNear } from "./row_loading.js";
 
 /** The index of the step that keys act on. */
 export function currentOf(article) {
@@ -35,7 +35,10 @@ export function goTo(article, index, { focus = true, scroll = true } = {}) {
   if (focus) row.focus({ preventScroll: true });
   if (scroll) bringUp(article.querySelector(".desk-scroll"), row, index);
   // Rows that were never laid out have a guessed height, so a long way may end short of the step.
-  if (scroll) requestAnimationFrame(() => currentOf(article) === index && bringUp(article.querySelector(".desk-scroll"), row, index));
+  if (scroll)
+    requestAnimationFrame(
+      () => currentOf(article) === index && bringUp(article.querySelector(".desk-scroll"), row, index),
+    );
   const now = article.querySelector("[data-walk-now]");
   if (now) now.textContent = `Step ${(index + 1).toLocaleString()} of ${countOf(article).toLocaleString()}`;
   article.dispatchEvent(new CustomEvent("walk:at", { detail: { index } }));
@@ -43,7 +46,8 @@ export function goTo(article, index, { focus = true, scroll = true } = {}) {
 
 // scrollIntoView would scroll the whole page, too, where it does not fit a small screen.
 function bringUp(pane, row, index) {
-  pane.scrollTop = index === 0 ? 0 : pane.scrollTop + row.getBoundingClientRect().top - pane.getBoundingClientRect().top;
+  pane.scrollTop =
+    index === 0 ? 0 : pane.scrollTop + row.getBoundingClientRect().top - pane.getBoundingClientRect().top;
 }
 
 attach("[data-walk]", (article, signal) => {
@@ -56,8 +60,20 @@ attach("[data-walk]", (article, signal) => {
   const move = (by) => goTo(article, Math.min(Math.max(currentOf(article) + by, 0), countOf(article) - 1));
   bind({ keys: "j", label: "Next step", group: "Reading", run: () => move(1), repeat: true, signal });
   bind({ keys: "k", label: "Previous step", group: "Reading", run: () => move(-1), repeat: true, signal });
-  bind({ keys: "o", label: "Open or close this step", group: "Reading", run: () => toggle(rowOf(article, currentOf(article))), signal });
-  bind({ keys: "t", label: "The whole task", group: "Reading", run: () => article.querySelector(".desk-task").toggleAttribute("open"), signal });
+  bind({
+    keys: "o",
+    label: "Open or close this step",
+    group: "Reading",
+    run: () => toggle(rowOf(article, currentOf(article))),
+    signal,
+  });
+  bind({
+    keys: "t",
+    label: "The whole task",
+    group: "Reading",
+    run: () => article.querySelector(".desk-task").toggleAttribute("open"),
+    signal,
+  });
   article.addEventListener(
     "click",
     (event) => {
@@ -77,7 +93,8 @@ attach("[data-walk]", (article, signal) => {
     "focusin",
     ({ target }) => {
       const row = target.closest(".walk-row");
-      if (row && Number(row.dataset.row) !== currentOf(article)) goTo(article, Number(row.dataset.row), { focus: false, scroll: false });
+      if (row && Number(row.dataset.row) !== currentOf(article))
+        goTo(article, Number(row.dataset.row), { focus: false, scroll: false });
     },
     { signal },
   );

@@ -14,7 +14,10 @@ attach("[data-compare]", (compare, signal) => {
     row.classList.add("open");
     if (row.querySelector(":scope > [data-opened]")) return;
     row.classList.remove("open");
-    const response = await fetch(`${compare.dataset.rowsUrl}?row=${row.dataset.row}`, { headers: { "HX-Request": "true" }, signal }).catch(() => null);
+    const response = await fetch(`${compare.dataset.rowsUrl}?row=${row.dataset.row}`, {
+      headers: { "HX-Request": "true" },
+      signal,
+    }).catch(() => null);
     if (!response?.ok) return;
     const template = document.createElement("template");
     template.innerHTML = await response.text();
@@ -29,7 +32,8 @@ attach("[data-compare]", (compare, signal) => {
     current = row;
     row.classList.add("current");
     const stand = () => {
-      pane.scrollTop += row.getBoundingClientRect().top - compare.querySelector(".compare-heads").getBoundingClientRect().bottom;
+      pane.scrollTop +=
+        row.getBoundingClientRect().top - compare.querySelector(".compare-heads").getBoundingClientRect().bottom;
     };
     stand();
     row.focus({ preventScroll: true });
@@ -54,7 +58,8 @@ attach("[data-compare]", (compare, signal) => {
 
   function differing(by) {
     const all = rows();
-    const rest = by > 0 ? all.slice(all.indexOf(current) + 1) : all.slice(0, Math.max(0, all.indexOf(current))).reverse();
+    const rest =
+      by > 0 ? all.slice(all.indexOf(current) + 1) : all.slice(0, Math.max(0, all.indexOf(current))).reverse();
     go(rest.find((row) => row.hasAttribute("data-differs")));
   }
 
@@ -65,7 +70,11 @@ attach("[data-compare]", (compare, signal) => {
   key("D", "Previous difference", () => differing(-1));
   key("g g", "First row", () => go(rows()[0]));
   key("G", "Last row", () => go(rows().at(-1)));
-  key("Enter", "Open or close the row", () => current && (current.classList.contains("open") ? current.classList.remove("open") : open(current)));
+  key(
+    "Enter",
+    "Open or close the row",
+    () => current && (current.classList.contains("open") ? current.classList.remove("open") : open(current)),
+  );
 
   compare.addEventListener(
     "click",

@@ -23,7 +23,11 @@ attach("[data-following]", (root, signal) => {
     if (busy || steps().length >= count()) return;
     busy = true;
     try {
-      const response = await fetch(`${root.dataset.stepsUrl}?from=${steps().length}`, { headers: { "HX-Request": "true" }, credentials: "same-origin", signal });
+      const response = await fetch(`${root.dataset.stepsUrl}?from=${steps().length}`, {
+        headers: { "HX-Request": "true" },
+        credentials: "same-origin",
+        signal,
+      });
       if (!response.ok) return;
       const template = document.createElement("template");
       template.innerHTML = await response.text();

@@ -2,7 +2,8 @@
 
 /** Returns a function that gives the judged steps; `changed(set)` is called when they have come. */
 export function remarks(replay, { changed, go, signal }) {
-  const judged = () => new Set([...replay.querySelectorAll("[data-remark]")].map((link) => Number(link.dataset.remark)));
+  const judged = () =>
+    new Set([...replay.querySelectorAll("[data-remark]")].map((link) => Number(link.dataset.remark)));
 
   function update() {
     const steps = judged();

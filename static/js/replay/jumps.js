@@ -4,7 +4,10 @@ import { toast } from "../core/toast.js";
 
 export function jumps(replay, { steps, telling, current, go, signal }) {
   function jump(by, is, none) {
-    const found = by > 0 ? steps.find((step) => step.index > current() && is(step)) : steps.findLast((step) => step.index < current() && is(step));
+    const found =
+      by > 0
+        ? steps.find((step) => step.index > current() && is(step))
+        : steps.findLast((step) => step.index < current() && is(step));
     if (found) go(found.index);
     else toast(none);
     return found?.index;
@@ -31,7 +34,8 @@ export function jumps(replay, { steps, telling, current, go, signal }) {
     try {
       const { at, others } = await partings();
       if (!others) return toast("This task has no other run.");
-      const here = (index) => `${at.get(index)} of ${others} other run${others === 1 ? "" : "s"}, alike until then, act${at.get(index) === 1 ? "s" : ""} otherwise`;
+      const here = (index) =>
+        `${at.get(index)} of ${others} other run${others === 1 ? "" : "s"}, alike until then, act${at.get(index) === 1 ? "s" : ""} otherwise`;
       const none = `No ${by > 0 ? "later" : "earlier"} step where other runs leave this one${at.has(current()) ? `; here ${here(current())}` : ""}.`;
       const to = jump(by, (step) => at.has(step.index), none);
       if (to !== undefined) toast(`Here ${here(to)}.`);

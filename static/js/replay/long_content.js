@@ -5,7 +5,10 @@ const rendered = new WeakMap();
 
 async function fragment(url) {
   const response = await fetch(url, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
-  if (!response.ok) throw new Error(response.status === 404 ? "This is gone, or you have no access to it." : "The server did not answer. Try again.");
+  if (!response.ok)
+    throw new Error(
+      response.status === 404 ? "This is gone, or you have no access to it." : "The server did not answer. Try again.",
+    );
   const template = document.createElement("template");
   template.innerHTML = await response.text();
   return template.content;

@@ -14,7 +14,8 @@ attach("[data-map]", (map, signal) => {
     const line = Math.max(0, Math.floor(((event.clientY - box.top) * scale) / LINE));
     return Math.min(count - 1, line * columns + column);
   };
-  const go = (event) => map.dispatchEvent(new CustomEvent("replay:go", { bubbles: true, detail: { index: stepAt(event) } }));
+  const go = (event) =>
+    map.dispatchEvent(new CustomEvent("replay:go", { bubbles: true, detail: { index: stepAt(event) } }));
   const mark = (index) => {
     here.setAttribute("x", (index % columns) * cell);
     here.setAttribute("y", Math.floor(index / columns) * LINE);

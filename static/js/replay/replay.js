@@ -2,8 +2,8 @@
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { afterPaint } from "../core/paint.js";
-import { Bodies } from "./step_bodies.js";
 import { jumps } from "./jumps.js";
+import { Bodies } from "./step_bodies.js";
 import "./minimap.js";
 import { Outline } from "./outline.js";
 import "./long_content.js";
@@ -21,10 +21,14 @@ attach("[data-replay]", async (replay, signal) => {
   const urlOf = (index) => `${replay.dataset.url}steps/${index + 1}/`;
   const bodies = new Bodies(replay.dataset.stepsUrl, steps.length, (index, article) => view.arrived(index, article));
   const view = new StepWindow(replay.querySelector("[data-steps-pane]"), list, steps, { bodies, urlOf, signal });
-  const outline = new Outline(replay.querySelector("[data-outline]"), steps, { urlOf, onGo: (index) => {
+  const outline = new Outline(replay.querySelector("[data-outline]"), steps, {
+    urlOf,
+    onGo: (index) => {
       shut();
       go(index);
-    }, signal });
+    },
+    signal,
+  });
 
   function go(index, { scroll = true, focus = true } = {}) {
     if (index === undefined || index < 0 || index >= steps.length) return;
@@ -41,7 +45,10 @@ attach("[data-replay]", async (replay, signal) => {
     const before = document.activeElement;
     afterPaint(() => {
       const article = view.shown.get(index);
-      const held = document.activeElement !== before && document.activeElement !== document.body && !view.list.contains(document.activeElement);
+      const held =
+        document.activeElement !== before &&
+        document.activeElement !== document.body &&
+        !view.list.contains(document.activeElement);
       if (index === view.current && !held) article?.focus({ preventScroll: true });
     });
   }
@@ -103,7 +110,8 @@ attach("[data-replay]", async (replay, signal) => {
   });
 
   replay.addEventListener("replay:go", ({ detail }) => go(detail.index), { signal });
-  view.onScroll = (index) => index !== undefined && index !== view.current && go(index, { scroll: false, focus: false });
+  view.onScroll = (index) =>
+    index !== undefined && index !== view.current && go(index, { scroll: false, focus: false });
   view.list.addEventListener(
     "click",
     (event) => {

@@ -17,12 +17,17 @@ export function search(replay, { outline, window: view, go, signal }) {
     if (words.length < 2) return show(null, words.length ? "Type two letters or more." : "");
     asked = new AbortController();
     try {
-      const response = await fetch(`${replay.dataset.searchUrl}?q=${encodeURIComponent(words)}`, { signal: asked.signal });
+      const response = await fetch(`${replay.dataset.searchUrl}?q=${encodeURIComponent(words)}`, {
+        signal: asked.signal,
+      });
       if (!response.ok) throw new Error();
       const answer = await response.json();
       const number = answer.found.length;
       count = `${number.toLocaleString()}${answer.is_all ? "" : "+"}`;
-      show(answer.found, number ? `${count} step${number === 1 ? " says" : "s say"} “${words}”` : `No step says “${words}”.`);
+      show(
+        answer.found,
+        number ? `${count} step${number === 1 ? " says" : "s say"} “${words}”` : `No step says “${words}”.`,
+      );
       mark(words);
     } catch (error) {
       if (error.name !== "AbortError") show(null, "The search failed. Try again.");
@@ -46,7 +51,11 @@ export function search(replay, { outline, window: view, go, signal }) {
     const walker = document.createTreeWalker(view.list, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node && ranges.length < 500; node = walker.nextNode()) {
       const text = node.data.toLowerCase();
-      for (let at = text.indexOf(wanted); at >= 0 && ranges.length < 500; at = text.indexOf(wanted, at + wanted.length)) {
+      for (
+        let at = text.indexOf(wanted);
+        at >= 0 && ranges.length < 500;
+        at = text.indexOf(wanted, at + wanted.length)
+      ) {
         const range = new Range();
         range.setStart(node, at);
         range.setEnd(node, at + wanted.length);
@@ -66,10 +75,14 @@ export function search(replay, { outline, window: view, go, signal }) {
     requestAnimationFrame(() => mark(field.value.trim()));
   }
 
-  field.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(run, WAIT_MS);
-  }, { signal });
+  field.addEventListener(
+    "input",
+    () => {
+      clearTimeout(timer);
+      timer = setTimeout(run, WAIT_MS);
+    },
+    { signal },
+  );
   field.addEventListener(
     "keydown",
     (event) => {
@@ -88,5 +101,13 @@ export function search(replay, { outline, window: view, go, signal }) {
   view.onDraw = () => found.length && mark(field.value.trim());
   const hasHits = () => found.length > 0;
   bind({ keys: "n", label: "Next hit", group: "Replay", run: () => walk(1), enabled: hasHits, repeat: true, signal });
-  bind({ keys: "N", label: "Previous hit", group: "Replay", run: () => walk(-1), enabled: hasHits, repeat: true, signal });
+  bind({
+    keys: "N",
+    label: "Previous hit",
+    group: "Replay",
+    run: () => walk(-1),
+    enabled: hasHits,
+    repeat: true,
+    signal,
+  });
 }

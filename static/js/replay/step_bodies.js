@@ -35,7 +35,8 @@ export class Bodies {
   /** Fetch these steps, the first ones first; what was asked for earlier and has not begun is forgotten. */
   want(indices) {
     const chunks = new Set();
-    for (const index of indices) if (index >= 0 && index < this.count && !this.kept.has(index)) chunks.add(Math.floor(index / CHUNK));
+    for (const index of indices)
+      if (index >= 0 && index < this.count && !this.kept.has(index)) chunks.add(Math.floor(index / CHUNK));
     this.waiting = [...chunks].filter((chunk) => !this.asked.has(chunk));
     this.next();
   }
@@ -49,7 +50,10 @@ export class Bodies {
     const last = Math.min(first + CHUNK, this.count) - 1;
     this.asked.set(chunk, true);
     try {
-      const response = await fetch(`${this.url}?from=${first}&to=${last}`, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+      const response = await fetch(`${this.url}?from=${first}&to=${last}`, {
+        headers: { "HX-Request": "true" },
+        credentials: "same-origin",
+      });
       if (!response.ok) throw new Error(`The server answered ${response.status}.`);
       const template = document.createElement("template");
       template.innerHTML = await response.text();

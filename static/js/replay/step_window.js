@@ -101,7 +101,10 @@ export class StepWindow {
     this.hold();
     this.onDraw?.();
     const visible = this.placeAt(scrollTop);
-    this.bodies.want([...this.order.slice(visible, last + 9), ...this.order.slice(Math.max(0, first - 2), visible).reverse()]);
+    this.bodies.want([
+      ...this.order.slice(visible, last + 9),
+      ...this.order.slice(Math.max(0, first - 2), visible).reverse(),
+    ]);
   }
 
   show(index) {
@@ -125,7 +128,8 @@ export class StepWindow {
     else article.removeAttribute("aria-current");
     article.setAttribute("aria-posinset", index + 1);
     article.setAttribute("aria-setsize", this.steps.length);
-    if (article.classList.contains("waiting")) article.style.height = this.isClosed(index) ? "" : `${this.heights[index]}px`;
+    if (article.classList.contains("waiting"))
+      article.style.height = this.isClosed(index) ? "" : `${this.heights[index]}px`;
   }
 
   /** A body has come: it takes the place of its shell. */
