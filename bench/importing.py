@@ -16,15 +16,16 @@ import orjson
 from django.db import connection
 
 from apps.accounts.models import Workspace
-from apps.trajectories import formats, jsontext
-from apps.trajectories.files.reading import open_source
+from apps.ingest import formats
+from apps.ingest.files.source import open_source
+from apps.ingest.records import TrajectoryRecord
 from apps.trajectories.imports import preparing
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.uploading import start_import, store
 from apps.trajectories.models import ImportBatch, JobState, Original, Step, Trajectory
 from apps.trajectories.outlines import outline
-from apps.trajectories.records import TrajectoryRecord
 from bench.harness import Figure, Size, elapsed, watch_memory
+from contract import jsontext
 
 STEPS_A_SECOND = 15_000
 MEMORY_MB = 250

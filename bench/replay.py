@@ -13,10 +13,10 @@ from django.test import Client
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from apps.accounts.models import Membership, Role, User, Workspace
+from apps.ingest.records import StepRecord, TaskRecord, TrajectoryRecord
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
 from apps.trajectories.models import Trajectory
-from apps.trajectories.records import StepRecord, TaskRecord, TrajectoryRecord
 from bench.harness import Figure, Serving, Size, Stopwatch, percentile, serving
 from tests.browser import chromium
 

@@ -12,13 +12,13 @@ from django.utils.timezone import now
 from apps.accounts.models import ApiToken, Membership, Role, User, Workspace
 from apps.annotation.models import Annotator, Assignment, Item, Preference, Queue
 from apps.datasets.models import Dataset, Version
+from apps.ingest.records import StepRecord, TaskRecord, TrajectoryRecord
 from apps.policies.models import Policy
 from apps.training.models import Run
 from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
-from apps.trajectories.records import StepRecord, TaskRecord, TrajectoryRecord
 
 _number = count(1)
 

@@ -12,12 +12,12 @@ from django.db import transaction
 
 from apps.accounts import auditing
 from apps.accounts.models import User
+from apps.ingest.formats import named
 from apps.training.folders import folder_of
 from apps.training.models import Run
-from apps.trajectories import jsontext
-from apps.trajectories.formats import named
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import Prepared, prepare
+from contract import jsontext
 
 SOURCE = "training"
 FILE = re.compile(r"(step|evaluation)-(\d{1,9})\.jsonl")

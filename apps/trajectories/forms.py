@@ -33,7 +33,7 @@ class ImportForm(forms.Form):
     uploads = FilesField(
         label="Files",
         allow_empty_file=True,  # an empty file is refused by the import, in the same words as everywhere
-        help_text="JSON Lines, JSON or .traj, also gzipped; .eval; Parquet or CSV; a folder of them as zip or tar. The format is recognised by itself.",
+        help_text="JSON Lines, JSON or .traj, also gzipped; .eval; Parquet or CSV; a folder of them as zip or tar. The format is recognized by itself.",
     )
     policy_name = forms.CharField(
         label="Policy",

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from apps.trajectories import jsontext
-from apps.trajectories.records import Json, Message, StepRecord, TrajectoryRecord
+from apps.ingest.records import Json, Message, StepRecord, TrajectoryRecord, text_of
+from contract import jsontext
 
 LINE = 200
 """Characters of a headline or a result."""
@@ -82,17 +82,6 @@ def failure_of(results: list[Message], *, from_users: bool = False) -> str:
         text = text_of(message.get("content"), first=400)
         if message.get("is_error") or _FAILED.match(text):
             return one_line(text) or "error"
-    return ""
-
-
-def text_of(content: Json, *, first: int | None = None) -> str:
-    """The words of a message's content, whatever its shape; only the beginning, where `first` says how much is enough."""
-    if type(content) is str:
-        return content if first is None else content[:first]
-    if type(content) is list:
-        parts = (part.get("text") or f"[{part.get('type', 'part')}]" for part in content if type(part) is dict)
-        text = "\n".join(part if type(part) is str else jsontext.dumps(part).decode() for part in parts)
-        return text if first is None else text[:first]
     return ""
 
 

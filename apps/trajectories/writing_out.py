@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from apps.trajectories import jsontext
 from apps.trajectories.models import Step, Task, Trajectory
+from contract import jsontext
 
 STEPS_AT_ONCE = 20
 

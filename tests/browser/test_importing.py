@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from apps.accounts.models import Role
 from apps.trajectories.models import ImportBatch, Trajectory
 from tests import factories
-from tests.trajectories.formats.examples import EXAMPLES
-from tests.trajectories.formats.parts import CHAT
+from tests.ingest.formats.examples import EXAMPLES
+from tests.ingest.formats.parts import CHAT
 from tests.trajectories.uploads import lines
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,7 @@ from trainer.failures import ConfigFailure, DataFailure, ExitCode, as_failure
 
 
 class OutOfMemoryError(RuntimeError):
-    """Stands for torch.OutOfMemoryError, which is recognised by its name."""
+    """Stands for torch.OutOfMemoryError, which is recognized by its name."""
 
 
 @pytest.mark.parametrize(

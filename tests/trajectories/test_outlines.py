@@ -2,8 +2,8 @@
 
 import pytest
 
+from apps.ingest.records import StepRecord, TaskRecord, TrajectoryRecord
 from apps.trajectories.outlines import clip, failure_of, one_line, outline, visible
-from apps.trajectories.records import StepRecord, TaskRecord, TrajectoryRecord
 
 
 def said(content: object = None, **more: object) -> StepRecord:

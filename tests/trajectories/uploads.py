@@ -6,7 +6,7 @@ import json
 import pytest
 
 from apps.accounts.models import Workspace
-from apps.trajectories.files.reading import UnreadableFile, open_source
+from apps.ingest.files.source import UnreadableFile, open_source
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.uploading import start_import, store
 from apps.trajectories.models import ImportBatch

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from itertools import islice
 
 from apps.accounts.models import Workspace
+from apps.ingest.formats import named
 from apps.policies.models import Endpoint, Policy
-from apps.trajectories import jsontext
-from apps.trajectories.formats import named
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
 from apps.trajectories.models import Trajectory
+from contract import jsontext
 from tests import factories
 from tests.trainer.environments.playing import played
 from tests.trainer.rollouts.test_server import Server, completion

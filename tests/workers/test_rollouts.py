@@ -8,9 +8,9 @@ import pytest
 from django.db import OperationalError
 
 from apps.common.environments import BUILT_IN as FACTS
+from apps.ingest.records import BadRow
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
-from apps.trajectories.records import BadRow
 from apps.trajectories.rollouts import harvesting
 from apps.trajectories.rollouts.rolling_out import CannotAct, cancel_rollouts, resume_rollouts, start_rollouts
 from tests import factories

@@ -18,7 +18,7 @@ from apps.accounts.models import Workspace
 from apps.annotation.adoption.meanings import WHOLE
 from apps.annotation.queues.selecting import Selection, selected
 from apps.common.storable import is_storable
-from apps.trajectories.formats.judged_pairs import COMPARED, NAMES
+from apps.ingest.formats.judged_pairs import COMPARED, NAMES
 from apps.trajectories.models import Step, Trajectory
 
 LOOKED_AT = 3_000

@@ -16,12 +16,12 @@ from apps.annotation.models.continuations import ContinuationQuerySet
 from apps.annotation.refusals import CannotContinue
 from apps.common.environments import ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER, Superseded, lease
+from apps.ingest.formats import named
 from apps.policies.models import Policy
-from apps.trajectories import jsontext
-from apps.trajectories.formats import named
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
 from apps.trajectories.models import JobState, Trajectory
+from contract import jsontext
 from workers.app import enqueue
 
 LOADED_TASK, SERVED_TASK = "continuations.run", "served_continuations.run"

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from apps.datasets.models import Split
 from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.preference import encode
-from apps.trajectories import jsontext
+from contract import jsontext
 
 ROW_GROUP_BYTES: Final = 4 * 1024 * 1024
 """Of JSON: what a split holds in memory before it is written, several times over."""

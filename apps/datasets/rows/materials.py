@@ -16,7 +16,7 @@ from apps.datasets.recipe import Recipe
 from apps.datasets.rows.preference import Turn, encode_tools, read_turns
 from apps.datasets.selection.selecting import annotators_of
 from apps.policies.models import Policy
-from apps.trajectories import jsontext
+from contract import jsontext
 
 TOOLS_KEPT = 32
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from apps.trajectories import jsontext
+from contract import jsontext
 
 Json = Any
 LONG_NUMBER = re.compile(r"\d{19,}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apps.datasets.rows.preference import SameRuns, Turn, Unusable, alike, encode_message
-from apps.trajectories import jsontext
+from contract import jsontext
 
 Messages = tuple[list[bytes], ...]
 

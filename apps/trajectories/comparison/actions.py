@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from apps.trajectories import jsontext
+from contract import jsontext
 
 DIGEST_BYTES = 16
 

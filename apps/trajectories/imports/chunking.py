@@ -8,13 +8,16 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
-from apps.trajectories import jsontext
-from apps.trajectories.files.reading import UnreadableFile
-from apps.trajectories.files.splitting import EXCERPT, RawRow
+from django.conf import settings
+
+from apps.ingest.files.raw_records import EXCERPT, RawRow
+from apps.ingest.files.source import UnreadableFile
+from apps.ingest.limits import Limits
+from apps.ingest.records import BadParts, BadRow
+from apps.ingest.upload import Found, Upload
 from apps.trajectories.imports.preparing import Prepared, prepare
-from apps.trajectories.imports.upload_records import Found, Upload
 from apps.trajectories.outlines import visible
-from apps.trajectories.records import BadParts, BadRow
+from contract import jsontext
 
 CHUNK_BYTES = 4 << 20
 """Encoded bytes written in one transaction: large enough that its cost vanishes, small enough to lose nothing that hurts."""
@@ -92,7 +95,8 @@ def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, N
 
     Raises UnreadableFile or UnknownFormat.
     """
-    upload = Upload(file, filename)
+    limits = Limits(unpacked=settings.IMPORT_MAX_UNPACKED_BYTES, record=settings.IMPORT_MAX_RECORD_BYTES)
+    upload = Upload(file, filename, limits)
     chunk = Chunk("", start, start)
     broken: UnreadableFile | None = None
     records = itertools.islice(upload, start, None)

@@ -24,8 +24,8 @@ from django.utils.timezone import now
 from apps.common.commits import unawaited
 from apps.common.leases import Superseded, lease
 from apps.common.second_process import Stopped
-from apps.trajectories.files.reading import UnreadableFile
-from apps.trajectories.formats import UnknownFormat
+from apps.ingest.files.source import UnreadableFile
+from apps.ingest.formats import UnknownFormat
 from apps.trajectories.imports.chunking import Chunk, chunks
 from apps.trajectories.imports.claiming import claim, fail, finish, renew, this_worker
 from apps.trajectories.imports.copying import Copied, Origin, copy_in

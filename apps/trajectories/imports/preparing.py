@@ -14,12 +14,12 @@ from uuid import UUID
 import zstandard
 
 from apps.common.ids import new_id
-from apps.trajectories import jsontext
+from apps.ingest.normalization.fields import number
+from apps.ingest.records import TaskRecord, TrajectoryRecord
 from apps.trajectories.comparison import actions
 from apps.trajectories.comparison.courses import course_of
 from apps.trajectories.outlines import Outline, clip, outline
-from apps.trajectories.records import TaskRecord, TrajectoryRecord
-from apps.trajectories.spellings.fields import number
+from contract import jsontext
 
 COMPRESSION = 1
 """zstd's level for originals: on logs, higher levels cost several times as much for a tenth less."""

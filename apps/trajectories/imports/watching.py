@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 
 from apps.accounts.models import Membership
 from apps.common import live
-from apps.trajectories import formats
+from apps.ingest import formats
 from apps.trajectories.models import ImportBatch
 
 SHOWN_REJECTED = 20

@@ -9,8 +9,8 @@ from typing import Any
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from apps.common.decoding import Unreadable, decode_result
 from apps.trajectories.rendering import diffs, images, markdown, pages, shapes, terminal
-from apps.trajectories.rendering.decoding import Unreadable, decode_result
 from apps.trajectories.rendering.forms import Place, chunk
 from apps.trajectories.rendering.kinds import RUN, Kind
 from apps.trajectories.rendering.text import legible, one_line, size_in_words

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
+from apps.common.decoding import Arguments, arguments_of
 from apps.trajectories.rendering import diffs
 from apps.trajectories.rendering.blocks import Block, as_form, form_of_json, text_block
-from apps.trajectories.rendering.decoding import Arguments, arguments_of
 from apps.trajectories.rendering.forms import Place
 from apps.trajectories.rendering.kinds import RUN, Kind, kind_of
 from apps.trajectories.rendering.text import one_line

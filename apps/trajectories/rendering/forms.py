@@ -10,8 +10,8 @@ from urllib.parse import quote
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from apps.common.decoding import Unreadable, decode_result
 from apps.trajectories.rendering import diffs, markdown, pages, shapes, terminal, trees
-from apps.trajectories.rendering.decoding import Unreadable, child, decode_result
 from apps.trajectories.rendering.text import Excerpt, excerpt, legible, size_in_words
 
 MARKDOWN_CHARS = 16_000
@@ -77,7 +77,7 @@ def chunk(value: Any, place: Place, form: str, *, start: int = 0, path: str = ""
     if form in LINEAR:
         return _linear(_text_of(value), place, form, start)
     try:
-        value = child(decode_result(value) if isinstance(value, str) else value, path)
+        value = trees.child(decode_result(value) if isinstance(value, str) else value, path)
     except Unreadable:
         return _linear(_text_of(value), place, "text", start)
     if form == "tree":

@@ -95,3 +95,13 @@ def json_scalar(value: Any) -> str:
         return repr(value)[:STRING]
     except ValueError:  # an integer of thousands of digits
         return f"a number of {value.bit_length():,} bits"
+
+
+def child(value: Any, path: str) -> Any:
+    """The value at a path of positions ("0.3.2": third child of the fourth child of the first). Raises LookupError."""
+    for position in path.split(".") if path else []:
+        if not position.isdigit() or not isinstance(value, dict | list):
+            raise LookupError(path)
+        children = list(value.values()) if isinstance(value, dict) else value
+        value = children[int(position)]
+    return value

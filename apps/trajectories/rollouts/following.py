@@ -13,12 +13,12 @@ from django.core.cache import cache
 from django.template.loader import render_to_string
 
 from apps.common import live
-from apps.trajectories import jsontext
-from apps.trajectories.formats import named
+from apps.ingest.formats import named
+from apps.ingest.records import TrajectoryRecord
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.outlines import clip, outline
-from apps.trajectories.records import TrajectoryRecord
 from apps.trajectories.rendering.steps import StepView, step_views
+from contract import jsontext
 
 KEPT_SECONDS = 3600
 MAX_BYTES = 16_000_000

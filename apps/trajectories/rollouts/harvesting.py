@@ -11,12 +11,12 @@ from django.db.models import F
 from django.utils.timezone import now
 
 from apps.common.leases import Superseded, lease
-from apps.trajectories import jsontext
-from apps.trajectories.formats import named
+from apps.ingest.formats import named
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import Prepared, prepare
 from apps.trajectories.models import JobState, RolloutBatch, RolloutBatchQuerySet
 from apps.trajectories.rollouts.rolling_out import queue_rollouts
+from contract import jsontext
 from workers.app import enqueue
 
 MAX_LOSSES = 3

@@ -2,7 +2,7 @@
 
 from django import template
 
-from apps.trajectories.formats import titled
+from apps.ingest.formats import titled
 
 register = template.Library()
 

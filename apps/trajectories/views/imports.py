@@ -19,7 +19,7 @@ from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.common.streaming import download
-from apps.trajectories import formats
+from apps.ingest import formats
 from apps.trajectories.forms import ImportForm
 from apps.trajectories.imports import claiming, rejected
 from apps.trajectories.imports.telling import take_back

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from apps.ingest.records import StepRecord, TaskRecord, TrajectoryRecord
 from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.comparison.courses import course_of
-from apps.trajectories.records import StepRecord, TaskRecord, TrajectoryRecord
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1, "in": "shop"}'}}
 STEPS: list[dict[str, Any]] = [

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from apps.trajectories.imports import chunking, folders
+from apps.ingest import archives
+from apps.trajectories.imports import chunking
 from apps.trajectories.imports.chunking import chunks
 from apps.trajectories.models import ImportBatch, JobState, Trajectory
-from tests.trajectories.files.test_archives import HEADER, SAMPLE, with_zstd
-from tests.trajectories.files.test_archives import archive as zipped
-from tests.trajectories.formats.examples import EXAMPLES
+from tests.ingest.files.test_inspect_archive import HEADER, SAMPLE, with_zstd
+from tests.ingest.files.test_inspect_archive import archive as zipped
+from tests.ingest.formats.examples import EXAMPLES
 from tests.trajectories.uploads import counts, imported, lines, rich
 
 pytestmark = pytest.mark.django_db
@@ -178,7 +179,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(pack: Pack, settings, mo
     settings.IMPORT_MAX_UNPACKED_BYTES = 4 << 20
     assert "Unpacks to more than" in imported(body).error
     settings.IMPORT_MAX_UNPACKED_BYTES = 1 << 30
-    monkeypatch.setattr(folders, "RATIO_FROM", 1 << 20)
+    monkeypatch.setattr(archives, "RATIO_FROM", 1 << 20)
     assert "as only a decompression bomb does" in imported(body).error
 
 

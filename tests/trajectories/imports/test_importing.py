@@ -15,7 +15,7 @@ from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.preparing import unpack_original
 from apps.trajectories.models import ImportBatch, JobState, Original, RejectedRow, Step, Task, Trajectory
 from tests import factories
-from tests.trajectories.formats.examples import EXAMPLES
+from tests.ingest.formats.examples import EXAMPLES
 from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
 
 pytestmark = pytest.mark.django_db

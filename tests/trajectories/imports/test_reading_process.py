@@ -12,7 +12,7 @@ import pytest
 from django.utils.timezone import now
 
 from apps.common.second_process import SecondProcess, Stopped
-from apps.trajectories.formats import UnknownFormat
+from apps.ingest.formats import UnknownFormat
 from apps.trajectories.imports import importing
 from apps.trajectories.imports.chunking import Chunk, chunks
 from apps.trajectories.imports.importing import run_import

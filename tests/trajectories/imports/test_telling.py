@@ -11,8 +11,8 @@ from apps.trajectories.imports.telling import take_back
 from apps.trajectories.imports.uploading import finished_import
 from apps.trajectories.models import ImportBatch, JobState, Trajectory
 from tests import factories
-from tests.trajectories.files.test_archives import archive
-from tests.trajectories.formats.examples import EXAMPLES
+from tests.ingest.files.test_inspect_archive import archive
+from tests.ingest.formats.examples import EXAMPLES
 from tests.trajectories.uploads import imported, lines
 
 pytestmark = pytest.mark.django_db

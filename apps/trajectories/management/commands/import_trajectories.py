@@ -22,7 +22,7 @@ from apps.trajectories.models import ImportBatch, JobState
 
 class Command(BaseCommand):
     help = (
-        "Import files of trajectories (JSON Lines, JSON and .traj, also gzip; .eval; Parquet). The format is recognised. Waits to the end, and prints a JSON "
+        "Import files of trajectories (JSON Lines, JSON and .traj, also gzip; .eval; Parquet). The format is recognized. Waits to the end, and prints a JSON "
         "object a file: file, format, trajectories, steps, duplicates, outcomes (of runs that were here), rejected (and error, where the file was refused). "
         "What is in already is counted as duplicates and not added again. A command that was killed goes on where it stopped "
         "when it is run again. Needs no worker. Exits with 1 when nothing of some file could be read."

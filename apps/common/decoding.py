@@ -1,0 +1,91 @@
+"""JSON inside text: tool arguments and results, encoded once, twice, or not at all."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any, NamedTuple
+
+MAX_CHARS = 2_000_000
+"""Longer text is shown as text: a tree of it would take seconds to read and nobody would."""
+
+MAX_PYTHON_CHARS = 100_000
+MAX_PYTHON_DEPTH = 30
+
+_LITERALS = re.compile(
+    r"""(?:
+        '(?:[^'\\\n]|\\.)*+' | "(?:[^"\\\n]|\\.)*+" | [\[({,:] | \s
+      | (?:[\])}] | True | False | None | -?\d+(?:\.\d+)?+(?:[eE][+-]?\d+)?+) (?=\s*+(?:[\])},:]|\Z))
+    )*+""",
+    re.VERBOSE,
+)
+"""Strings, brackets, and words and numbers that nothing but a bracket, a comma or a colon follows: no sums, calls or subscripts."""
+
+_BRACKETS = re.compile(r"[\[\](){}]")
+
+
+class Unreadable(ValueError):
+    """Why a text is not shown as JSON, in words for the reader."""
+
+
+def decode(text: str) -> Any:
+    """The JSON value in a text. Raises Unreadable."""
+    if len(text) > MAX_CHARS:
+        raise Unreadable("too long to be shown as a tree")
+    try:
+        return json.loads(text, strict=False)
+    except RecursionError:
+        raise Unreadable("nested too deeply to be shown as a tree") from None
+    except ValueError as error:
+        raise Unreadable(f"not valid JSON: {error}") from None
+
+
+def decode_result(text: str, *, most_python: int = MAX_PYTHON_CHARS) -> Any:
+    """The value in what a tool returned: JSON, or what JSON can say in Python's spelling. Raises Unreadable."""
+    try:
+        return decode(text)
+    except Unreadable as error:
+        refusal = error
+    # Only literals get to Python's parser, and none nested deeply: long chains would exhaust its stack.
+    if len(text) > most_python or not _LITERALS.fullmatch(text) or _depth(text) > MAX_PYTHON_DEPTH:
+        raise refusal
+    try:
+        return json.loads(json.dumps(ast.literal_eval(text.strip())))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise refusal from None
+
+
+def _depth(text: str) -> int:
+    """The deepest nesting of brackets; those inside strings count too, which only errs towards refusing."""
+    deepest = depth = 0
+    for sign in _BRACKETS.findall(text):
+        depth += 1 if sign in "[{(" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+class Arguments(NamedTuple):
+    """What a call was given: its value, how often it was encoded, and what is wrong with it, if anything."""
+
+    value: Any
+    encoded: int
+    problem: str
+
+
+def arguments_of(given: Any) -> Arguments:
+    """Tool arguments from an object, a JSON string, or a JSON string inside one. A text that is neither stays as it is."""
+    value, encoded, problem = given, 0, ""
+    while isinstance(value, str) and encoded < 2:
+        if not value.strip():
+            return Arguments({}, encoded, "")
+        try:
+            value = decode(value)
+        except Unreadable as error:
+            problem = str(error)
+            break
+        encoded += 1
+    if not problem and not isinstance(value, dict):
+        problem = "" if value is None else "not an object"
+        value = {} if value is None else value
+    return Arguments(value, encoded, problem)

@@ -1,0 +1,201 @@
+"""Archives of files, zip or tar: what is inside is read file by file, as if each had been uploaded by itself.
+
+Names inside are shown and tell a format's reader what its file is called; they are never used as paths.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import PurePosixPath
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, NamedTuple
+
+import zstandard
+
+from apps.ingest.files.conversion import Unusable
+from apps.ingest.files.inspect_archive import HEADERS, ZIP, opened
+from apps.ingest.files.source import GZIP, RATIO, RATIO_FROM, ZSTD, UnreadableFile
+from apps.ingest.normalization.evaluation_reports import HEAD, MOST_BYTES, SCORE, Outcomes, begins_like_report
+
+DATA = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".csv", ".tsv")
+PACKED = (".gz", ".zst")
+IN_MEMORY = 16 << 20
+"""Bytes of a file that are unpacked into memory; larger ones lie on disk while they are read."""
+
+BLOCK = 1 << 20
+TAR_BLOCK = 512
+MOST_FILES = 200_000
+BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError)
+
+
+class Member(NamedTuple):
+    """A file of an archive."""
+
+    path: str
+    """As the archive spells it, with its folders."""
+    open: Callable[[], IO[bytes]]
+    passing: int = 0
+    """Bytes that are unpacked also where it is passed over: a tar is read from one end to the other."""
+
+
+class Folder:
+    """An archive's files of data, unpacked one at a time."""
+
+    def __init__(self, members: Callable[[], Iterator[Member]], packed: IO[bytes], *, most_bytes: int) -> None:
+        self._members = members
+        self._packed = packed
+        self._most = most_bytes
+        self._unpacked = 0
+        self.passed_over: list[str] = []
+        """Files that by their name hold no data."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the archive that have been read so far."""
+        return self._packed.tell()
+
+    def outcomes(self) -> Outcomes:
+        """What the archive's reports say of its runs, as far as it can be read; whatever is wrong with it is said where its files are read."""
+        found = Outcomes()
+        paths: list[str] = []
+        passed = 0
+        try:
+            for member in itertools.islice(self._members(), MOST_FILES):
+                passed += member.passing
+                if passed > self._most:
+                    break
+                if _is_hidden(member.path):
+                    continue
+                if _is_data(member.path):
+                    paths.append(member.path)
+                    if member.path.endswith(".json"):
+                        _take_report(found, member)
+                elif PurePosixPath(member.path).name == SCORE:
+                    with member.open() as packed:
+                        found.take_score(member.path, packed.read(HEAD))
+        except (Unusable, UnreadableFile, *BROKEN):
+            pass
+        found.see([path for path in paths if path not in found.read])
+        return found
+
+    def files(self) -> Iterator[tuple[str, IO[bytes] | UnreadableFile]]:
+        """Each file of data by its path: unpacked, or why it cannot be. Raises UnreadableFile where the archive itself breaks."""
+        try:
+            for count, member in enumerate(self._members()):
+                if count == MOST_FILES:
+                    raise UnreadableFile(f"The archive holds more than {MOST_FILES:,} files. Split it.")
+                if _is_data(member.path) and not _is_hidden(member.path):
+                    yield from self._unpack(member)
+                    continue
+                self._count(member.passing)
+                if not _is_hidden(member.path):
+                    self.passed_over.append(member.path)
+        except BROKEN as error:
+            raise UnreadableFile(f"The archive is cut off or damaged ({error}). Upload it again.") from None
+
+    def _unpack(self, member: Member) -> Iterator[tuple[str, IO[bytes] | UnreadableFile]]:
+        with SpooledTemporaryFile(max_size=IN_MEMORY) as file:
+            try:
+                with member.open() as packed:
+                    while block := packed.read(BLOCK):
+                        self._count(len(block))
+                        file.write(block)
+            except (Unusable, *BROKEN) as error:
+                what = error if isinstance(error, Unusable) else f"damaged ({error})"
+                yield member.path, UnreadableFile(f"The file is {what}.")
+                return
+            file.seek(0)
+            yield member.path, file
+
+    def _count(self, more: int) -> None:
+        self._unpacked += more
+        if self._unpacked > self._most:
+            raise UnreadableFile(f"Unpacks to more than {self._most >> 30:,} GiB. Split it.")
+        if self._unpacked > RATIO_FROM and self._unpacked > RATIO * max(self.bytes_read, 1):
+            raise UnreadableFile(f"Unpacks to more than {RATIO} times its size, as only a decompression bomb does.")
+
+
+def _take_report(found: Outcomes, member: Member) -> None:
+    with member.open() as packed:
+        head = packed.read(HEAD)
+        if begins_like_report(member.path, head):
+            rest = packed.read(MOST_BYTES)
+            if len(rest) < MOST_BYTES:
+                found.take(member.path, head + rest)
+
+
+def open_folder(file: IO[bytes], *, most_bytes: int) -> Folder | None:
+    """The folder in an archive; None where the file is something else. `file` then stands where it stood."""
+    begun = file.tell()
+    magic = file.read(4)
+    file.seek(begun)
+    members = _of_zip(file) if magic == ZIP else _of_tar(file, begun, magic)
+    file.seek(begun)
+    return Folder(members, file, most_bytes=most_bytes) if members else None
+
+
+def _of_zip(file: IO[bytes]) -> Callable[[], Iterator[Member]] | None:
+    try:
+        archive = zipfile.ZipFile(file)
+    except zipfile.BadZipFile:
+        return None  # said where single files are opened
+    if not {*HEADERS}.isdisjoint(archive.namelist()):
+        return None  # a log of Inspect is one file
+
+    def members() -> Iterator[Member]:
+        for each in archive.infolist():
+            if not each.is_dir():
+                yield Member(each.filename, partial(opened, archive, each))
+
+    return members
+
+
+def _of_tar(file: IO[bytes], begun: int, magic: bytes) -> Callable[[], Iterator[Member]] | None:
+    def unpacked() -> IO[bytes]:
+        file.seek(begun)
+        packed: Any = file
+        if magic.startswith(GZIP):
+            packed = gzip.GzipFile(fileobj=file)
+        elif magic == ZSTD:
+            packed = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+                file, read_across_frames=True, closefd=False
+            )
+        return packed  # type: ignore[no-any-return]
+
+    try:
+        if unpacked().read(TAR_BLOCK)[257:262] != b"ustar":
+            return None
+    except (*BROKEN, OSError):
+        return None
+
+    def members() -> Iterator[Member]:
+        with tarfile.open(fileobj=unpacked(), mode="r|") as archive:
+            for each in archive:
+                if each.isfile():
+                    yield Member(each.name, partial(_extracted, archive, each), each.size)
+
+    return members
+
+
+def _extracted(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = archive.extractfile(member)
+    assert file, "only files are asked for"
+    return file
+
+
+def _is_data(path: str) -> bool:
+    name = path.lower()
+    for suffix in PACKED:
+        name = name.removesuffix(suffix)
+    return name.endswith(DATA)
+
+
+def _is_hidden(path: str) -> bool:
+    parts = path.split("/")
+    return "__MACOSX" in parts or any(part.startswith(".") and part.strip(".") for part in parts)

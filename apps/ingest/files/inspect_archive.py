@@ -1,0 +1,112 @@
+"""Inspect's `.eval` archives as a stream of JSON: for each sample a log that holds the header and this one sample.
+
+An `.eval` file is a zip archive of `header.json` (in `_journal/start.json` while the evaluation runs) and
+`samples/<id>_epoch_<n>.json`. Names inside are never used as paths. Newer ones pack with zstd, which Python's zipfile learns
+in 3.14, so those members are unpacked here.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import zstandard
+
+from apps.ingest.files.conversion import Pieces, Unusable
+from contract import jsontext
+
+ZIP = b"PK\x03\x04"
+ZSTD_METHOD = 93
+ENCRYPTED = 1
+LOCAL_HEADER = struct.Struct("<26xHH")
+"""Of a member: 26 bytes that the directory has too, the lengths of its name and of its extra field."""
+HEADERS = ("header.json", "_journal/start.json")
+MOST_HEADER_BYTES = 16 << 20
+BLOCK = 1 << 20
+
+
+class _Part(io.RawIOBase):
+    """The next `size` bytes of a file."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._file.read(min(len(buffer), self._left))
+        self._left -= len(block)
+        buffer[: len(block)] = block
+        return len(block)
+
+
+class EvalArchive(Pieces):
+    """Reads the archive sample by sample; no sample is in memory as a whole."""
+
+    def __init__(self, file: IO[bytes], passed: Callable[[int], None]) -> None:
+        """`passed` is told how many bytes of the archive have been read. Raises Unusable."""
+        self._passed = passed
+        try:
+            self._zip = zipfile.ZipFile(file)
+            super().__init__(self._logs(self._about()))
+        except zipfile.BadZipFile as error:
+            raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
+
+    def _about(self) -> bytes:
+        """What the header says of the evaluation, as JSON."""
+        names = set(self._zip.namelist())
+        name = next((name for name in HEADERS if name in names), None)
+        if name is None:
+            raise Unusable("a zip archive inside another. Unpack it once")
+        body = b"".join(self._unpacked(self._zip.getinfo(name), most=MOST_HEADER_BYTES))
+        try:
+            header = jsontext.loads(body)
+        except jsontext.UnreadableJSON as error:
+            raise Unusable(f"a zip archive whose {name} cannot be read: {error}") from None
+        return jsontext.dumps(header.get("eval") if type(header) is dict else None)
+
+    def _logs(self, about: bytes) -> Iterator[bytes]:
+        read = 0
+        for member in self._zip.infolist():
+            read += member.compress_size
+            if member.filename.startswith("samples/") and member.filename.endswith(".json"):
+                yield b'{"eval":%b,"samples":[' % about
+                yield from self._unpacked(member)
+                yield b"]}\n"
+                self._passed(read)
+
+    def _unpacked(self, member: zipfile.ZipInfo, *, most: int | None = None) -> Iterator[bytes]:
+        size = 0
+        try:
+            with opened(self._zip, member) as stream:
+                while block := stream.read(BLOCK):
+                    size += len(block)
+                    if most and size > most:
+                        raise Unusable(f"a zip archive whose {member.filename[:80]} is larger than {most >> 20} MiB")
+                    yield block
+        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
+            raise Unusable(f"a damaged zip archive ({error}). Upload it again") from None
+
+
+def opened(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    """A member as a stream. Raises Unusable where it is locked or packed in a way that is not known."""
+    if member.flag_bits & ENCRYPTED:
+        raise Unusable("an encrypted zip archive. Unpack it and pack it without a password")
+    if member.compress_type != ZSTD_METHOD:
+        try:
+            return archive.open(member)
+        except NotImplementedError:
+            raise Unusable(
+                "a zip archive packed in a way that cannot be read. Pack it again with deflate or zstd"
+            ) from None
+    file: Any = archive.fp
+    file.seek(member.header_offset)
+    file.seek(sum(LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))), io.SEEK_CUR)
+    packed: Any = io.BufferedReader(_Part(file, member.compress_size), BLOCK)
+    return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True)

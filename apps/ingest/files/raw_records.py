@@ -1,0 +1,327 @@
+"""Cuts a stream of bytes into records without reading more than one of them at a time.
+
+Three layouts occur: a record a line (JSON Lines), one JSON list of records, and whole JSON values one after another (a
+pretty-printed object; what `jq` prints). The list is cut here rather than by a streaming parser: the pieces stay byte for
+byte as they were written, one broken record does not end the file, and lone surrogates survive (yajl replaces them).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from contract import jsontext
+
+BLOCK = 1 << 20
+EXCERPT = 2000
+"""Bytes kept of a record that is too long to read."""
+
+_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}"]?)', re.DOTALL)
+"""Runs to the next bracket outside strings; stops at the quote of a string that goes on beyond the buffer."""
+
+_REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+("?)', re.DOTALL)
+_BLANKS = re.compile(rb"[ \t\r\n]*+")
+_SCALAR_END = re.compile(rb"[,\]\s]")
+
+DEEPEST = 10_000
+"""Levels whose brackets are matched by kind; below that they are only counted, so that hostile nesting costs no memory."""
+
+
+class Layout(StrEnum):
+    """How records lie in a file."""
+
+    LINES = "lines"
+    LIST = "list"
+    VALUES = "values"
+
+
+class RawRow(NamedTuple):
+    """A record as written. With a `problem` it cannot be read, and `body` is its beginning."""
+
+    position: int  # its place among the file's records, from 0
+    line: int  # the line it starts on, from 1; in a JSON list its number; 0 for a file as a whole
+    body: bytes
+    problem: str = ""
+    file: str = ""  # inside an archive, the path of the file that holds it
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+    def readline(self, size: int, /) -> bytes: ...
+
+
+def split(stream: Readable, layout: Layout, *, limit: int) -> Iterator[RawRow]:
+    """The records of a stream. One longer than `limit` bytes is passed over and comes back as a problem."""
+    if layout is Layout.LINES:
+        return _lines(stream, limit)
+    return _Scanner(stream, limit, in_list=layout is Layout.LIST).rows()
+
+
+def too_long(limit: int) -> str:
+    return f"Longer than {limit >> 20:,} MiB, the most that one record may have."
+
+
+def as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    """All rows as a list that is the last record; before it, each by itself, what cannot be read, such as a line that was cut off."""
+    bodies: list[bytes] = []
+    size = position = 0
+    for row in rows:
+        if problem := row.problem or _unreadable(row.body):
+            yield RawRow(position, row.line, row.body[:EXCERPT], problem)
+            position += 1
+            continue
+        size += len(row.body) + 1
+        if size > limit:
+            together = (
+                f"Its lines are one record, and together longer than {limit >> 20:,} MiB. Split the file by runs."
+            )
+            yield RawRow(position, row.line, row.body[:EXCERPT], together)
+            return
+        bodies.append(row.body.strip())
+    if bodies:
+        yield RawRow(position, 1, b"[" + b",".join(bodies) + b"]")
+
+
+def grouped(rows: Iterator[RawRow], limit: int, begins: Callable[[Any, Any], bool]) -> Iterator[RawRow]:
+    """Rows that belong together as lists, one group in memory at a time; `begins` says of a row and the one before whether it is another group's."""
+    group: list[RawRow] = []
+    last: Any = None
+    position = size = 0
+    for row in rows:
+        problem, value = row.problem, None
+        if not problem:
+            try:
+                value = jsontext.loads(row.body)
+            except jsontext.UnreadableJSON as error:
+                problem = str(error)
+        if problem:
+            yield RawRow(position, row.line, row.body[:EXCERPT], problem)
+            position += 1
+            continue
+        if group and begins(last, value):
+            yield _together(group, position, size, limit)
+            position += 1
+            group, size = [], 0
+        size += len(row.body) + 1
+        if size <= limit or not group:
+            group.append(row)
+        last = value
+    if group:
+        yield _together(group, position, size, limit)
+
+
+def _together(group: list[RawRow], position: int, size: int, limit: int) -> RawRow:
+    first = group[0]
+    if size > limit:
+        return RawRow(position, first.line, first.body[:EXCERPT], too_long(limit))
+    return RawRow(position, first.line, b"[" + b",".join(row.body.strip() for row in group) + b"]")
+
+
+def _unreadable(body: bytes) -> str:
+    try:
+        jsontext.loads(body)
+    except jsontext.UnreadableJSON as error:
+        return str(error)
+    return ""
+
+
+def _lines(stream: Readable, limit: int) -> Iterator[RawRow]:
+    position = line = 0
+    while body := stream.readline(limit + 1):
+        line += 1
+        if len(body) > limit:
+            head = body[:EXCERPT]
+            while body and not body.endswith(b"\n"):
+                body = stream.readline(BLOCK)
+            yield RawRow(position, line, head, too_long(limit))
+            position += 1
+        elif not body.isspace():
+            yield RawRow(position, line, body)
+            position += 1
+
+
+class _Scanner:
+    """Follows the brackets of JSON values, block by block. Every byte is looked at once, and only the current record is held."""
+
+    def __init__(self, stream: Readable, limit: int, *, in_list: bool) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._in_list = in_list
+        self._buffer = b""
+        self._at = 0
+        self._line = 1
+        self._counted = 0  # newlines before this offset of the buffer are in _line
+        self._position = 0
+
+    def rows(self) -> Iterator[RawRow]:
+        if self._in_list:
+            self._next_byte()
+            self._at += 1  # the opening bracket
+        needs_comma = False
+        while True:
+            byte = self._next_byte()
+            if byte is None:
+                if self._in_list:
+                    yield self._row(b"", "The file ends before the list does: it was cut off.")
+                return
+            if self._in_list and byte == b",":
+                if not needs_comma:
+                    yield self._row(b",", "A comma with no record before it.")
+                needs_comma = False
+                self._at += 1
+            elif self._in_list and byte == b"]":
+                self._at += 1
+                if not needs_comma and self._position:
+                    yield self._row(b",]", "A comma with no record after it.")
+                self._in_list = False
+            elif byte in b"{[":
+                yield self._value()
+                needs_comma = True
+            else:
+                yield self._scalar()
+                needs_comma = True
+
+    def _row(self, body: bytes, problem: str = "", line: int = 0) -> RawRow:
+        place = self._position + 1 if self._in_list else line or self._line_now()
+        row = RawRow(self._position, place, body, problem)
+        self._position += 1
+        return row
+
+    def _line_now(self) -> int:
+        self._line += self._buffer.count(b"\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    def _fill(self) -> bool:
+        """Replace the used-up buffer by the next block; False at the end of the file."""
+        self._line_now()
+        self._buffer = self._stream.read(BLOCK)
+        self._at = self._counted = 0
+        return bool(self._buffer)
+
+    def _next_byte(self) -> bytes | None:
+        while True:
+            found = _BLANKS.match(self._buffer, self._at)
+            assert found is not None, "the pattern may be empty"
+            self._at = found.end()
+            if self._at < len(self._buffer):
+                return self._buffer[self._at : self._at + 1]
+            if not self._fill():
+                return None
+
+    def _value(self) -> RawRow:
+        """The object or list that starts here."""
+        line = self._line_now()
+        held = _Held(self._limit)
+        closers = bytearray()
+        deeper = 0
+        start = self._at
+        while True:
+            found = _TO_BRACKET.match(self._buffer, self._at)
+            assert found is not None, "every part of the pattern may be empty"
+            bracket = found[1]
+            self._at = found.end()
+            if bracket == b"":
+                held.add(self._buffer[start:])
+                if not self._fill():
+                    return self._cut_off(held, line)
+                start = 0
+            elif bracket == b'"':
+                if not self._rest_of_string(held, start):
+                    return self._cut_off(held, line)
+                start = self._at
+            elif bracket in b"{[":
+                if len(closers) < DEEPEST:
+                    closers.append(0x7D if bracket == b"{" else 0x5D)
+                else:
+                    deeper += 1
+            elif deeper:
+                deeper -= 1
+            elif bracket[0] == closers.pop():
+                if not closers:
+                    held.add(self._buffer[start : self._at])
+                    return self._row(held.body(), too_long(self._limit) if held.is_over else "", line)
+            else:
+                held.add(self._buffer[start : self._at])
+                return self._lost_its_way(held, line)
+
+    def _cut_off(self, held: _Held, line: int) -> RawRow:
+        row = self._row(held.body(), "The file ends inside this record: it was cut off.", line)
+        self._in_list = False
+        return row
+
+    def _rest_of_string(self, held: _Held, start: int) -> bool:
+        """Pass over a string that the buffer does not end; False where the file ends in it."""
+        # A backslash that ends the buffer would lose the character it escapes: `tail` carries it over.
+        found = _REST_OF_STRING.match(self._buffer, self._at)
+        while True:
+            assert found is not None, "every part of the pattern may be empty"
+            if found[1]:
+                held.add(self._buffer[start : found.end()])
+                self._at = found.end()
+                return True
+            tail = self._buffer[found.end() :]
+            held.add(self._buffer[start : found.end()])
+            if not self._fill():
+                held.add(tail)
+                return False
+            self._buffer = tail + self._buffer
+            start = 0
+            found = _REST_OF_STRING.match(self._buffer)
+
+    def _lost_its_way(self, held: _Held, line: int) -> RawRow:
+        """A `]` where a `}` was due, or the reverse: where the next record starts is anyone's guess, except at a line's beginning."""
+        problem = "Its brackets do not match."
+        while True:
+            end = self._buffer.find(b"\n", self._at)
+            if end >= 0 and not self._in_list:
+                self._at = end + 1
+                return self._row(held.body(), problem, line)
+            self._at = len(self._buffer)
+            if not self._fill():
+                rest = " The records after it could not be told apart." if self._in_list else ""
+                self._in_list = False
+                return RawRow(self._position, self._position + 1 if rest else line, held.body(), problem + rest)
+
+    def _scalar(self) -> RawRow:
+        """A number, a bare string or rubbish between records."""
+        line = self._line_now()
+        if self._buffer[self._at : self._at + 1] == b'"':
+            held, start = _Held(self._limit), self._at
+            self._at += 1
+            if not self._rest_of_string(held, start):
+                return self._cut_off(held, line)
+            return self._row(held.body(), too_long(self._limit) if held.is_over else "", line)
+        if self._in_list:
+            found = _SCALAR_END.search(self._buffer, self._at + 1)
+            end = found.start() if found else len(self._buffer)
+        else:
+            end = self._buffer.find(b"\n", self._at) % (len(self._buffer) + 1)
+        body = self._buffer[self._at : end]
+        self._at = end
+        return self._row(body[:EXCERPT], line=line)
+
+
+class _Held:
+    """The bytes of the current record, as far as they may be held."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._size > self._limit
+
+    def add(self, part: bytes) -> None:
+        self._size += len(part)
+        if not self.is_over:
+            self._parts.append(part)
+        elif self._parts:
+            self._parts = [b"".join(self._parts)[:EXCERPT]]
+
+    def body(self) -> bytes:
+        return b"".join(self._parts)

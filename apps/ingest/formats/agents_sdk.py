@@ -1,0 +1,83 @@
+"""Traces of OpenAI's Agents SDK: `trace` and `trace.span` objects, a line each, in a list, or spans in their trace.
+
+What models were told and said is in spans of the type `generation`; those of the type `response` name an answer that OpenAI keeps, so
+they tell nothing unless whoever recorded them put the chat beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from apps.ingest.files.raw_records import as_one
+from apps.ingest.formats import Format
+from apps.ingest.normalization.fields import count, first_of, mapping, seconds_of, text
+from apps.ingest.records import BadRow, Json, TrajectoryRecord
+from apps.ingest.traces.payloads import tools_offered
+from apps.ingest.traces.recorded import read_by_trace
+from apps.ingest.traces.threads import Span, runs_of
+from contract import jsontext
+
+SHAPE = "`trace` and `trace.span` objects with `span_data`, some of the type generation"
+KINDS: dict[str, Literal["model", "tool"]] = {"generation": "model", "response": "model", "function": "tool"}
+LISTS = ("data", "traces", "spans")
+
+
+def _objects(row: Json) -> Iterator[dict[str, Any]]:
+    """The traces and spans in a record, however it holds them."""
+    for each in row if type(row) is list else [row]:
+        about = mapping(each)
+        if text(about.get("object")) in ("trace", "trace.span"):
+            yield about
+        for name in LISTS:
+            if type(about.get(name)) is list:
+                yield from _objects(about[name])
+
+
+def _recognizes(row: Json) -> bool:
+    return next(_objects(row), None) is not None if type(row) in (dict, list) else False
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) not in (dict, list):
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    found = list(_objects(row))
+    traces = {text(each.get("id")): each for each in found if each["object"] == "trace"}
+    spans = [each for each in found if each["object"] == "trace.span"]
+
+    def runs_in(trace: str, calls: list[dict[str, Any]], recorded: list[Span]) -> Iterator[TrajectoryRecord]:
+        named = {key: traces.get(trace, {}).get(key) for key in ("workflow_name", "group_id", "metadata")}
+        return runs_of(recorded, trace=trace, about={"trace": {key: value for key, value in named.items() if value}})
+
+    yield from read_by_trace(spans, lambda span: text(span.get("trace_id")), _span, runs_in, expected=f"{SHAPE}.")
+
+
+def _span(given: dict[str, Any]) -> Span:
+    data = mapping(given.get("span_data"))
+    usage = mapping(data.get("usage"))
+    failed = mapping(given.get("error"))
+    return Span(
+        id=text(given.get("id")),
+        kind=KINDS.get(text(data.get("type")), "other"),
+        parent=text(given.get("parent_id")),
+        name=text(data.get("name")),
+        start=seconds_of(given.get("started_at")) or 0.0,
+        end=seconds_of(given.get("ended_at")),
+        model=text(data.get("model")),
+        given=data.get("input"),
+        answer=first_of(data, "output", "response"),
+        tools=tools_offered(data.get("tools")) if data.get("type") != "agent" else [],
+        prompt_tokens=count(usage.get("input_tokens")),
+        completion_tokens=count(usage.get("output_tokens")),
+        error=text(failed.get("message")) or None,
+    )
+
+
+FORMAT = Format(
+    name="agents-sdk",
+    title="OpenAI Agents SDK trace",
+    shape=SHAPE,
+    recognizes=_recognizes,
+    read=_read,
+    gather=as_one,
+)

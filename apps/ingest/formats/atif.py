@@ -1,0 +1,136 @@
+"""ATIF, the Agent Trajectory Interchange Format (Harbor), versions 1.0 to 1.7.
+
+A step carries the observation that its own tool calls brought; here that opens the next step's context. Two kinds of agent steps are
+not what the policy produced in this run, and become context: copies from an earlier run (`is_copied_context`) and calls that a
+program made (`llm_call_count` 0). ATIF names no task and no reward: equal prompts are the same task, and the outcome stays unknown.
+Sub-agents embedded in a file are trajectories of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.conversation import Conversation, tool_schemas
+from apps.ingest.normalization.fields import count, first_of, mapping, optional_list, required_list, text
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+EXPECTED = "An object with `schema_version` “ATIF-v1.…”, `agent` and `steps`."
+SOURCES = {"system": "system", "user": "user", "agent": "assistant"}
+OF_STEP = ("timestamp", "model_name", "reasoning_effort", "extra")
+OF_RUN = ("schema_version", "agent", "notes", "final_metrics", "continued_trajectory_ref", "extra")
+OF_METRICS = ("cached_tokens", "cost_usd", "completion_token_ids", "logprobs")
+
+
+def _is_run(row: Json) -> bool:
+    return text(mapping(row).get("schema_version")).startswith("ATIF-") and type(row.get("steps")) is list
+
+
+def _recognizes(row: Json) -> bool:
+    return _is_run(row) or (bool(mapping(row)) and all(map(_is_run, row.values())))
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    if "steps" not in row and row and all(map(_is_run, row.values())):
+        for run in row.values():
+            yield from _runs(run)
+        return
+    yield from _runs(row)
+
+
+def _runs(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
+    """The run and, after it, those of the sub-agents that it holds."""
+    conversation = Conversation()
+    for given in required_list(row, "steps"):
+        _add(conversation, given)
+    agent = mapping(row.get("agent"))
+    yield conversation.run(
+        tools=tool_schemas(agent.get("tool_definitions")),
+        policy=text(first_of(agent, "model_name", "name")),
+        external_id=text(first_of(row, "trajectory_id", "session_id")),
+        info={key: row[key] for key in OF_RUN if row.get(key) not in (None, "", {})},
+    )
+    for inner in optional_list(row, "subagent_trajectories"):
+        yield from _runs(mapping(inner))
+
+
+def _add(conversation: Conversation, given: Json) -> None:
+    if type(given) is not dict:
+        raise BadRow(f"A step is {jsontext.describe(given)}.", "Each step is an object with `source` and `message`.")
+    role = SOURCES.get(text(given.get("source")))
+    if role is None:
+        raise BadRow(f"A step's `source` is “{text(given.get('source'))[:60]}”.", "system, user or agent.")
+    if role == "assistant" and (given.get("is_copied_context") or given.get("llm_call_count") == 0):
+        conversation.waiting += _not_the_policys(given)
+        return
+    step = conversation.add(_message(role, given))
+    for answer in _answers(given):
+        conversation.add(answer)
+    if step is None:
+        return
+    metrics = mapping(first_of(given, "metrics", "usage"))
+    step.prompt_tokens = count(metrics.get("prompt_tokens"))
+    step.completion_tokens = count(metrics.get("completion_tokens"))
+    step.info |= {key: given[key] for key in OF_STEP if given.get(key) is not None}
+    step.info |= {key: metrics[key] for key in OF_METRICS if metrics.get(key) is not None}
+    if references := [
+        reference for result in _results(given) for reference in optional_list(result, "subagent_trajectory_ref")
+    ]:
+        step.info["subagent_trajectory_ref"] = references
+
+
+def _not_the_policys(given: dict[str, Any]) -> list[Message]:
+    """An agent step as context: its message, marked, and what it brought."""
+    aside = Conversation()
+    for message in (_message("assistant", given), *_answers(given)):
+        aside.add(message)
+    mark = "is_copied_context" if given.get("is_copied_context") else "is_dispatched"
+    return [{**aside.steps[0].message, mark: True}, *aside.waiting]
+
+
+def _message(role: str, given: dict[str, Any]) -> Message:
+    message: Message = {"role": role, "content": given.get("message")}
+    if role != "assistant":
+        return message
+    if given.get("reasoning_content"):
+        message["reasoning_content"] = given["reasoning_content"]
+    if calls := optional_list(given, "tool_calls"):
+        message["tool_calls"] = [
+            {
+                "id": mapping(call).get("tool_call_id"),
+                "function": {"name": mapping(call).get("function_name"), "arguments": mapping(call).get("arguments")},
+            }
+            for call in calls
+        ]
+    return message
+
+
+def _answers(given: dict[str, Any]) -> list[Message]:
+    """What came back: tool results where tools were called, else what the user's side or the terminal said."""
+    called = bool(given.get("tool_calls"))
+    answers: list[Message] = []
+    for result in _results(given):
+        if called:
+            answers.append(
+                {"role": "tool", "tool_call_id": result.get("source_call_id"), "content": result.get("content")}
+            )
+        elif result.get("content"):
+            answers.append({"role": "user", "content": result["content"]})
+    return answers
+
+
+def _results(given: dict[str, Any]) -> list[dict[str, Any]]:
+    return [mapping(result) for result in optional_list(mapping(given.get("observation")), "results")]
+
+
+FORMAT = Format(
+    name="atif",
+    title="ATIF (Agent Trajectory Interchange Format)",
+    shape="`schema_version` “ATIF-v1.…”, `agent` and `steps` with `source` and `message`",
+    recognizes=_recognizes,
+    read=_read,
+)

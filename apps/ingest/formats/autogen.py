@@ -1,0 +1,110 @@
+"""Chats of AutoGen and AG2: results of a team (version 0.4 on, messages with `source`), and chat histories (0.2, messages with `name`).
+
+All agents of a team are one policy, each message with its speaker's name. What a program said in an agent's name is context: summaries of tools'
+results and, where messages say what models used, those that say nothing. A history of 0.2 is told by whoever began the chat, so the proxy
+of the user has the role “assistant” there and the agents have “user”: names tell who is who.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.fields import count, mapping, text
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "`messages` with `source` and `type` “TextMessage” and the like, or `chat_history` with `role` and `name`"
+KEYS = ("messages", "chat_history", "chat_messages")
+SAID = frozenset({"TextMessage", "MultiModalMessage", "StructuredMessage", "CodeGenerationEvent"})
+BY_PROGRAM = frozenset({"ToolCallSummaryMessage", "HandoffMessage", "StopMessage", "CodeExecutionEvent"})
+EVENTS = frozenset({"ToolCallRequestEvent", "ToolCallExecutionEvent", "ThoughtEvent"})
+KNOWN = SAID | BY_PROGRAM | EVENTS
+PEOPLE = frozenset({"user", "human", "admin", "user_proxy", "userproxy", "user_proxy_agent", "userproxyagent"})
+
+
+def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
+    """Where the messages are, and they; an empty list where there are none of AutoGen's."""
+    for key in KEYS if type(row) is dict else ("",):
+        given = row.get(key) if key else row
+        messages = [mapping(each) for each in given] if type(given) is list else []
+        if messages and "source" in messages[0] and text(messages[0].get("type")) in KNOWN:
+            return key, messages
+        if any(each.get("role") == "assistant" and _is_person(each.get("name")) for each in messages):
+            return key, messages
+    return "", []
+
+
+def _is_person(name: Json) -> bool:
+    return text(name).lower().replace(" ", "_").replace("-", "_") in PEOPLE
+
+
+def _recognizes(row: Json) -> bool:
+    return bool(_found(row)[1])
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    key, given = _found(row)
+    if not given:
+        raise BadRow(f"The record is {jsontext.describe(row)} without such messages.", f"{SHAPE}.")
+    is_told = any(each.get("models_usage") for each in given)
+    messages = [m for each in given for m in (_of_team(each, is_told) if "source" in each else _of_history(each))]
+    record = chat_trajectory(Chat(mapping(row), messages, (key,)))
+    for step in record.steps:
+        usage = mapping(step.info.pop("usage", None))
+        step.prompt_tokens, step.completion_tokens = (
+            count(usage.get(f"{kind}_tokens")) for kind in ("prompt", "completion")
+        )
+    yield record
+
+
+def _of_team(given: dict[str, Any], is_told: bool) -> Iterator[Message]:
+    """`is_told`: messages say what models used, so that one that does not is a program's."""
+    kind, name, content = text(given.get("type")), text(given.get("source")), given.get("content")
+    usage = given.get("models_usage")
+    if kind == "ToolCallExecutionEvent":
+        for result in map(mapping, content if type(content) is list else []):
+            answer = {key: result.get(key) for key in ("name", "content", "is_error")}
+            yield {"role": "tool", "tool_call_id": result.get("call_id"), **answer}
+    elif kind == "ToolCallRequestEvent":
+        yield {"role": "assistant", "name": name, "content": None, "tool_calls": content, "usage": usage}
+    elif kind == "ThoughtEvent":
+        yield {"role": "reasoning", "content": content}
+    elif kind == "CodeExecutionEvent":
+        yield {"role": "user", "name": name, "content": mapping(given.get("result")).get("output")}
+    elif _is_person(name):
+        yield {"role": "user", "content": _parts(content)}
+    elif kind in BY_PROGRAM or (kind in SAID and is_told and not usage):
+        yield {"role": "assistant", "name": name, "content": _parts(content), "loss": False}
+    elif kind in SAID:
+        yield {"role": "assistant", "name": name, "content": _parts(content), "usage": usage}
+
+
+def _of_history(given: dict[str, Any]) -> Iterator[Message]:
+    results = given.get("tool_responses")
+    if type(results) is list and results:
+        yield from (mapping(result) for result in results)
+    elif given.get("role") == "user" and given.get("name") and not _is_person(given["name"]):
+        yield {**given, "role": "assistant"}
+    elif given.get("role") == "assistant" and _is_person(given.get("name")):
+        yield {**given, "role": "user"}
+    else:
+        yield given
+
+
+def _parts(content: Json) -> Json:
+    """Words and pictures; an object, which a model was asked to fill in, as JSON."""
+    if type(content) is not list:
+        return text(content)
+    return [{"type": "text", "text": part} if type(part) is str else _picture(mapping(part)) for part in content]
+
+
+def _picture(part: dict[str, Any]) -> Json:
+    if type(part.get("data")) is not str:
+        return part
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{part['data']}"}}
+
+
+FORMAT = Format(name="autogen", title="AutoGen chat", shape=SHAPE, recognizes=_recognizes, read=_read)

@@ -1,0 +1,63 @@
+"""Results of the Berkeley Function Calling Leaderboard, as far as they hold the dialogue: `inference_log`, which runs of several turns have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.fields import mapping, required_list
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "`id` and `inference_log`, a list in which objects with `begin_of_turn_query` are turns"
+QUERY = "begin_of_turn_query"
+STEP = "step_"
+
+
+def _recognizes(row: Json) -> bool:
+    log = mapping(row).get("inference_log")
+    return type(log) is list and any(QUERY in mapping(turn) for turn in log)
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    messages: list[Json] = []
+    for turn in map(mapping, required_list(row, "inference_log")):
+        if QUERY in turn:
+            messages += required_list(turn, QUERY)
+            messages += [_message(mapping(entry)) for entry in _entries(turn) if _is_said(entry)]
+    record = chat_trajectory(Chat({"id": row.get("id")}, messages, ()))
+    record.task.key, record.task.environment = record.external_id or record.task.key, "bfcl"
+    record.info = {"result": row["result"]} if "result" in row else {}
+    yield record
+
+
+def _entries(turn: dict[str, Any]) -> Iterator[Json]:
+    """What was noted in the steps of a turn, in their order."""
+    steps = [key for key in turn if key.startswith(STEP) and key.removeprefix(STEP).isdecimal()]
+    for step in sorted(steps, key=lambda key: int(key.removeprefix(STEP))):
+        yield from required_list(turn, step)
+
+
+def _is_said(entry: Json) -> bool:
+    """The rest is the harness's own notes."""
+    return mapping(entry).get("role") in ("assistant", "tool", "user", "system")
+
+
+def _message(entry: dict[str, Any]) -> Message:
+    """Calls are objects with a tool's name and its arguments; of models that write them as text they stay text."""
+    content = entry.get("content")
+    if entry.get("role") != "assistant" or type(content) is not list or not all(map(_is_call, content)):
+        return {key: value for key, value in entry.items() if key != "class_name"}
+    calls = [{"name": name, "arguments": given} for call in content for name, given in call.items()]
+    return {**entry, "content": None, "tool_calls": calls} if calls else {**entry, "content": ""}
+
+
+def _is_call(given: Json) -> bool:
+    return bool(mapping(given)) and "type" not in given and all(type(v) in (str, dict) for v in given.values())
+
+
+FORMAT = Format(name="bfcl", title="BFCL results", shape=SHAPE, recognizes=_recognizes, read=_read)

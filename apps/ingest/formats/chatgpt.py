@@ -1,0 +1,87 @@
+"""ChatGPT's export (`conversations.json`): conversations with a `mapping` of messages to those that they answer.
+
+What was edited or answered again is a run of its own, of the same task; the one that was left open comes first. A message to a tool is a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.fields import first_of, mapping, text
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "conversations with `mapping`, an object of nodes with `message`, `parent` and `children`"
+RECAP = "reasoning_recap"
+"""What the page says of an answer: nobody's words."""
+REMEMBERED = frozenset({"user_editable_context", "model_editable_context"})
+"""Custom instructions and memories, kept as hidden messages of others."""
+
+Node = dict[str, Any]
+
+
+def _recognizes(row: Json) -> bool:
+    nodes = mapping(mapping(row).get("mapping"))
+    return bool(nodes) and all({"message", "parent"} <= mapping(node).keys() for node in list(nodes.values())[:3])
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict or not mapping(row.get("mapping")):
+        raise BadRow(f"The record is {jsontext.describe(row)} without a `mapping`.", f"{SHAPE}.")
+    nodes = {name: mapping(node) for name, node in row["mapping"].items()}
+    found = ways(nodes, lambda node: text(node.get("parent")), text(row.get("current_node")))
+    yield from runs_along(
+        found,
+        _messages,
+        lambda node: text(mapping(mapping(node.get("message")).get("metadata")).get("model_slug")),
+        name=text(first_of(row, "conversation_id", "id")),
+        info={key: row[key] for key in ("title", "gizmo_id") if row.get(key)},
+        expected=f"{SHAPE}.",
+    )
+
+
+def _messages(way: list[Node]) -> Iterator[Message]:
+    for node in way:
+        message = mapping(node.get("message"))
+        content, author = mapping(message.get("content")), mapping(message.get("author"))
+        kind, role = text(content.get("content_type")), text(author.get("role"))
+        if not message or kind == RECAP:
+            continue
+        said, to = _said(kind, content), text(message.get("recipient"))
+        if kind == "thoughts":
+            yield {"role": "reasoning", "content": said}
+        elif role == "assistant" and to not in ("", "all"):
+            arguments = said if text(said).lstrip().startswith("{") else {"input": said}
+            yield {"role": "assistant", "content": None, "tool_calls": [{"name": to, "arguments": arguments}]}
+        elif role == "tool":
+            yield {"role": "tool", "name": text(author.get("name")), "content": said}
+        elif said:
+            yield {"role": "system" if kind in REMEMBERED else role, "content": said}
+
+
+def _said(kind: str, content: dict[str, Any]) -> Json:
+    if kind == "thoughts":
+        thoughts = map(mapping, content["thoughts"] if type(content.get("thoughts")) is list else ())
+        told = (text(first_of(each, "content", "summary")) for each in thoughts)
+        return "\n\n".join(filter(None, told))
+    if type(parts := content.get("parts")) is list:
+        return "\n".join(parts) if all(type(part) is str for part in parts) else list(map(_part, parts))
+    if kind in REMEMBERED:
+        told = (text(content.get(key)) for key in ("user_profile", "user_instructions", "model_set_context"))
+        return "\n\n".join(filter(None, told))
+    said = first_of(content, "text", "result", "content")
+    return text({key: value for key, value in content.items() if key != "content_type"} if said is None else said)
+
+
+def _part(part: Json) -> Json:
+    """Text, or what else was shown: pictures are named, not held, in an export."""
+    if type(part) is str:
+        return {"type": "text", "text": part}
+    about = dict(mapping(part))
+    return {"type": text(about.pop("content_type", None)) or "other", **about}
+
+
+FORMAT = Format(name="chatgpt", title="ChatGPT export", shape=SHAPE, recognizes=_recognizes, read=_read)

@@ -1,0 +1,65 @@
+"""Claude.ai's export (`conversations.json`): conversations with `chat_messages` of “human” and “assistant”.
+
+What was edited or answered again is a run of its own. Text of attached files is part of what a person said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.fields import first_of, mapping, optional_list, required_list, text
+from apps.ingest.normalization.parts import kind_of
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "conversations with `uuid` and `chat_messages`, each with `sender` and `text` or `content`"
+ASIDE = frozenset({"token_budget", "flag"})
+"""Parts that nobody said."""
+
+Said = dict[str, Any]
+
+
+def _recognizes(row: Json) -> bool:
+    messages = mapping(row).get("chat_messages")
+    return type(messages) is list and bool(messages) and mapping(messages[0]).get("sender") in ("human", "assistant")
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    messages = list(map(mapping, required_list(row, "chat_messages")))
+    if all(text(message.get("parent_message_uuid")) for message in messages):
+        named = {text(message.get("uuid")): message for message in messages}
+        last = text(row.get("current_leaf_message_uuid")) or text(messages[-1].get("uuid")) if messages else ""
+        found = ways(named, lambda message: text(message.get("parent_message_uuid")), last)
+    else:
+        found = iter([messages])
+    yield from runs_along(
+        found,
+        lambda way: map(_message, way),
+        lambda message: text(message.get("model")) or text(row.get("model")),
+        name=text(row.get("uuid")),
+        info={key: row[key] for key in ("name", "summary") if row.get(key)},
+        expected=f"{SHAPE}.",
+    )
+
+
+def _message(given: Said) -> Message:
+    parts = [part for part in optional_list(given, "content") if kind_of(part) not in ASIDE]
+    if not any(text(mapping(part).get("text")) or kind_of(part) != "text" for part in parts):
+        parts = [{"type": "text", "text": text(given.get("text"))}]
+    for attached in map(mapping, optional_list(given, "attachments")):
+        if said := first_of(attached, "extracted_content"):
+            parts.append({"type": "text", "text": f"{text(attached.get('file_name'))}\n{text(said)}"})
+    return {"role": text(given.get("sender")), "content": list(map(_plain, parts))}
+
+
+def _plain(part: Json) -> Json:
+    """A part without its times and its citations' marks, where it is text."""
+    return {"type": "text", "text": part.get("text")} if kind_of(part) == "text" else part
+
+
+FORMAT = Format(name="claude-ai", title="Claude.ai export", shape=SHAPE, recognizes=_recognizes, read=_read)

@@ -1,0 +1,186 @@
+"""Sessions of Claude Code, as it keeps or prints them: a line for each message; agents that a session started are runs of their own.
+
+What the agent went back from is left out: the chat is what leads to the last line. An answer lies in several lines, one for each of its
+parts, and its tools' results may hang on any of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.conversation import Conversation
+from apps.ingest.normalization.fields import (
+    count,
+    lasted,
+    mapping,
+    optional_list,
+    prompt_key,
+    prompt_of,
+    seconds_of,
+    text,
+)
+from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from contract import jsontext
+
+EXPECTED = "Lines with `sessionId`, `uuid`, `parentUuid`, `type` and `message`, as Claude Code keeps them."
+ASIDE = ("summary", "file-history-snapshot", "queue-operation", "system", "progress", "attachment")
+"""Lines of these types stand beside the chat; a session may begin with one."""
+SYNTHETIC = "<synthetic>"
+"""The model of answers that Claude Code made up itself, such as of an error."""
+OF_SESSION = ("cwd", "gitBranch", "version")
+
+Line = dict[str, Any]
+
+
+class Thread(NamedTuple):
+    """Whose chat a line is of: the session's own, or that of an agent which it started."""
+
+    session: str
+    agent: str
+
+
+def _recognizes(row: Json) -> bool:
+    first = mapping(row[0]) if type(row) is list and row else {}
+    if first.get("type") in ("user", "assistant"):
+        return bool({"sessionId", "session_id"} & first.keys()) and type(first.get("message")) is dict
+    if first.get("type") == "system" and first.get("subtype") == "init":
+        return "session_id" in first
+    return first.get("type") in ASIDE and bool({"leafUuid", "snapshot", "sessionId"} & first.keys())
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not list:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    lines = [
+        line for line in _streamed([mapping(line) for line in row]) if line.get("uuid") and type(line["uuid"]) is str
+    ]
+    threads: dict[Thread, list[Line]] = {}
+    of_line: dict[str, Thread] = {}
+    for line in lines:
+        before = of_line.get(text(line.get("parentUuid") or line.get("logicalParentUuid")))
+        # Several sessions may lie in one file; a session that goes on from another one leads back to it.
+        session = before.session if before else text(line.get("sessionId"))
+        own = text(line.get("agentId")) or (before.agent if before else "") or line["uuid"]
+        thread = Thread(session, own if line.get("isSidechain") else "")
+        of_line[line["uuid"]] = thread
+        threads.setdefault(thread, []).append(line)
+    titles = [text(line.get("summary")) for line in map(mapping, row) if line.get("type") == "summary"]
+    title = titles[0] if titles and len({thread.session for thread in threads}) == 1 else ""
+    said = [(thread, found) for thread, found in threads.items() if any(map(_is_said, found))]
+    runs = [_run(thread.agent, found, title) for thread, found in said]
+    if not runs:
+        raise BadRow("Nobody says anything in this session.", EXPECTED)
+    if len({thread.session for thread in threads}) > 1:
+        for run, (_, found) in zip(runs, said, strict=True):
+            run.part = found
+    yield from runs
+
+
+def _streamed(lines: list[Line]) -> list[Line]:
+    """The lines as sessions have them, also where they were printed (`--output-format stream-json`) and follow one another."""
+    last: dict[Thread, str] = {}
+    found: list[Line] = []
+    for place, line in enumerate(lines):
+        if "session_id" in line and "sessionId" not in line:
+            thread = Thread(text(line["session_id"]), text(line.get("parent_tool_use_id")))
+            name = f"{thread.session}-{place}"
+            line = {**line, "sessionId": thread.session, "agentId": thread.agent, "isSidechain": bool(thread.agent)}
+            line |= {"uuid": name, "parentUuid": last.get(thread)}
+            last[thread] = name
+        found.append(line)
+    return found
+
+
+def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
+    conversation = Conversation()
+    models: Counter[str] = Counter()
+    before: float | None = None
+    for message, said_in in _answers_joined(_path(lines)):
+        about = mapping(said_in[0].get("message"))
+        at = seconds_of(said_in[-1].get("timestamp"))
+        step = conversation.add(message)
+        if step:
+            usage = mapping(mapping(said_in[-1].get("message")).get("usage"))
+            read = [count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")]
+            step.prompt_tokens = sum(filter(None, read)) or None
+            step.completion_tokens = count(usage.get("output_tokens"))
+            step.seconds = lasted(before, at)
+            models[text(about.get("model"))] += 1
+        before = before if at is None else at
+    session = text(next((line["sessionId"] for line in lines if line.get("sessionId")), ""))
+    said = [line for line in lines if _is_said(line) and not line.get("isMeta") and not _parts(line, "tool_result")]
+    asked = [{**mapping(line["message"]), "role": "user"} for line in said if line["type"] == "user"]
+    ending = next((line for line in reversed(lines) if line.get("type") == "result"), {})
+    return TrajectoryRecord(
+        task=TaskRecord(
+            # What is printed lacks the prompt, so each such session is a task of its own.
+            key=prompt_key(conversation.opening) if conversation.opening else session,
+            instruction=prompt_of(asked),
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        policy=models.most_common(1)[0][0] or None if models else None,
+        external_id=f"{session}/{thread}" if thread else session,
+        termination=text(ending.get("subtype")),
+        info={
+            **({"title": title} if title and not thread else {}),
+            **{key: lines[-1][key] for key in OF_SESSION if lines[-1].get(key)},
+            **{key: ending[key] for key in ("total_cost_usd", "num_turns") if ending.get(key) is not None},
+        },
+    )
+
+
+def _is_said(line: Line) -> bool:
+    message = mapping(line.get("message"))
+    return line.get("type") in ("user", "assistant") and "content" in message and message.get("model") != SYNTHETIC
+
+
+def _path(lines: list[Line]) -> list[Line]:
+    """The lines of the chat that leads to the last one, with all results of the tools that it called."""
+    by_id = {line["uuid"]: line for line in lines}
+    kept: set[str] = set()
+    here: Line | None = next((line for line in reversed(lines) if _is_said(line)), None)
+    while here is not None and here["uuid"] not in kept:
+        kept.add(here["uuid"])
+        here = by_id.get(text(here.get("parentUuid") or here.get("logicalParentUuid")))
+    calls = {text(part.get("id")) for line in lines if line["uuid"] in kept for part in _parts(line, "tool_use")}
+    for line in lines:
+        if any(text(part.get("tool_use_id")) in calls for part in _parts(line, "tool_result")):
+            kept.add(line["uuid"])
+    return [line for line in lines if line["uuid"] in kept and _is_said(line)]
+
+
+def _parts(line: Line, kind: str) -> list[dict[str, Any]]:
+    content = mapping(line.get("message")).get("content")
+    return [part for part in map(mapping, content if type(content) is list else []) if part.get("type") == kind]
+
+
+def _answers_joined(lines: list[Line]) -> list[tuple[Message, list[Line]]]:
+    """Messages, each with its lines: the parts of an answer, which bear one id, are put together where it began."""
+    found: list[tuple[Message, list[Line]]] = []
+    answers: dict[str, int] = {}
+    for line in lines:
+        message = mapping(line.get("message"))
+        content = message.get("content")
+        name = text(message.get("id")) if line["type"] == "assistant" else ""
+        if name and name in answers and type(content) is list:
+            joined, said_in = found[answers[name]]
+            joined["content"] = [*optional_list(joined, "content"), *content]
+            said_in.append(line)
+            continue
+        if name:
+            answers[name] = len(found)
+        found.append(({"role": line["type"], "content": content}, [line]))
+    return found
+
+
+FORMAT = Format(
+    name="claude-code",
+    title="Claude Code session",
+    shape="the lines of a session, with `sessionId`, `type` and `message`",
+    recognizes=_recognizes,
+    read=_read,
+)

@@ -1,0 +1,104 @@
+"""Sessions of the Codex CLI (`rollout-….jsonl`): a line for each item, all of a file one run.
+
+The items are those of OpenAI's Responses; events, which repeat them for the screen, are left out but for the tokens that they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.conversation import Conversation
+from apps.ingest.normalization.fields import count, first_of, lasted, mapping, seconds_of, text
+from apps.ingest.normalization.roles import role_of
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord, numbered, read_each, text_of
+from contract import jsontext
+
+EXPECTED = "Lines with `type` and `payload`, among them `response_item`, as the Codex CLI keeps them."
+TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+OF_SESSION = ("cwd", "cli_version", "originator", "git")
+MADE_UP = ("<user_instructions>", "<environment_context>", "<permissions", "# AGENTS.md instructions")
+"""How messages begin that the CLI, and no user, puts before the first one."""
+
+
+def _recognizes(row: Json) -> bool:
+    first = mapping(row[0]) if type(row) is list and row else {}
+    return text(first.get("type")) in TYPES and type(first.get("payload")) is dict
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not list:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    yield from read_each(numbered("Session", _sessions([mapping(line) for line in row])), _run)
+
+
+def _sessions(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The lines of each session, where several files were put into one. A session that goes on from an older one repeats the
+    beginning of that, with what was said of it, so only one that began later is another."""
+    found: list[list[dict[str, Any]]] = [[]]
+    began = ""
+    for line in lines:
+        about = mapping(line.get("payload")) if line.get("type") == "session_meta" else {}
+        if about and began and text(about.get("timestamp")) > began:
+            found.append([])
+        began = max(began, text(about.get("timestamp")))
+        found[-1].append(line)
+    return found
+
+
+def _run(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
+    conversation = Conversation()
+    session: dict[str, Any] = {}
+    model, before = "", None
+    for line in lines:
+        payload, at = mapping(line.get("payload")), seconds_of(line.get("timestamp"))
+        if line.get("type") == "session_meta" and not session:
+            session = payload
+            _instruct(conversation, payload)
+        elif line.get("type") == "turn_context":
+            model = text(payload.get("model")) or model
+        elif payload.get("type") == "token_count" and conversation.steps:
+            used = mapping(mapping(payload.get("info")).get("last_token_usage"))
+            step = conversation.steps[-1]
+            step.prompt_tokens = count(used.get("input_tokens")) or step.prompt_tokens
+            step.completion_tokens = count(used.get("output_tokens")) or step.completion_tokens
+        elif line.get("type") == "response_item" and (message := _message(payload)):
+            step_made = conversation.add(message)
+            if step_made:
+                step_made.seconds = lasted(before, at)
+            before = before if at is None else at
+    if not conversation.steps and not conversation.waiting:
+        raise BadRow("The session holds no items.", EXPECTED)
+    asked = [message for message in conversation.opening if not text_of(message.get("content")).startswith(MADE_UP)]
+    yield conversation.run(
+        asked=asked,
+        policy=model,
+        external_id=text(session.get("id")),
+        info={key: session[key] for key in OF_SESSION if session.get(key)},
+    )
+
+
+def _instruct(conversation: Conversation, session: dict[str, Any]) -> None:
+    base = mapping(session.get("base_instructions")).get("text")
+    instructions = first_of({"base": base, **session}, "base", "instructions")
+    if type(instructions) is str and instructions:
+        conversation.add({"role": "system", "content": instructions})
+
+
+def _message(item: dict[str, Any]) -> Message | None:
+    """An item as the chat reads it; None where it says nothing."""
+    kind = text(item.get("type"))
+    if kind == "reasoning":
+        said = first_of(item, "content") or item.get("summary")
+        return {"type": kind, "summary": said} if said else None
+    return item if role_of(item) else None
+
+
+FORMAT = Format(
+    name="codex",
+    title="Codex CLI session",
+    shape="the lines of a session, with `type` and `payload`",
+    recognizes=_recognizes,
+    read=_read,
+)

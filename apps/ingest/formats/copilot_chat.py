@@ -1,0 +1,171 @@
+"""Chats of VS Code and GitHub Copilot, as *Chat: Export Session…* writes them, or as they lie under `chatSessions` (also `.jsonl`).
+
+Where Copilot kept what it sent to the model and heard (`toolCallRounds`), that is the run; else it is what was shown, in which results of tools
+are not told.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.files.raw_records import RawRow, as_one
+from apps.ingest.formats import Format
+from apps.ingest.normalization.conversation import Conversation
+from apps.ingest.normalization.fields import first_of, mapping, number, optional_list, required_list, text
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "`requests`, each with a `message` and its `response`, or lines of changes to them"
+_BEGUN = re.compile(rb'\s*\{\s*"kind"\s*:\s*0\b')
+SET, PUSHED = 1, 2
+"""Kinds of changes; the first line, of the kind 0, is the session as it was."""
+INSIDE = ("value", "text", "content", "parts", "node", "children", "result")
+"""Where what a tool answered keeps its words: a tree of what was to be shown to the model."""
+SAID = ("", "markdownContent", "text")
+"""Kinds of parts that are words of the model."""
+
+
+def _recognizes(row: Json) -> bool:
+    first = mapping(row[0] if type(row) is list and row else row)
+    if first.get("kind") == 0:
+        return _recognizes(mapping(first.get("v")))
+    requests = mapping(row).get("requests")
+    if type(requests) is not list:
+        return False
+    has_names = "sessionId" in row or "responderUsername" in row
+    return has_names or (bool(requests) and {"message", "response"} <= mapping(requests[0]).keys())
+
+
+def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    """All lines of a session that is kept as changes are one record."""
+    first = next(rows, None)
+    if first is None:
+        return iter(())
+    rows = itertools.chain([first], rows)
+    return as_one(rows, limit) if _BEGUN.match(first.body) else rows
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    session = _replayed(row) if type(row) is list and row else mapping(row)
+    conversation = Conversation()
+    model = ""
+    for request in map(mapping, required_list(session, "requests")):
+        conversation.add(
+            {"role": "user", "content": text(mapping(request.get("message")).get("text") or request.get("message"))}
+        )
+        made = len(conversation.steps)
+        for message in _answers(request):
+            conversation.add(message)
+        model = text(request.get("modelId")) or model
+        timings = mapping(mapping(request.get("result")).get("timings"))
+        failed = mapping(mapping(request.get("result")).get("errorDetails")).get("message")
+        if len(conversation.steps) > made:
+            last = conversation.steps[-1]
+            spent = number(timings.get("totalElapsed"))
+            last.seconds = spent / 1000 if spent is not None and len(conversation.steps) == made + 1 else None
+            last.error = text(failed) or None
+    if not conversation.steps:
+        raise BadRow("Nobody answers in this session.", f"{SHAPE}.")
+    yield conversation.run(
+        policy=model,
+        external_id=text(session.get("sessionId")),
+        info={"title": session["customTitle"]} if session.get("customTitle") else {},
+    )
+
+
+def _replayed(lines: list[Json]) -> dict[str, Any]:
+    """The session after all changes that its lines say. Raises BadRow."""
+    session = mapping(mapping(lines[0]).get("v"))
+    for line in map(mapping, lines[1:]):
+        *path, last = optional_list(line, "k") or [None]
+        place: Json = session
+        try:
+            for key in path:
+                place = place[key]
+            if line.get("kind") == SET:
+                place[last] = line.get("v")
+            elif line.get("kind") == PUSHED:
+                place = place.setdefault(last, []) if type(place) is dict else place[last]
+                if type(line.get("i")) is int:
+                    del place[line["i"] :]
+                place.extend(optional_list(line, "v"))
+        except (KeyError, IndexError, TypeError, AttributeError):
+            raise BadRow(
+                f"A change is of `{jsontext.dumps(line.get('k')).decode()[:80]}`, which is not there.", f"{SHAPE}."
+            ) from None
+    return session
+
+
+def _answers(request: dict[str, Any]) -> Iterator[Message]:
+    metadata = mapping(mapping(request.get("result")).get("metadata"))
+    rounds = metadata.get("toolCallRounds")
+    if type(rounds) is not list or not rounds:
+        yield from _shown(request)
+        return
+    results = mapping(metadata.get("toolCallResults"))
+    for each in map(mapping, rounds):
+        calls = list(map(mapping, optional_list(each, "toolCalls")))
+        thought = mapping(each.get("thinking")).get("text")
+        message: Message = {"role": "assistant", "content": text(each.get("response")), "tool_calls": calls}
+        if said := "\n\n".join(map(text, thought)) if type(thought) is list else text(thought):
+            message["reasoning_content"] = said
+        yield message
+        for call in calls:
+            if (identifier := text(call.get("id"))) in results:
+                yield {"role": "tool", "tool_call_id": identifier, "content": "".join(_words(results[identifier]))}
+
+
+def _shown(request: dict[str, Any]) -> Iterator[Message]:
+    """Answers as they were shown. Of tools that is words made for the page, which the model did not write: context."""
+    said: Message = {"role": "assistant", "content": ""}
+    for part in map(mapping, optional_list(request, "response")):
+        kind, words = text(part.get("kind")), _shown_words(part.get("value"))
+        if kind == "toolInvocationSerialized":
+            if said["content"]:
+                yield said
+            said = {"role": "assistant", "content": ""}
+            told = filter(None, (_shown_words(part.get(key)) for key in ("invocationMessage", "pastTenseMessage")))
+            yield {"role": "tool", "name": text(part.get("toolId")), "content": "\n".join(told)}
+        elif kind == "thinking":
+            said["reasoning_content"] = said.get("reasoning_content", "") + words
+        elif kind == "inlineReference":
+            reference = mapping(part.get("inlineReference"))
+            said["content"] += text(part.get("name") or first_of(reference, "name", "path", "fsPath"))
+        elif kind in SAID:
+            said["content"] += words
+    if said["content"]:
+        yield said
+
+
+def _shown_words(given: Json) -> str:
+    return text(mapping(given).get("value", given))
+
+
+def _words(given: Json) -> Iterator[str]:
+    """The words in a result, in order; the whole of it where it keeps them elsewhere."""
+    if type(given) is str:
+        yield given
+    elif type(given) is list:
+        for each in given:
+            yield from _words(each)
+    elif type(given) is dict:
+        held = [given[key] for key in INSIDE if given.get(key) is not None]
+        if not held and not {"type", "ctor"} & given.keys():
+            yield text(given)
+        for each in held:
+            yield from _words(each)
+    elif given is not None:
+        yield text(given)
+
+
+FORMAT = Format(
+    name="copilot-chat",
+    title="VS Code chat session (GitHub Copilot)",
+    shape=SHAPE,
+    recognizes=_recognizes,
+    read=_read,
+    gather=_gather,
+)

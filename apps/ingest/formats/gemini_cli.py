@@ -1,0 +1,89 @@
+"""Sessions of the Gemini CLI (`chats/session-….json`): messages of “user” and “gemini”, each answer with its thoughts and its calls' results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.conversation import Conversation
+from apps.ingest.normalization.fields import (
+    count,
+    lasted,
+    mapping,
+    optional_list,
+    required_list,
+    seconds_of,
+    text,
+)
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from apps.ingest.traces.payloads import read_payload
+from contract import jsontext
+
+SHAPE = "`sessionId` and `messages` with `type` “user” or “gemini”"
+
+
+def _recognizes(row: Json) -> bool:
+    messages = mapping(row).get("messages")
+    types = {text(mapping(each).get("type")) for each in messages} if type(messages) is list else set()
+    return "sessionId" in mapping(row) and "gemini" in types
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    conversation = Conversation()
+    model, before = "", None
+    for given in map(mapping, required_list(row, "messages")):
+        at = seconds_of(given.get("timestamp"))
+        if given.get("type") == "user":
+            conversation.add({"role": "user", "content": _words(given.get("content"))})
+        elif given.get("type") == "gemini":
+            step = conversation.add(_answer(given))
+            for message in _results(given):
+                conversation.add(message)
+            tokens = mapping(given.get("tokens"))
+            if step:
+                step.prompt_tokens, step.completion_tokens = count(tokens.get("input")), count(tokens.get("output"))
+                step.seconds = lasted(before, at)
+            model = text(given.get("model")) or model
+        before = before if at is None else at
+    yield conversation.run(policy=model, external_id=text(row.get("sessionId")))
+
+
+def _words(content: Json) -> Json:
+    """Text, or parts as Gemini has them."""
+    if type(content) is not list:
+        return text(content)
+    said = read_payload([{"role": "user", "parts": content}], "user").messages
+    return said[0].get("content") if said else ""
+
+
+def _answer(given: dict[str, Any]) -> Message:
+    thoughts = map(mapping, optional_list(given, "thoughts"))
+    told = (": ".join(filter(None, (text(each.get("subject")), text(each.get("description"))))) for each in thoughts)
+    calls = [
+        {"id": call.get("id"), "name": call.get("name"), "arguments": call.get("args")}
+        for call in map(mapping, optional_list(given, "toolCalls"))
+    ]
+    said = _words(given.get("content"))
+    message: Message = {"role": "assistant", "content": said or (None if calls else ""), "tool_calls": calls}
+    return message | ({"reasoning_content": reasoning} if (reasoning := "\n\n".join(told)) else {})
+
+
+def _results(given: dict[str, Any]) -> Iterator[Message]:
+    for call in map(mapping, optional_list(given, "toolCalls")):
+        parts = call.get("result")
+        responses = (
+            [mapping(mapping(part).get("functionResponse")).get("response") for part in parts or ()]
+            if type(parts) is list
+            else []
+        )
+        found = next((each for each in responses if each is not None), parts)
+        said = mapping(found).get("output", found)
+        failed = call.get("status") in ("error", "cancelled")
+        if said is not None:
+            yield {"role": "tool", "tool_call_id": call.get("id"), "content": said, "is_error": failed}
+
+
+FORMAT = Format(name="gemini-cli", title="Gemini CLI session", shape=SHAPE, recognizes=_recognizes, read=_read)

@@ -1,0 +1,149 @@
+"""Logs of Inspect (UK AI Security Institute): one object with `eval`, about the evaluation, and `samples`, each one run.
+
+`.eval` archives hold the same in pieces; `archives` puts them together again. Texts that the log keeps apart (“attachment://…”) are put back.
+The first score is the outcome: Inspect's own C and I are right and wrong, and numbers are rewards. Log schema version 2 was read;
+a later one that keeps the fields used here is read as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.conversation import Conversation, tool_schemas
+from apps.ingest.normalization.fields import count, mapping, number, optional_list, prompt_of, required_list, text
+from apps.ingest.records import BadRow, Json, TaskRecord, TrajectoryRecord, numbered, read_each
+from contract import jsontext
+
+EXPECTED = "An object with `eval` and `samples`, each with `id`, `epoch` and `messages`."
+GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Correct, partially correct, incorrect, no answer."""
+ATTACHED = "attachment://"
+OF_MESSAGE = ("id", "source", "role", "model", "metadata", "internal")
+OF_SAMPLE = ("epoch", "scores", "metadata", "model_usage", "total_time", "working_time", "error", "limit", "uuid")
+
+
+def _recognizes(row: Json) -> bool:
+    about = mapping(mapping(row).get("eval"))
+    return "model" in about and "task" in about and ("samples" in row or "status" in row)
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    about = mapping(row.get("eval"))
+    samples = optional_list(row, "samples")
+    if not samples:
+        raise BadRow("The log holds no samples: it was written without them, or nothing was run.", EXPECTED)
+    yield from read_each(numbered("Sample", samples), lambda given: [_run(mapping(given), about)])
+
+
+def _run(sample: dict[str, Any], about: dict[str, Any]) -> TrajectoryRecord:
+    attached = mapping(sample.get("attachments"))
+    calls = _calls_of_the_model(sample)
+    conversation = Conversation()
+    for given in required_list(sample, "messages"):
+        _add(conversation, _whole(given, attached), calls)
+    asked = sample.get("input")
+    reward, success = _outcome(mapping(sample.get("scores")))
+    name = text(sample.get("id"))
+    return TrajectoryRecord(
+        task=TaskRecord(
+            key=name,
+            instruction=_whole(asked, attached) if type(asked) is str else prompt_of(conversation.opening),
+            environment=text(about.get("task")),
+            success_check={"target": sample["target"]} if sample.get("target") else {},
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        tools=tool_schemas(next((call["tools"] for call in calls.values() if call.get("tools")), [])),
+        policy=text(about.get("model")) or None,
+        external_id=text(sample.get("uuid")) or f"{text(about.get('run_id'))}/{name}/{text(sample.get('epoch'))}",
+        reward=reward,
+        success=success,
+        termination=_ending(sample),
+        tags=[tag for tag in optional_list(about, "tags") if type(tag) is str],
+        info={
+            **{key: sample[key] for key in OF_SAMPLE if sample.get(key)},
+            **{key: about[key] for key in ("run_id", "created") if about.get(key)},
+        },
+    )
+
+
+def _add(conversation: Conversation, given: Json, calls: dict[str, dict[str, Any]]) -> None:
+    about = mapping(given)
+    if not about:
+        conversation.add(given)  # says what is wrong with it
+        return
+    message = {key: value for key, value in about.items() if key not in OF_MESSAGE and value is not None}
+    message["role"] = about.get("role")
+    if message["role"] == "tool":
+        failed = mapping(message.pop("error", None))
+        message |= {"name": message.pop("function", None), "is_error": bool(failed)}
+        message["content"] = message.get("content") or text(failed.get("message"))
+    step = conversation.add(message)
+    call = calls.get(text(about.get("id"))) if step else None
+    if step and call:
+        usage = mapping(mapping(call.get("output")).get("usage"))
+        cached = [usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")]
+        prompt = [tokens for each in (usage.get("input_tokens"), *cached) if (tokens := count(each)) is not None]
+        step.prompt_tokens = sum(prompt) if prompt else None
+        step.completion_tokens = count(usage.get("output_tokens"))
+        step.seconds = number(call.get("working_time"))
+
+
+def _calls_of_the_model(sample: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The log's events of the model's being called, by the id of the message that came of it."""
+    found: dict[str, dict[str, Any]] = {}
+    for event in map(mapping, optional_list(sample, "events")):
+        if event.get("event") == "model":
+            choices = mapping(event.get("output")).get("choices")
+            first = mapping(mapping(choices[0]).get("message")) if type(choices) is list and choices else {}
+            found[text(first.get("id"))] = event
+    return found
+
+
+def _whole(value: Json, attached: dict[str, Any]) -> Json:
+    """The value with every attachment in its place, and pictures as chat messages spell them."""
+    if type(value) is str:
+        return attached.get(value.removeprefix(ATTACHED), value) if value.startswith(ATTACHED) else value
+    if type(value) is list:
+        return [_whole(each, attached) for each in value]
+    if type(value) is dict:
+        if value.get("type") == "image" and type(value.get("image")) is str:
+            return {"type": "image_url", "image_url": {"url": _whole(value["image"], attached)}}
+        return {key: _whole(each, attached) for key, each in value.items()}
+    return value
+
+
+def _outcome(scores: dict[str, Any]) -> tuple[float | None, bool | None]:
+    """Reward and success of the first score that says either."""
+    for score in scores.values():
+        value = mapping(score).get("value")
+        if type(value) is str and value in GRADES:
+            return GRADES[value], None if value == "P" else value == "C"
+        if type(value) is bool:
+            return float(value), value
+        if (reward := number(value)) is not None:
+            return reward, None
+    return None, None
+
+
+def _ending(sample: dict[str, Any]) -> str:
+    if limit := text(mapping(sample.get("limit")).get("type")):
+        return f"limit: {limit}"
+    if sample.get("error"):
+        return "error"
+    choices = mapping(sample.get("output")).get("choices")
+    reason = text(mapping(choices[0]).get("stop_reason")) if type(choices) is list and choices else ""
+    return "" if reason == "tool_calls" else reason  # that is how a turn ended, and says nothing of the run
+
+
+FORMAT = Format(
+    name="inspect",
+    title="Inspect evaluation log (.json, .eval)",
+    shape="an object with `eval` (with `task` and `model`) and `samples`",
+    recognizes=_recognizes,
+    read=_read,
+)

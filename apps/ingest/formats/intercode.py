@@ -1,0 +1,102 @@
+"""InterCode results: an object of episodes by number, each with parallel lists of actions, observations and rewards (Yang et al., 2023, arXiv 2306.14898).
+
+The reward is the best one reached, and success is a reward of 1, as the paper counts it; which policy played stands in the file's name alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import Any
+
+from apps.ingest.formats import Format, retrace_simple
+from apps.ingest.normalization.fields import first_of, mapping, number, optional_list, required_list, text
+from apps.ingest.records import BadRow, Json, TrajectoryRecord, read_each
+from contract import jsontext
+
+EXPECTED = "An object of episodes, each with `query` and `turn_history` (or `trajectory`)."
+KEPT = ("dataset", "gold", "summary", "info")
+
+
+def _is_episode(value: Json) -> bool:
+    about = mapping(value)
+    return "query" in about and (
+        "actions" in mapping(about.get("turn_history")) or type(about.get("trajectory")) is list
+    )
+
+
+def _episodes(row: Json) -> dict[str, Json]:
+    """By their numbers. One file has them beside a description, under `logs`."""
+    return mapping(mapping(row).get("logs")) or mapping(row)
+
+
+def _recognizes(row: Json) -> bool:
+    return _is_episode(next(iter(_episodes(row).values()), None))
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    episodes = [(f"Episode {name[:40]}", {name: episode}) for name, episode in _episodes(row).items()]
+    yield from read_each(episodes, lambda part: _run(part, filename))
+
+
+def _run(part: dict[str, Json], filename: str) -> Iterator[TrajectoryRecord]:
+    for name, episode in part.items():
+        if not _is_episode(episode):
+            raise BadRow(f"It is {jsontext.describe(episode)} without `query` or actions.", EXPECTED)
+        yield from retrace_simple.FORMAT.read(_plain(episode, name), filename)
+
+
+def _plain(episode: dict[str, Any], name: str) -> dict[str, Json]:
+    """The episode in Retrace's simple form: an observation stands before the action that it led to."""
+    taken = _of_lists(mapping(episode.get("turn_history"))) if "turn_history" in episode else _of_pairs(episode)
+    observations = [None, *(seen for _, seen in taken)]
+    best = number(first_of(mapping(episode.get("summary")), "max_reward"))
+    reward = number(episode.get("reward")) if best is None else best
+    return {
+        "id": name,
+        "task_id": text(first_of(episode, "task_id", "query_idx")) or name,
+        "instruction": text(episode.get("query")),
+        "environment": "/".join(filter(None, (text(episode.get("environment")) or "intercode", _dataset(episode)))),
+        "difficulty": text(episode.get("hardness")),
+        "steps": [
+            {**step, **({} if before is None else {"obs": before})}
+            for (step, _), before in zip(taken, observations, strict=False)
+        ],
+        "final_obs": observations[-1],
+        "reward": reward,
+        "success": None if reward is None else reward >= 1,
+        "info": {key: episode[key] for key in KEPT if episode.get(key)},
+    }
+
+
+def _dataset(episode: dict[str, Any]) -> str:
+    """Task numbers count within a dataset, which is named by its file."""
+    return PurePosixPath(text(episode.get("dataset"))).stem
+
+
+def _of_lists(history: dict[str, Any]) -> list[tuple[dict[str, Json], Json]]:
+    """Each step with what was seen after it. Lists that end before the actions do say nothing of the last ones."""
+    actions = required_list(history, "actions")
+    others = (optional_list(history, key) for key in ("thoughts", "rewards", "valid_action", "observations"))
+    thoughts, rewards, valid, seen = (chain(each, [None] * len(actions)) for each in others)
+    return [
+        ({"action": action, "thought": thought, "reward": reward, "info": {} if ok is None else {"valid": ok}}, after)
+        for action, thought, reward, ok, after in zip(actions, thoughts, rewards, valid, seen, strict=False)
+    ]
+
+
+def _of_pairs(episode: dict[str, Any]) -> list[tuple[dict[str, Json], Json]]:
+    pairs = map(mapping, required_list(episode, "trajectory"))
+    return [({"action": pair.get("action")}, pair.get("observation")) for pair in pairs]
+
+
+FORMAT = Format(
+    name="intercode",
+    title="InterCode results",
+    shape="an object of episodes, each with `query` and `turn_history`",
+    recognizes=_recognizes,
+    read=_read,
+)

@@ -1,0 +1,187 @@
+"""Two answers side by side, as data sets of preferences keep them: two runs of one task.
+
+Every data set spells in its own way which one was preferred (1 and 2, 0 and 1, names), so that is not guessed. The columns that say it are kept
+with both runs, for a researcher who says what they mean and makes judgements of them; `chosen` and `rejected` become tags too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.openai_chat import NAMES_OF_CHAT, Chat, chat_trajectory
+from apps.ingest.formats.prompt_response import with_subject
+from apps.ingest.normalization.columns import Columns, inside, listed, named
+from apps.ingest.normalization.fields import mapping
+from apps.ingest.normalization.roles import role_of
+from apps.ingest.normalization.transcripts import transcript
+from apps.ingest.records import BadRow, Json, TrajectoryRecord, read_each
+from contract import jsontext
+
+COMPARED = "compared"
+"""What both runs keep: `pair`, a digest of the record that held them, and `side`, which of its answers is theirs."""
+NAMES = ("chosen", "rejected")
+PAIRED = (
+    *("response", "response_", "output", "output_", "completion", "completion_", "answer", "answer_"),
+    *("conversation_", "human_ref_", "trajectory_"),
+)
+IN_ONE = "summary"
+SIDES = (("a", "b", "c"), ("A", "B", "C"), ("0", "1", "2"), ("1", "2", "3"), ("j", "k", "l"))
+"""How the two sides of a pair are called, `response_a` and `response_b`, say; with the third name there are more than two answers."""
+MODELS = ("model_{}", "{}_model", "{}-model", "generator_{}", "response_{}_source")
+"""How the columns are called that say which model wrote a side."""
+ASKED = (
+    *("prompt", "messages", "conversations", "conversation", "context", "history"),
+    *("instruction", "question", "query", "input", "post", "info.post"),
+)
+EXPECTED = (
+    "What was asked (`prompt`, as text or messages) beside `chosen` and `rejected`, or `response_a` and `response_b`."
+)
+
+
+class Pair(NamedTuple):
+    """The names of the columns that hold the two answers, and what each side is called."""
+
+    columns: tuple[str, str]
+    sides: tuple[str, str]
+
+
+def _pair_of(row: Json) -> Pair | None:
+    if type(row) is not dict:
+        return None
+    if _in_one_column(row):
+        return Pair((f"{IN_ONE}_0", f"{IN_ONE}_1"), ("0", "1"))
+    for suffix in ("", "_messages"):
+        if all(f"{side}{suffix}" in row for side in NAMES):
+            return Pair((f"chosen{suffix}", f"rejected{suffix}"), NAMES)
+    for name in PAIRED:
+        for first, second, third in SIDES:
+            if f"{name}{first}" in row and f"{name}{second}" in row and f"{name}{third}" not in row:
+                return Pair((f"{name}{first}", f"{name}{second}"), (first, second))
+    return None
+
+
+def _in_one_column(row: dict[str, Json]) -> list[dict[str, Json]]:
+    """The two answers where one column holds both, as the comparisons of OpenAI's summaries have it."""
+    answers = row.get("summaries")
+    both = [mapping(answer) for answer in answers] if type(answers) is list and len(answers) == 2 else []
+    return both if all(type(answer.get("text")) is str for answer in both) else []
+
+
+def _rows(row: dict[str, Json], pair: Pair) -> list[dict[str, Json]]:
+    """The record as one row for each of its pairs, each answer in a column of its own."""
+    if both := _in_one_column(row):
+        shared = {key: value for key, value in row.items() if key != "summaries"}
+        models = {f"model_{place}": answer["policy"] for place, answer in enumerate(both) if "policy" in answer}
+        return [{**shared, **models, **{name: each["text"] for name, each in zip(pair.columns, both, strict=True)}}]
+    first, second = (row[name] for name in pair.columns)
+    if _are_texts(first) and _are_texts(second) and not _are_texts(listed(row.get("prompt"))):
+        # Several good answers and several bad ones, each text a whole one.
+        return [{**row, pair.columns[0]: good, pair.columns[1]: bad} for good in first for bad in second]
+    return [row]
+
+
+def _are_texts(value: Json) -> bool:
+    return type(value) is list and bool(value) and all(type(each) is str for each in value)
+
+
+def _recognizes(row: Json) -> bool:
+    return _pair_of(row) is not None
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    pair = _pair_of(row)
+    if pair is None:
+        raise BadRow(f"The record is {jsontext.describe(row)} without a pair of answers.", EXPECTED)
+    sides: list[tuple[str, dict[str, Json]]] = []
+    for each in _rows(row, pair):
+        record = hashlib.sha256(jsontext.canonical(each)).hexdigest()[:16]
+        sides += [(f"`{column}`", _side(each, record, pair, place)) for place, column in enumerate(pair.columns)]
+    yield from read_each(sides, lambda side: [_run(side, pair)])
+
+
+def _side(row: dict[str, Json], record: str, pair: Pair, place: int) -> dict[str, Json]:
+    """The row as one side has it: with its own answer and its own model, and without the other's answer."""
+    ours, others = pair.sides[place], pair.sides[1 - place]
+    side = {key: value for key, value in row.items() if key != pair.columns[1 - place]}
+    for spelling in MODELS:
+        if (first := spelling.format(ours)) in side:
+            side["model"] = side.pop(first)
+            side.pop(spelling.format(others), None)
+    return {**side, COMPARED: {"pair": record, "side": ours}}
+
+
+def _run(side: dict[str, Json], pair: Pair) -> TrajectoryRecord:
+    (column,) = (name for name in pair.columns if name in side)
+    if dialogue := _turns(side.get("prompt"), side[column]):
+        side = {key: value for key, value in side.items() if key != "prompt"} | {column: dialogue}
+    answer = _said(side[column], "assistant")
+    if not answer:
+        raise BadRow(f"It is {jsontext.describe(side[column])} and no answer.", EXPECTED)
+    asked, prompt = ([], []) if _is_whole(answer) else _prompt(side)
+    if not prompt and not _is_whole(answer):
+        raise BadRow("Nothing says what was asked.", EXPECTED)
+    name = Columns(side).take(named, ("id", "idx", *NAMES_OF_CHAT))
+    ours = side[COMPARED]["side"]
+    tags = [text for text in listed(side.get("tags")) or [] if type(text) is str]
+    beside = {key: value for key, value in side.items() if key not in (*asked, column)}
+    beside["tags"] = [*tags, ours] if pair.sides == NAMES else tags
+    if name:
+        beside["id"] = f"{name}/{ours}"
+    return chat_trajectory(Chat(beside, prompt + answer, ()))
+
+
+def _turns(prompts: Json, answers: Json) -> list[Json]:
+    """A chat whose turns lie in two lists, what a user said and what was answered; empty where they lie otherwise."""
+    asked, answered = listed(prompts) or [], listed(answers) or []
+    if len(asked) != len(answered) or not all(type(each) is str for each in asked):
+        return []
+    if not all(each is None or type(each) is str for each in answered):
+        return []
+    pairs = zip(asked, answered, strict=True)
+    return [
+        {"role": role, "content": said or ""}
+        for pair in pairs
+        for role, said in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+
+def _is_whole(answer: list[Json]) -> bool:
+    """Whether an answer begins with what was asked, as UltraFeedback's and the Arena's do."""
+    return role_of(answer[0]) in ("user", "system")
+
+
+def _prompt(side: dict[str, Json]) -> tuple[list[str], list[Json]]:
+    """The columns that say what was asked, and what they say."""
+    for name in ASKED:
+        asked = inside(side, name)
+        if said := _said(mapping(asked).get("full_text", asked), "user"):  # WebGPT's questions are objects
+            return with_subject(side, name, said)
+    return [], []
+
+
+def _said(value: Json, role: str) -> list[Json]:
+    """Text, a message or several as messages; an empty list where it is none of them."""
+    if type(value) is str and (written := transcript(value)):
+        return written
+    if role_of(value):
+        return [value]
+    entries = listed(value) or (listed(f"[{value}]") if type(value) is str and value.startswith("{") else []) or []
+    # Of text in a cell only what names its speaker plainly: an answer may be a call in JSON, which has a `type`, too.
+    is_plain = type(value) is not str or not {"role", "from"}.isdisjoint(mapping(entries[0] if entries else None))
+    if entries and is_plain and role_of(entries[0]):
+        return entries
+    is_said = type(value) is str and (value or role == "assistant")  # who answers nothing has answered
+    return [{"role": role, "content": value}] if is_said else []
+
+
+FORMAT = Format(
+    name="judged-pairs",
+    title="Pairs of answers",
+    shape="`chosen` and `rejected`, or `response_a` and `response_b`, beside what was asked",
+    recognizes=_recognizes,
+    read=_read,
+    general=True,
+)

@@ -1,0 +1,125 @@
+"""Solutions step by step, with what people or machines said of each step: PRM800K, Math-Shepherd, ProcessBench and sets like them.
+
+Each step is a turn of the policy. What was said of a step stays with it (`rating`, `label`), and what was said of all of them (the index of the
+first wrong one) with the run; neither counts until a researcher says what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.formats.prompt_response import PROMPTS
+from apps.ingest.normalization.columns import listed, said
+from apps.ingest.normalization.fields import mapping, optional_list, text
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "a problem (`problem`, `prompt`, …) beside `steps` as texts; PRM800K's `question` and `label`; Math-Shepherd's `input` and `label`"
+MARK = "ки"
+"""What Math-Shepherd writes after each step, and a label of one character in its place."""
+FIRST_STEP = "Step 1:"
+
+
+def _recognizes(row: Json) -> bool:
+    return type(row) is dict and (_is_prm800k(row) or _is_math_shepherd(row) or bool(_asked(row) and _steps(row)))
+
+
+def _is_prm800k(row: dict[str, Json]) -> bool:
+    return "problem" in mapping(row.get("question")) and type(mapping(row.get("label")).get("steps")) is list
+
+
+def _is_math_shepherd(row: dict[str, Json]) -> bool:
+    return type(row.get("label")) is str and MARK in text(row.get("input"))
+
+
+def _asked(row: dict[str, Json]) -> str:
+    return next((name for name in PROMPTS if said(row.get(name))), "")
+
+
+def _steps(row: dict[str, Json]) -> list[str]:
+    steps = listed(row.get("steps")) or []
+    return steps if all(type(step) is str for step in steps) else []
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    if _is_prm800k(row):
+        yield _of_prm800k(row)
+    elif _is_math_shepherd(row):
+        yield _of_math_shepherd(row)
+    elif (asked := _asked(row)) and (steps := _steps(row)):
+        lists = {key: each for key, each in row.items() if type(each) is list and key not in ("steps", "tags")}
+        beside = {key: each for key, each in lists.items() if len(each) == len(steps)}
+        noted = [{key.removesuffix("s"): each[place] for key, each in beside.items()} for place in range(len(steps))]
+        turns = [{**about, **_turn(step)} for about, step in zip(noted, steps, strict=True)]
+        yield _run(row, row[asked], turns, taken=(asked, "steps", *beside))
+    else:
+        raise BadRow("There is no problem, or it has no steps.", f"{SHAPE}.")
+
+
+def _run(row: dict[str, Json], problem: str, turns: list[Message], *, taken: tuple[str, ...]) -> TrajectoryRecord:
+    if not turns:
+        raise BadRow("The problem has no steps.", f"{SHAPE}.")
+    return chat_trajectory(Chat(row, [{"role": "user", "content": problem}, *turns], taken))
+
+
+def _turn(words: Json) -> Message:
+    return {"role": "assistant", "content": text(words)}
+
+
+def _of_prm800k(row: dict[str, Json]) -> TrajectoryRecord:
+    """The way that was gone: of each step's completions the chosen one, else the first; the others stay with it."""
+    question, label = row["question"], row["label"]
+    turns: list[Message] = []
+    replaced: list[Json] = []
+    for step in map(mapping, label["steps"]):
+        completions = [mapping(each) for each in optional_list(step, "completions")]
+        chosen, by_hand = step.get("chosen_completion"), mapping(step.get("human_completion"))
+        place = chosen if type(chosen) is int and chosen < len(completions) else 0
+        others = completions[:place] + completions[place + 1 :]
+        if by_hand and chosen is None:  # a person wrote on: no word of the policy
+            turns.append({**_turn(by_hand.get("text")), "weight": 0})
+            replaced += completions
+        elif completions:
+            said_of = {key: value for key, value in completions[place].items() if key != "text"}
+            turns.append({**said_of, **_turn(completions[place].get("text")), "others": others or None})
+    about = {key: value for key, value in label.items() if key != "steps"}
+    kept = {key: value for key, value in question.items() if key != "problem"}
+    if replaced:
+        kept["replaced"] = replaced
+    record = _run({**row, **about, **kept}, text(question["problem"]), turns, taken=("question", "label"))
+    if (answer := question.get("ground_truth_answer")) is not None:
+        record.task.success_check = {"answer": answer}
+    return record
+
+
+def _of_math_shepherd(row: dict[str, Json]) -> TrajectoryRecord:
+    """Both texts are the same but for the labels, which stand where the other has its marks."""
+    given, labelled = row["input"].split(MARK), row["label"]
+    problem, step, first = given[0].rpartition(FIRST_STEP)
+    if not problem.strip():
+        raise BadRow(f"Nothing stands before “{FIRST_STEP}”.", "`input` is a problem, and its solution step by step.")
+    turns: list[Message] = []
+    place = 0
+    for part, words in zip(given[:-1], [step + first, *given[1:-1]], strict=True):
+        place += len(part)
+        turns.append({**_turn(words.strip()), "label": labelled[place : place + 1]})
+        place += 1
+    if labelled[place:].strip() != given[-1].strip():
+        raise BadRow(
+            "`label` is not `input` with a label in the place of each mark.", f"A character for each “{MARK}”."
+        )
+    return _run(row, problem.strip(), turns, taken=("input", "label"))
+
+
+FORMAT = Format(
+    name="labelled-steps",
+    title="Solutions with labelled steps",
+    shape=SHAPE,
+    recognizes=_recognizes,
+    read=_read,
+    general=True,
+)

@@ -1,0 +1,82 @@
+"""Traces of Langfuse: an object with `trace` and its `observations`, or the trace itself with `observations`, as its REST API answers.
+
+Each chat of a trace is a run. Scores named reward or success, or alike, are the outcome; all scores are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.columns import REWARD, SUCCESS
+from apps.ingest.normalization.fields import count, first_of, flag, mapping, number, optional_list, seconds_of, text
+from apps.ingest.records import BadRow, Json, TrajectoryRecord
+from apps.ingest.traces.attributes import CALL_ID, NAME_OF_TOOL
+from apps.ingest.traces.payloads import decoded, tools_offered
+from apps.ingest.traces.threads import Span, runs_of
+from contract import jsontext
+
+EXPECTED = (
+    "An object with `trace` and `observations`, each of these with `id`, `type`, `startTime`, `input` and `output`."
+)
+OF_TRACE = ("name", "sessionId", "release", "version", "environment", "timestamp")
+KINDS: dict[str, Literal["model", "tool"]] = {"GENERATION": "model", "TOOL": "tool"}
+
+
+def _recognizes(row: Json) -> bool:
+    observations = mapping(row).get("observations")
+    if type(observations) is not list or not observations:
+        return False
+    return {"id", "type", "startTime"} <= mapping(observations[0]).keys()
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    trace = mapping(row.get("trace")) or row
+    scores = [mapping(score) for score in optional_list(trace, "scores")]
+    about: dict[str, Any] = {"trace": {key: trace[key] for key in OF_TRACE if trace.get(key)}}
+    if scores:
+        about["scores"] = [
+            {key: score[key] for key in ("name", "value", "comment") if score.get(key)} for score in scores
+        ]
+    spans = [_span(mapping(given)) for given in optional_list(row, "observations")]
+    named = {text(score.get("name")): score.get("value") for score in scores}
+    for run in runs_of(spans, trace=text(trace.get("id")), about=about, answer=trace.get("output")):
+        run.reward = number(first_of(named, *REWARD))
+        run.success = flag(first_of(named, *SUCCESS))
+        run.tags = [tag for tag in optional_list(trace, "tags") if type(tag) is str]
+        yield run
+
+
+def _span(given: dict[str, Any]) -> Span:
+    about = mapping(decoded(given.get("metadata")))
+    attributes = mapping(about.get("attributes"))
+    usage = mapping(first_of(given, "usageDetails", "usage"))
+    failed = given.get("level") == "ERROR"
+    return Span(
+        id=text(given.get("id")),
+        kind=KINDS.get(text(given.get("type")), "other"),
+        parent=text(given.get("parentObservationId")),
+        name=text(first_of(attributes, *NAME_OF_TOOL) or given.get("name")),
+        start=seconds_of(given.get("startTime")) or 0.0,
+        end=seconds_of(given.get("endTime")),
+        model=text(given.get("model")),
+        given=given.get("input"),
+        answer=given.get("output"),
+        tools=tools_offered(about.get("tools")),
+        call_id=text(first_of(attributes, *CALL_ID)),
+        prompt_tokens=count(usage.get("input")),
+        completion_tokens=count(usage.get("output")),
+        error=text(given.get("statusMessage")) or "The call failed." if failed else None,
+    )
+
+
+FORMAT = Format(
+    name="langfuse",
+    title="Langfuse trace",
+    shape="an object with `trace` and `observations`, or a trace with its `observations`",
+    recognizes=_recognizes,
+    read=_read,
+)

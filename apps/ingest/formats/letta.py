@@ -1,0 +1,56 @@
+"""Messages as Letta's API answers them: entries with `message_type`, in which reasoning, calls and their results are entries of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.fields import first_of, mapping, optional_list, text
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "a list of messages with `message_type` (“user_message”, “tool_call_message”, …), alone or in `messages`"
+ROLES = {"system_message": "system", "user_message": "user", "assistant_message": "assistant"}
+REASONING = ("reasoning_message", "hidden_reasoning_message")
+CALLS = ("tool_call_message", "approval_request_message")
+RESULT = "tool_return_message"
+KNOWN = frozenset({*ROLES, *REASONING, *CALLS, RESULT})
+
+
+def _entries(row: Json) -> list[dict[str, Any]]:
+    given = row if type(row) is list else mapping(row).get("messages")
+    entries = [mapping(each) for each in given] if type(given) is list else []
+    return entries if entries and text(entries[0].get("message_type")) in KNOWN else []
+
+
+def _recognizes(row: Json) -> bool:
+    return bool(_entries(row))
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    entries = _entries(row)
+    if not entries:
+        raise BadRow(f"The record is {jsontext.describe(row)} without such messages.", f"{SHAPE}.")
+    messages = [message for entry in entries for message in _message(entry)]
+    yield chat_trajectory(Chat(mapping(row), messages, ("messages",)))
+
+
+def _message(entry: dict[str, Any]) -> Iterator[Message]:
+    """What an entry says; nothing for those that count tokens or say why it ended."""
+    kind = text(entry.get("message_type"))
+    if kind in ROLES:
+        yield {"role": ROLES[kind], "content": entry.get("content")}
+    elif kind in REASONING:
+        yield {"role": "reasoning", "content": first_of(entry, "reasoning", "hidden_reasoning")}
+    elif kind in CALLS:
+        for call in optional_list(entry, "tool_calls") or [entry.get("tool_call")]:
+            yield {"role": "function_call", **mapping(call)}
+    elif kind == RESULT:
+        failed = entry.get("status") == "error"
+        answer = {"tool_call_id": entry.get("tool_call_id"), "name": entry.get("name")}
+        yield {"role": "tool", **answer, "content": entry.get("tool_return"), "is_error": failed or None}
+
+
+FORMAT = Format(name="letta", title="Letta messages", shape=SHAPE, recognizes=_recognizes, read=_read)

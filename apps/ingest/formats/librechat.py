@@ -1,0 +1,71 @@
+"""Conversations that LibreChat exports: `messages` that name the one that they answer. Other branches are runs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.fields import first_of, mapping, optional_list, required_list, text
+from apps.ingest.normalization.parts import kind_of
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "`conversationId` and `messages`, each with `messageId`, `isCreatedByUser` and `text` or `content`"
+
+Said = dict[str, Any]
+
+
+def _all(given: list[Json]) -> Iterator[Said]:
+    """The messages, also where each holds those that answer it."""
+    for message in map(mapping, given):
+        yield message
+        yield from _all(optional_list(message, "children"))
+
+
+def _recognizes(row: Json) -> bool:
+    messages = mapping(row).get("messages")
+    first = mapping(messages[0]) if type(messages) is list and messages else {}
+    return {"messageId", "isCreatedByUser"} <= first.keys()
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    messages = {text(message.get("messageId")): message for message in _all(required_list(row, "messages"))}
+    options = mapping(row.get("options"))
+    system = [{"role": "system", "content": prompt}] if (prompt := text(options.get("promptPrefix"))) else []
+    yield from runs_along(
+        ways(messages, lambda message: text(message.get("parentMessageId")), next(reversed(messages), "")),
+        lambda way: [*system, *(_message(message) for message in way)],
+        lambda message: "" if message.get("isCreatedByUser") else text(first_of(message, "model", "sender")),
+        name=text(row.get("conversationId")),
+        info={key: row[key] for key in ("title", "endpoint") if row.get(key)},
+        expected=f"{SHAPE}.",
+    )
+
+
+def _message(given: Said) -> Message:
+    role = "user" if given.get("isCreatedByUser") else "assistant"
+    parts = [made for part in optional_list(given, "content") for made in _parts(part)]
+    words = text(given.get("text"))
+    return {"role": role, "content": parts or words, **({"error": words} if given.get("error") is True else {})}
+
+
+def _parts(given: Json) -> Iterator[Json]:
+    part = mapping(given)
+    if call := mapping(part.get("tool_call")):
+        yield {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args")}
+        if call.get("output") is not None:
+            yield {"type": "tool_result", "tool_use_id": call.get("id"), "content": call["output"]}
+    elif part.get("think") is not None:
+        yield {"type": "thinking", "thinking": text(part["think"])}
+    elif kind_of(part) == "text":
+        said = part.get("text")
+        yield {"type": "text", "text": text(mapping(said).get("value", said))}
+    elif part:
+        yield part
+
+
+FORMAT = Format(name="librechat", title="LibreChat export", shape=SHAPE, recognizes=_recognizes, read=_read)

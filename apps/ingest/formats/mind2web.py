@@ -1,0 +1,84 @@
+"""Mind2Web: what people did on web pages, an action with its page a step. `action_reprs` says each action as the agents of its paper do.
+
+In Multimodal-Mind2Web each action is a row, with a screenshot; the rows of a task lie one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.ingest.files.raw_records import RawRow, grouped
+from apps.ingest.formats import Format
+from apps.ingest.normalization.fields import first_of, mapping, required_list, text
+from apps.ingest.records import BadRow, Json, StepRecord, TaskRecord, TrajectoryRecord
+from contract import jsontext
+
+OF_ROW = "target_action_reprs"
+"""What a row says of its action, where each is a row of its own."""
+SHAPE = "`annotation_id`, `confirmed_task`, `action_reprs` and `actions`"
+
+
+def _recognizes(row: Json) -> bool:
+    about = mapping(row[0] if type(row) is list and row else row)
+    return {"confirmed_task", "action_reprs"} <= about.keys() and not about.keys().isdisjoint(("actions", OF_ROW))
+
+
+def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    return grouped(rows, limit, _begins)
+
+
+def _begins(last: Json, row: Json) -> bool:
+    names = [mapping(each).get("annotation_id") if OF_ROW in mapping(each) else None for each in (last, row)]
+    return names[0] != names[1] or None in names
+
+
+def _whole(rows: list[dict[str, Json]]) -> dict[str, Json]:
+    """The task whose actions are these rows, or the one row that it is."""
+    if OF_ROW not in rows[0]:
+        return rows[0]
+    return {**rows[0], "actions": rows, "action_reprs": [row.get(OF_ROW) for row in rows]}
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    rows = [mapping(each) for each in (row if type(row) is list else [row])]
+    if not rows or not rows[0]:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    row = _whole(rows)
+    told, actions = required_list(row, "action_reprs"), required_list(row, "actions")
+    if len(told) != len(actions):
+        raise BadRow(f"`action_reprs` tells {len(told)} actions, and `actions` has {len(actions)}.", f"{SHAPE}.")
+    instruction = text(row.get("confirmed_task"))
+    steps = [_step(mapping(action), text(words)) for action, words in zip(actions, told, strict=True)]
+    if steps:
+        steps[0].context.insert(0, {"role": "user", "content": instruction})
+    yield TrajectoryRecord(
+        task=TaskRecord(
+            key=text(row.get("annotation_id")) or instruction,
+            instruction=instruction,
+            environment="mind2web",
+            category=text(row.get("domain")),
+        ),
+        steps=steps,
+        external_id=text(row.get("annotation_id")),
+        info={key: row[key] for key in ("website", "subdomain") if row.get(key)},
+    )
+
+
+def _step(action: dict[str, Json], words: str) -> StepRecord:
+    page = text(first_of(action, "cleaned_html", "raw_html"))
+    picture = mapping(action.get("screenshot")).get("bytes")
+    seen: Json = page
+    if type(picture) is str:  # base64, as Parquet's bytes are read
+        kind = "image/png" if picture.startswith("iVBOR") else "image/jpeg"
+        seen = [
+            {"type": "text", "text": page},
+            {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{picture}"}},
+        ]
+    return StepRecord(
+        context=[{"role": "user", "content": seen}] if page or picture else [],
+        message={"role": "assistant", "content": words},
+        info={key: action[key] for key in ("action_uid", "operation") if action.get(key)},
+    )
+
+
+FORMAT = Format(name="mind2web", title="Mind2Web", shape=SHAPE, recognizes=_recognizes, read=_read, gather=_gather)

@@ -1,0 +1,94 @@
+"""Logs of the calls that an agent made of its model, a line each, as AppWorld (`lm_calls.jsonl`), AutoGen (`LLMCall`) and SWE-agent keep them.
+
+Each call is given all that was said before it, so the calls of a file are put together to the chats that they are of, as in traces. A request and its
+response may be two lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.files.raw_records import as_one
+from apps.ingest.formats import Format
+from apps.ingest.normalization.fields import count, first_of, mapping, seconds_of, text
+from apps.ingest.records import BadRow, Json, TrajectoryRecord
+from apps.ingest.traces.payloads import tools_offered
+from apps.ingest.traces.threads import Span, runs_of
+from contract import jsontext
+
+SHAPE = "calls of a model, one a line: `input` with `messages` and `output` with `choices`, or `type` “LLMCall” or “request”"
+REQUEST, RESPONSE = "request", "response"
+
+
+def _is_call(line: dict[str, Any]) -> bool:
+    if "messages" in mapping(line.get("input")) and "choices" in mapping(line.get("output")):
+        return True
+    return line.get("type") in ("LLMCall", REQUEST) and type(line.get("messages")) is list
+
+
+def _recognizes(row: Json) -> bool:
+    return _is_call(mapping(row[0] if type(row) is list and row else row))
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    lines = [mapping(line) for line in (row if type(row) is list else [row])]
+    spans: list[Span] = []
+    asked: dict[str, Any] = {}
+    for line in [*lines, {"type": REQUEST}]:
+        if line.get("type") == RESPONSE:
+            _add(spans, asked, line)
+            asked = {}
+            continue
+        if asked:  # its answer was not kept
+            _add(spans, asked, {})
+        asked = line if line.get("type") == REQUEST and "messages" in line else {}
+        if not asked and _is_call(line):
+            _add(spans, mapping(line.get("input")) or line, line)
+    if not spans:
+        raise BadRow(f"The record is {jsontext.describe(row)} without a call of a model.", f"{SHAPE}.")
+    for run in runs_of(spans, trace="", about={}):
+        run.external_id = ""
+        for step in run.steps:
+            step.info.pop("span", None)
+        yield run
+
+
+def _add(spans: list[Span], asked: dict[str, Any], answered: dict[str, Any]) -> None:
+    """One more call, after the others; `asked` and `answered` may be one line."""
+    answer = first_of(answered, "output", "response", "outputs")
+    usage = mapping(mapping(answer).get("usage"))
+    begun, ended = (seconds_of(line.get("timestamp")) for line in (asked, answered))
+    span = Span(
+        id=str(len(spans)),
+        kind="model",
+        start=max(begun or 0.0, spans[-1].start if spans else 0.0),
+        end=ended if asked is not answered else None,
+        model=text(asked.get("model") or mapping(answer).get("model")),
+        given={"messages": asked.get("messages")},
+        answer=_message(answer),
+        tools=tools_offered(asked.get("tools")),
+        prompt_tokens=count(first_of(usage, "prompt_tokens") or first_of(answered, "prompt_tokens", "input_tokens")),
+        completion_tokens=count(
+            first_of(usage, "completion_tokens") or first_of(answered, "completion_tokens", "output_tokens")
+        ),
+    )
+    spans.append(span)
+
+
+def _message(answer: Json) -> Json:
+    """SWE-agent's list of outputs as the message that the first one is; any other answer as it is."""
+    first = mapping(answer[0]) if type(answer) is list and answer else {}
+    if type(first.get("message")) is not str:
+        return answer
+    return {"role": "assistant", "content": first["message"], "tool_calls": first.get("tool_calls")}
+
+
+FORMAT = Format(
+    name="model-calls",
+    title="Logs of a model's calls",
+    shape=SHAPE,
+    recognizes=_recognizes,
+    read=_read,
+    gather=as_one,
+)

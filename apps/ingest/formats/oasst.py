@@ -1,0 +1,85 @@
+"""OpenAssistant's conversations: trees of messages, or their messages as rows of a table. Each way through a tree is a run of its task.
+
+People wrote both sides. What they ranked stays with each answer, and the rank of its last answer with each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.files.raw_records import RawRow, grouped
+from apps.ingest.formats import Format
+from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.fields import mapping, optional_list, text
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "`message_tree_id` with `prompt` and its `replies`, or with `message_id`, `parent_id`, `role` and `text`, a message a row"
+TREE = "message_tree_id"
+ROLES = {"prompter": "user", "assistant": "assistant"}
+BESIDE = ("rank", "labels", "lang", "review_result", "synthetic", "model_name")
+"""What is said of a message that stays with the answer that it is."""
+
+Node = dict[str, Any]
+
+
+def _is_message(row: Json) -> bool:
+    about = mapping(row)
+    return {TREE, "message_id", "text"} <= about.keys() and text(about.get("role")) in ROLES
+
+
+def _recognizes(row: Json) -> bool:
+    first = row[0] if type(row) is list and row else row
+    return _is_message(first) or (TREE in mapping(first) and "replies" in mapping(mapping(first).get("prompt")))
+
+
+def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    """The messages of a tree lie one after another."""
+    return grouped(rows, limit, lambda last, row: not _is_message(row) or mapping(last).get(TREE) != row[TREE])
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    nodes: dict[str, Node] = {}
+    for each in map(mapping, row if type(row) is list else [row]):
+        if "prompt" in each:
+            _take(nodes, mapping(each["prompt"]), "")
+        elif _is_message(each):
+            nodes[text(each["message_id"])] = each
+    if not nodes:
+        raise BadRow(f"The record is {jsontext.describe(row)} without messages.", f"{SHAPE}.")
+    name = text(next(iter(nodes.values())).get(TREE)) or next(iter(nodes))
+    found = ways(nodes, lambda node: text(node.get("parent_id")))
+    for run in runs_along(
+        found,
+        lambda way: map(_message, way),
+        lambda node: text(node.get("model_name")),
+        name=name,
+        info={},
+        expected=f"{SHAPE}.",
+    ):
+        if (rank := run.steps[-1].info.get("rank")) is not None:
+            run.info = {"rank": rank}
+        yield run
+
+
+def _take(nodes: dict[str, Node], root: Node, parent: str) -> None:
+    """A message and all that answer it, each by its name and with whom it answers."""
+    waiting = [(root, parent)]
+    while waiting:
+        node, above = waiting.pop()
+        name = text(node.get("message_id")) or str(len(nodes))
+        nodes[name] = {**node, "parent_id": above}
+        waiting += [(mapping(reply), name) for reply in reversed(optional_list(node, "replies"))]
+
+
+def _message(node: Node) -> Message:
+    said = {"role": ROLES.get(text(node.get("role")), node.get("role")), "content": text(node.get("text"))}
+    if said["role"] != "assistant":
+        return said
+    return said | {key: node[key] for key in BESIDE if node.get(key) is not None}
+
+
+FORMAT = Format(
+    name="oasst", title="OpenAssistant conversations", shape=SHAPE, recognizes=_recognizes, read=_read, gather=_gather
+)

@@ -1,0 +1,109 @@
+"""Chats that Open WebUI exports: `chat` with a `history` of messages. Other branches, and answers of other models, are runs of their own.
+
+It writes the model's reasoning, its calls and what tools answered into the answer as `<details>`: they are taken apart again.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.branches import runs_along, ways
+from apps.ingest.normalization.fields import first_of, mapping, text
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "`chat` with `history`, whose `messages` have `role`, `content` and `parentId`"
+BESIDE = ("annotation", "usage", "files", "sources", "error")
+"""Keys of messages that say something of them."""
+
+_DETAILS = re.compile(
+    r'<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\n?(.*?)</details>\n?', re.DOTALL
+)
+_ATTRIBUTE = re.compile(r'([a-z_]+)="([^"]*)"')
+_SUMMARY = re.compile(r"<summary>.*?</summary>\n?", re.DOTALL)
+_CODE = re.compile(r"```[a-z]*\n(.*?)\n?```", re.DOTALL)
+
+Said = dict[str, Any]
+
+
+def _history(row: Json) -> dict[str, Json]:
+    return mapping(mapping(mapping(row).get("chat")).get("history"))
+
+
+def _recognizes(row: Json) -> bool:
+    messages = mapping(_history(row).get("messages"))
+    return any("role" in mapping(message) for message in list(messages.values())[:3])
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    history = _history(row)
+    messages = {name: mapping(message) for name, message in mapping(history.get("messages")).items()}
+    if not messages:
+        raise BadRow(f"The record is {jsontext.describe(row)} without messages in its `history`.", f"{SHAPE}.")
+    chat = mapping(row["chat"])
+    prompt = text(first_of(chat, "system") or mapping(chat.get("params")).get("system"))
+    system = [{"role": "system", "content": prompt}] if prompt else []
+    yield from runs_along(
+        ways(messages, lambda message: text(message.get("parentId")), text(history.get("currentId"))),
+        lambda way: [*system, *(made for message in way for made in _messages(message))],
+        lambda message: text(message.get("model")),
+        name=text(first_of(row, "id") or chat.get("id")),
+        info={"title": title} if (title := first_of(row, "title") or chat.get("title")) else {},
+        expected=f"{SHAPE}.",
+    )
+
+
+def _messages(given: Said) -> Iterator[Message]:
+    beside = {key: given[key] for key in BESIDE if given.get(key)}
+    role, content = text(given.get("role")), given.get("content")
+    if role != "assistant" or type(content) is not str:
+        yield {"role": role, "content": content, **(beside if role == "assistant" else {})}
+        return
+    yield {"role": role, "content": list(_parts(content)), **beside}
+
+
+def _parts(content: str) -> Iterator[Json]:
+    """What was said, thought, called and heard, in order."""
+    end = 0
+    for number, found in enumerate(_DETAILS.finditer(content)):
+        if said := content[end : found.start()].strip("\n"):
+            yield {"type": "text", "text": said}
+        end = found.end()
+        about = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
+        body = _SUMMARY.sub("", found[3], count=1)
+        if found[1] == "reasoning":
+            yield {"type": "thinking", "thinking": "\n".join(_unquoted(html.unescape(body)))}
+            continue
+        name: str = about.get("name", "code_interpreter")
+        arguments: Json = about.get("arguments") or "{}"
+        heard = about.get("result") or about.get("output") or (html.unescape(body) if found[1] == "tool_calls" else "")
+        if found[1] == "code_interpreter":
+            code = _CODE.search(body)
+            name, arguments = "code_interpreter", {"code": html.unescape(code[1] if code else body)}
+        identifier = about.get("id") or f"details_{number}"
+        yield {"type": "tool_use", "id": identifier, "name": name, "input": arguments}
+        if heard.strip():
+            yield {"type": "tool_result", "tool_use_id": identifier, "content": _decoded(heard.strip())}
+    if (said := content[end:].strip("\n")) or not end:
+        yield {"type": "text", "text": said}
+
+
+def _unquoted(thought: str) -> Iterator[str]:
+    for line in thought.strip().split("\n"):
+        yield line.removeprefix(">").removeprefix(" ")
+
+
+def _decoded(written: str) -> Json:
+    """Text that was written as a JSON string."""
+    try:
+        found = jsontext.parse(written)
+    except jsontext.UnreadableJSON:
+        return written
+    return found if type(found) is str else written
+
+
+FORMAT = Format(name="open-webui", title="Open WebUI export", shape=SHAPE, recognizes=_recognizes, read=_read)

@@ -1,0 +1,220 @@
+"""OpenAI-style chat messages with tool calls: an object with `messages`, or the bare list of them.
+
+Data sets keep the messages under many names, also as JSON text and as parallel lists, and name speakers in many ways; all of that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.swe_agent import instance_environment, issue_of
+from apps.ingest.normalization.columns import (
+    ENVIRONMENT,
+    INSTANCE,
+    INSTRUCTION,
+    NAME,
+    POLICY,
+    SYSTEM,
+    TASK,
+    TERMINATION,
+    TOOLS,
+    Columns,
+    inside,
+    listed,
+    named,
+    said,
+    succeeded,
+)
+from apps.ingest.normalization.conversation import Conversation, to_steps, tool_schemas
+from apps.ingest.normalization.fields import count, first_of, mapping, number, prompt_key, prompt_of, text
+from apps.ingest.normalization.roles import role_of
+from apps.ingest.normalization.transcripts import transcript
+from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
+
+MESSAGES = (
+    *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "items", "trajectory"),
+    *("input", "request.messages", "request.body.messages", "body.messages"),
+    *("chat_history", "user_input"),
+)
+WRITTEN_DOWN = ("chat", "conversation", "dialogue", "dialog")
+"""Where a chat may stand as one text."""
+ANSWERS = ("response", "output", "completion")
+USED = ("category", "difficulty", "usage", "info", "choices", "tags")
+NAMES_OF_CHAT = (
+    *("conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id"),
+    *("trajectory_id", "traj_id", "dialogue_id", "episode_id", "conversation_hash"),
+)
+"""What messages that lie one by one call the chat that they are of."""
+
+
+class Chat(Columns):
+    """A row's messages, and its other columns."""
+
+    def __init__(self, row: dict[str, Json], messages: list[Json], taken: tuple[str, ...]) -> None:
+        super().__init__(row, (*USED, *taken))
+        self.messages = messages
+
+
+def _found(row: Json) -> tuple[str, list[Json]] | None:
+    """Where the messages are, and they."""
+    if type(row) is list:
+        return ("", row) if row else None
+    for name in MESSAGES if type(row) is dict else ():
+        given = inside(row, name)
+        written = transcript(given) if type(given) is str and name in WRITTEN_DOWN else None
+        messages = written or listed(given)
+        if messages and role_of(messages[0]):
+            return name, messages
+    return None
+
+
+def _recognizes(row: Json) -> bool:
+    found = _found(row)
+    if found is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):
+        return False
+    return bool(role_of(found[1][0])) and "trajectory_format" not in row
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    name, messages = _found(row) or _given(row)
+    if chats := _apart(messages) if type(row) is list else []:
+        yield from read_each(chats, lambda chat: [chat_trajectory(Chat(chat, chat["messages"], ("messages",)))])
+        return
+    fields = row if type(row) is dict else {}
+    if several := _several(fields):
+        yield from read_each(numbered("Answer", several), lambda one: _read(one, filename))
+        return
+    answer = _answer(fields, messages)
+    taken = (name.partition(".")[0], *(ANSWERS if answer else ()))
+    yield chat_trajectory(Chat(fields, messages + answer, taken))
+
+
+def _apart(messages: list[Json]) -> list[tuple[str, dict[str, Json]]]:
+    """The chats that single messages are of, by name; none where they name no chat, or the same one."""
+    for key in NAMES_OF_CHAT:
+        names = [named(mapping(message).get(key)) or "" for message in messages]
+        if all(names) and len({*names}) > 1:
+            chats: dict[str, dict[str, Json]] = {name: {"id": name, "messages": []} for name in names}
+            for name, message in zip(names, messages, strict=True):
+                chats[name]["messages"].append(message)
+            return [(f"Chat {name}", chat) for name, chat in chats.items()]
+    return []
+
+
+def _given(row: Json) -> tuple[str, list[Json]]:
+    """Messages that begin with something unknown, for the refusal to say with what; or none at all."""
+    messages = first_of(row, *MESSAGES[:4]) if type(row) is dict else row
+    if messages == [] and type(row) is dict and Columns(row).take(named, TASK):
+        return "messages", []  # a run that never began
+    if type(messages) is not list or not messages:
+        raise BadRow(
+            "There are no messages.", "An object whose `messages` is a list of chat messages, or the list alone."
+        )
+    return "messages", messages
+
+
+def _several(row: dict[str, Json]) -> list[dict[str, Json]]:
+    """A row for each of several answers that a logged request got; none where it got one."""
+    holders = [(name, row[name]) for name in ANSWERS if type(mapping(row.get(name)).get("choices")) is list]
+    if type(row.get("choices")) is list:
+        rows = [{**row, "choices": [choice]} for choice in row["choices"]]
+    else:
+        rows = [
+            {**row, name: {**given, "choices": [choice]}} for name, given in holders[:1] for choice in given["choices"]
+        ]
+    return rows if len(rows) > 1 else []
+
+
+def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:
+    """The answer of a logged request, which stands beside its messages; nothing where it is among them already."""
+    answered = row if "choices" in row else first_of(row, *ANSWERS)
+    answered = first_of(mapping(answered), "body") or answered
+    choices = mapping(answered).get("choices")
+    if type(answered) is list and "message" in mapping(answered[0] if answered else None):
+        choices = answered
+    answer = mapping(choices[0]).get("message") if type(choices) is list and choices else answered
+    last = messages[-1] if messages else None
+    if role_of(answer):
+        return [answer] if answer != last else []
+    if role_of(last) == "assistant":
+        return []
+    if type(answer) is list and answer and role_of(answer[0]):
+        return answer
+    return [{"role": "assistant", "content": answer}] if type(answer) is str and answer else []
+
+
+def chat_trajectory(chat: Chat) -> TrajectoryRecord:
+    """A chat and what its row says about it; columns that say nothing known are kept in `info`. Raises BadRow."""
+    row = chat.row
+    # In a response as OpenAI's API gives it, and in nothing else, this is the system prompt.
+    system = chat.take(_prompt, (*SYSTEM, "instructions") if row.get("object") == "response" else SYSTEM)
+    if system and chat.messages and role_of(chat.messages[0]) != "system":
+        chat.messages = [{"role": "system", "content": system}, *chat.messages]
+    conversation = to_steps(chat.messages)
+    for step in conversation.steps:
+        if (reward := number(step.info.get("reward"))) is not None:
+            step.reward = reward
+            del step.info["reward"]
+    opening = opening_of(conversation)
+    usage = mapping(first_of(row, "usage") or inside(row, "response.usage"))
+    if usage and conversation.steps:
+        # A row of an API log: its usage is that of the answer it records.
+        conversation.steps[-1].prompt_tokens = count(usage.get("prompt_tokens"))
+        conversation.steps[-1].completion_tokens = count(usage.get("completion_tokens"))
+    instance, key = chat.take(named, INSTANCE), chat.take(named, TASK)
+    asked = prompt_of(_after_demonstrations(opening))
+    tools = chat.take(lambda given: tool_schemas(given) or None, TOOLS) or []
+    info = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
+    swe_bench = instance_environment(instance or "")
+    return TrajectoryRecord(
+        task=TaskRecord(
+            key=key or prompt_key(opening),
+            instruction=chat.take(said, INSTRUCTION) or (issue_of(asked) if instance else asked),
+            environment=chat.take(said, ENVIRONMENT) or (swe_bench if swe_bench == "swe-bench" else ""),
+            category=text(row.get("category")),
+            difficulty=text(row.get("difficulty")),
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        tools=tools,
+        policy=chat.take(said, POLICY),
+        external_id=chat.take(named, NAME) or "",
+        reward=chat.take_rewards(conversation.steps),
+        success=succeeded(row, chat),
+        termination=chat.take(said, TERMINATION) or "",
+        tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
+        info={**info, **chat.rest()},
+    )
+
+
+def opening_of(conversation: Conversation) -> list[Message]:
+    """What the agent was asked: all that it heard up to the first word of a user, who may answer its greeting."""
+    heard: list[Message] = []
+    for step in conversation.steps:
+        heard += step.context
+        if any(message["role"] == "user" for message in step.context):
+            return heard
+    return heard + conversation.waiting
+
+
+def _after_demonstrations(opening: list[Message]) -> list[Message]:
+    """Where somebody else's turns come first, what was asked is what comes after them."""
+    last = max((place for place, message in enumerate(opening) if message["role"] == "assistant"), default=-1)
+    return opening[last + 1 :]
+
+
+def _prompt(given: Json) -> Json:
+    """A system prompt beside the messages: text, or parts of it."""
+    is_said = bool(given.strip()) if type(given) is str else type(given) is list and bool(given)
+    return given if is_said else None
+
+
+FORMAT = Format(
+    name="openai-chat",
+    title="OpenAI-style chat",
+    shape="an object with `messages` (and `tools`, `reward`, …), or a list of messages with `role` and `content`",
+    recognizes=_recognizes,
+    read=_read,
+    general=True,
+)

@@ -1,0 +1,73 @@
+"""Sessions of opencode, as `opencode export` writes them: messages of `info` and `parts`; a call's part holds its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.conversation import Conversation
+from apps.ingest.normalization.fields import count, lasted, mapping, number, required_list, text
+from apps.ingest.normalization.parts import kind_of
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "`messages`, each with an `info` that has a `role`, and `parts`"
+ASIDE = frozenset({"snapshot", "patch", "compaction", "retry", "agent", "subtask"})
+OF_SESSION = ("title", "directory", "version")
+
+
+def _recognizes(row: Json) -> bool:
+    messages = mapping(row).get("messages")
+    first = mapping(messages[0]) if type(messages) is list and messages else {}
+    return "role" in mapping(first.get("info")) and type(first.get("parts")) is list
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    session = mapping(row.get("info"))
+    conversation = Conversation()
+    model = ""
+    for given in map(mapping, required_list(row, "messages")):
+        about = mapping(given.get("info"))
+        made = len(conversation.steps)
+        conversation.add(_message(about, required_list(given, "parts")))
+        if about.get("role") == "assistant" and len(conversation.steps) > made:
+            model = text(about.get("modelID")) or model
+            _describe(conversation, made, about)
+    yield conversation.run(
+        policy=model,
+        external_id=text(session.get("id")),
+        info={key: session[key] for key in OF_SESSION if session.get(key)},
+    )
+
+
+def _message(about: dict[str, Any], parts: list[Json]) -> Message:
+    said = [part for part in parts if kind_of(part) not in ASIDE]
+    return {"role": about.get("role"), "content": [_plain(mapping(part)) for part in said]}
+
+
+def _plain(part: dict[str, Any]) -> Json:
+    """A part without what is only for the screen: its name, its times, where it is of."""
+    if part.get("type") in ("text", "reasoning"):
+        return {"type": part["type"], "text": part.get("text")}
+    return part
+
+
+def _describe(conversation: Conversation, made: int, about: dict[str, Any]) -> None:
+    """What a message says of the one answer that it is; where it holds several, it is not known which took what."""
+    if len(conversation.steps) != made + 1:
+        return
+    step, tokens, times = conversation.steps[made], mapping(about.get("tokens")), mapping(about.get("time"))
+    cached = mapping(tokens.get("cache"))
+    prompt = [count(tokens.get("input")), count(cached.get("read")), count(cached.get("write"))]
+    step.prompt_tokens = sum(filter(None, prompt)) or None
+    step.completion_tokens = count(tokens.get("output"))
+    spent = lasted(number(times.get("created")), number(times.get("completed")))
+    step.seconds = None if spent is None else spent / 1000
+    if failed := mapping(about.get("error")):
+        step.error = text(mapping(failed.get("data")).get("message")) or text(failed.get("name"))
+
+
+FORMAT = Format(name="opencode", title="opencode session", shape=SHAPE, recognizes=_recognizes, read=_read)

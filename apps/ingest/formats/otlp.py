@@ -1,0 +1,76 @@
+"""Traces of OpenTelemetry as its Collector writes them (OTLP as JSON): an object with `resourceSpans`, one a line or one a file.
+
+A file's spans are gathered by trace first. Each chat of a trace is a run; traces in which no model was called are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.fields import mapping, text
+from apps.ingest.records import BadRow, Json, TrajectoryRecord
+from apps.ingest.traces.attributes import plain, span_of
+from apps.ingest.traces.span_groups import gathered, groups_in
+from apps.ingest.traces.threads import Span, runs_of
+from contract import jsontext
+
+EXPECTED = "An object with `resourceSpans`, each with `scopeSpans`, and spans in which a model was called (`gen_ai.…`, `llm.…`)."
+NANOSECONDS = 1e9
+FAILED = (2, "STATUS_CODE_ERROR")
+
+
+def _recognizes(row: Json) -> bool:
+    return type(mapping(row).get("resourceSpans")) is list
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    traces: dict[str, list[Span]] = {}
+    services: dict[str, str] = {}
+    for about, given in groups_in(row):
+        for span in given:
+            trace = text(span.get("traceId"))
+            traces.setdefault(trace, []).append(_span(span))
+            services[trace] = text(plain(about["resource"].get("attributes")).get("service.name"))
+    with_calls = {trace: spans for trace, spans in traces.items() if any(span.kind == "model" for span in spans)}
+    if not with_calls:
+        raise BadRow(f"None of the {sum(map(len, traces.values()))} spans is a call of a model.", EXPECTED)
+    for trace, spans in with_calls.items():
+        service = {"service": services[trace]} if services[trace] else {}
+        yield from runs_of(spans, trace=trace, about={"trace": {"id": trace, **service}})
+
+
+def _span(given: dict[str, Any]) -> Span:
+    status = mapping(given.get("status"))
+    failed = status.get("code") in FAILED
+    events = [
+        (text(each.get("name")), plain(each.get("attributes"))) for each in map(mapping, given.get("events") or ())
+    ]
+    return span_of(
+        plain(given.get("attributes")),
+        events,
+        id=text(given.get("spanId")),
+        parent=text(given.get("parentSpanId")),
+        name=text(given.get("name")),
+        start=_seconds(given.get("startTimeUnixNano")) or 0.0,
+        end=_seconds(given.get("endTimeUnixNano")),
+        error=(text(status.get("message")) or "The call failed.") if failed else None,
+    )
+
+
+def _seconds(nanoseconds: Json) -> float | None:
+    written = str(nanoseconds)  # 64 bits: a number, or its text
+    return int(written) / NANOSECONDS if written.isdecimal() else None
+
+
+FORMAT = Format(
+    name="otlp",
+    title="OpenTelemetry trace (OTLP JSON)",
+    shape="an object with `resourceSpans`, some of whose spans call a model",
+    recognizes=_recognizes,
+    read=_read,
+    gather=gathered,
+)

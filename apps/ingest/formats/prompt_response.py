@@ -1,0 +1,143 @@
+"""A question and its answer in two columns, as instruction data sets and dumps of rollouts keep them: a run of one step.
+
+An answer may be calls alone: a list of `{"name", "arguments"}`, as data sets of function calling have it. Several answers are several
+runs of one task; lists beside them that are as long (`rewards`, `models`) say something of each. `completions` beside `labels` are the
+steps of one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.columns import listed, said
+from apps.ingest.normalization.fields import mapping
+from apps.ingest.normalization.roles import role_of
+from apps.ingest.normalization.transcripts import transcript
+from apps.ingest.records import BadRow, Json, TrajectoryRecord, numbered, read_each
+from contract import jsontext
+
+PROMPTS = ("prompt", "instruction", "input", "question", "query", "problem")
+ANSWERS = ("completion", "response", "output", "answers", "generation", "generated_text", "prediction")
+SEVERAL = ("completions", "responses", "generations", "outputs", "samples", "candidates", "answers")
+WORDS = ("answer", "text", "content")
+"""Where the words of one of several answers stand, where each is an object; `wrapped` reads those that are under one of ANSWERS."""
+RUNS = (
+    *("messages", "conversation", "conversations", "trajectory", "traj", "steps", "turns", "events"),
+    *("intermediate_steps", "transitions", "chat_history", "inference_log"),
+)
+"""Columns that hold a run; where one of them is not understood, question and answer are not all that was said."""
+EXPECTED = f"One of {', '.join(PROMPTS)} and one of {', '.join(ANSWERS)}, as text or as chat messages."
+
+
+def _recognizes(row: Json) -> bool:
+    if type(row) is not dict or "chosen" in row or "rejected" in row:
+        return False
+    if any(type(first) in (dict, list) for name in RUNS for first in (listed(row.get(name)) or ())[:1]):
+        return False
+    return bool(_said(row, PROMPTS, "user")[1] and (_said(row, ANSWERS, "assistant")[1] or _each(row)))
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
+    several = [] if _said(row, ANSWERS, "assistant")[1] or _labelled(row) else _each(row)
+    yield from read_each(numbered("Answer", several), _run) if several else _run(row)
+
+
+def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
+    asked, prompt = _said(row, PROMPTS, "user")
+    answered, answer = _said(row, ANSWERS, "assistant")
+    labels = _labelled(row)
+    if labels:
+        answer = [{"role": "assistant", "content": step, "label": label} for step, label in labels]
+        answered = "completions"
+    if not prompt or not answer:
+        raise BadRow(f"There is no {'answer' if prompt else 'prompt'}.", EXPECTED)
+    columns, prompt = with_subject(row, asked, prompt)
+    taken = [*columns, answered, *(["labels"] if labels else [])]
+    if earlier := _earlier(row):
+        prompt = earlier + prompt
+        taken.append("history")
+    yield chat_trajectory(Chat(row, prompt + answer, tuple(taken)))
+
+
+def with_subject(row: dict[str, Json], asked: str, prompt: list[Json]) -> tuple[list[str], list[Json]]:
+    """What was asked, and the columns that say it: of Alpaca's instructions also what they are about, which stands beside them."""
+    subject = row.get("input")
+    if asked != "instruction" or type(subject) is not str or not prompt[0].get("content"):
+        return [asked], prompt
+    return [asked, "input"], [{"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], subject)))}]
+
+
+def _earlier(row: dict[str, Json]) -> list[Json]:
+    """What was said before, as instruction data sets keep it: pairs of a question and its answer."""
+    pairs = listed(row.get("history")) or []
+    if not all(type(pair) is list and len(pair) == 2 and all(type(said) is str for said in pair) for pair in pairs):
+        return []
+    return [
+        {"role": role, "content": said}
+        for pair in pairs
+        for role, said in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+
+def _labelled(row: dict[str, Json]) -> list[tuple[str, Json]]:
+    """The steps of one answer with their labels, as TRL has them for process reward models; none where `completions` are several answers."""
+    steps, labels = listed(row.get("completions")) or [], listed(row.get("labels")) or []
+    if len(steps) != len(labels) or not all(type(step) is str for step in steps):
+        return []
+    return list(zip(steps, labels, strict=True))
+
+
+def _each(row: dict[str, Json]) -> list[dict[str, Json]]:
+    """A row for each of several answers; none where there are no such."""
+    for name in SEVERAL:
+        answers = listed(row.get(name)) or []
+        if place := _place_of_words(answers):
+            shared = {key: value for key, value in row.items() if key != name}
+            return [{**shared, **_without(answer, place), "response": answer[place]} for answer in answers]
+        if answers and all(type(answer) is str for answer in answers):
+            apart = (*PROMPTS, "tools", "tags")
+            beside = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
+            shared = {key: value for key, value in row.items() if key not in beside and key != name}
+            told = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
+            return [{**shared, **about, "response": answer} for answer, about in zip(answers, told, strict=True)]
+    return []
+
+
+def _place_of_words(answers: list[Json]) -> str:
+    """The key under which each of several answers says its words; "" where they are no such objects."""
+    if not answers or not all(type(answer) is dict for answer in answers):
+        return ""
+    return next((key for key in WORDS if all(said(answer.get(key)) for answer in answers)), "")
+
+
+def _without(answer: dict[str, Json], place: str) -> dict[str, Json]:
+    return {key: value for key, value in answer.items() if key != place}
+
+
+def _said(row: dict[str, Json], names: tuple[str, ...], role: str) -> tuple[str, list[Json]]:
+    """The column that says something, and what it says as messages; an empty list where none does."""
+    for name in names:
+        value = row.get(name)
+        entries = listed(value) or []
+        if entries and role_of(entries[0]):
+            return name, entries
+        if role == "assistant" and entries and all(type(mapping(call).get("name")) is str for call in entries):
+            return name, [{"role": role, "content": None, "tool_calls": entries}]
+        is_several = name in SEVERAL and _place_of_words(entries)
+        if type(value) is str and value and not is_several:
+            return name, transcript(value) or [{"role": role, "content": value}]
+    return "", []
+
+
+FORMAT = Format(
+    name="prompt-response",
+    title="Prompts and responses",
+    shape="a prompt (`prompt`, `instruction`, `input`, `question`, …) and an answer (`response`, `output`, …)",
+    recognizes=_recognizes,
+    read=_read,
+    general=True,
+)

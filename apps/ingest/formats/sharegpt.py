@@ -1,0 +1,48 @@
+"""ShareGPT conversations: `{"conversations": [{"from": "human", "value": …}, …]}`, with tool calls as LLaMA-Factory writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.fields import required_list, text
+from apps.ingest.normalization.roles import SPEAKERS, role_of
+from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
+from contract import jsontext
+
+EXPECTED = 'Each turn is {"from": …, "value": …} with `from` one of ' + ", ".join(SPEAKERS) + "."
+
+
+def _recognizes(row: Json) -> bool:
+    if type(row) is not dict or "chosen" in row or "rejected" in row:
+        return False
+    turns = row.get("conversations") or row.get("conversation")
+    return type(turns) is list and bool(turns) and type(turns[0]) is dict and "from" in turns[0] and "value" in turns[0]
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `conversations`.")
+    key = "conversations" if "conversations" in row or "conversation" not in row else "conversation"
+    turns = [_turn(given) for given in required_list(row, key)]
+    if not turns:
+        raise BadRow("`conversations` is empty.", EXPECTED)
+    yield chat_trajectory(Chat(row, turns, (key,)))
+
+
+def _turn(given: Json) -> Message:
+    if type(given) is not dict:
+        raise BadRow(f"A turn is {jsontext.describe(given)}.", EXPECTED)
+    if not role_of(given):
+        raise BadRow(f"A turn is from “{text(given.get('from'))[:60]}”.", EXPECTED)
+    return given
+
+
+FORMAT = Format(
+    name="sharegpt",
+    title="ShareGPT",
+    shape="`conversations`, a list of turns with `from` and `value`",
+    recognizes=_recognizes,
+    read=_read,
+)

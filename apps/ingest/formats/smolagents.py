@@ -1,0 +1,131 @@
+"""Memories of smolagents: the steps of a run, alone (`get_full_steps()`), in its result, or as the messages that its GAIA runs keep.
+
+An agent that writes code calls no tool: what smolagents notes as a call of `python_interpreter` is the code in its words, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.columns import (
+    ENVIRONMENT,
+    INSTRUCTION,
+    NAME,
+    POLICY,
+    TASK,
+    Columns,
+    named,
+    said,
+    succeeded,
+)
+from apps.ingest.normalization.conversation import Conversation
+from apps.ingest.normalization.fields import count, mapping, number, prompt_key, prompt_of, text
+from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, text_of
+from contract import jsontext
+
+SHAPE = "a list of steps with `task` and `model_output`, or an object with them in `steps` or `intermediate_steps`"
+KEYS = ("steps", "intermediate_steps", "agent_memory", "memory", "messages")
+OPENINGS = ("system_prompt", "task")
+WRITTEN_CODE = "python_interpreter"
+CALLING = "Calling tools:"
+
+
+def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
+    for key in KEYS if type(row) is dict else ("",):
+        given = row.get(key) if key else row
+        steps = [mapping(each) for each in given] if type(given) is list else []
+        if any("model_output" in step and "observations" in step for step in steps):
+            return key, steps
+        if any(step.get("role") in ("tool-call", "tool-response") for step in steps):
+            return key, steps
+    return "", []
+
+
+def _recognizes(row: Json) -> bool:
+    first = mapping(row[0]) if type(row) is list and row else {}
+    opens = "system_prompt" in first or ("task" in first and "task_images" in first)
+    return bool(_found(row)[1]) or (opens and first.keys() <= {"system_prompt", "task", "task_images"})
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    key, steps = _found(row)
+    if not steps:
+        raise BadRow(f"The record is {jsontext.describe(row)} without steps.", f"{SHAPE}.")
+    conversation = Conversation()
+    for given in steps:
+        if "role" in given:
+            _take_message(conversation, given)
+        else:
+            _take_step(conversation, given)
+    columns = Columns(mapping(row), (key,))
+    asked = [message for message in conversation.opening if message["role"] != "assistant"]
+    yield TrajectoryRecord(
+        task=TaskRecord(
+            key=columns.take(named, TASK) or prompt_key(asked),
+            instruction=columns.take(said, INSTRUCTION) or _task_in(steps) or prompt_of(asked),
+            environment=columns.take(said, ENVIRONMENT) or "",
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        policy=columns.take(said, (*POLICY, "agent_name")),
+        external_id=columns.take(named, NAME) or "",
+        reward=columns.take_rewards(conversation.steps),
+        success=succeeded(columns.row, columns),
+        termination=text(columns.row.get("state")) if type(columns.row.get("state")) is str else "",
+        info=columns.rest(),
+    )
+
+
+def _task_in(steps: list[dict[str, Any]]) -> str:
+    return next((text(step["task"]) for step in steps if type(step.get("task")) is str), "")
+
+
+def _take_step(conversation: Conversation, given: dict[str, Any]) -> None:
+    for key, role in zip(OPENINGS, ("system", "user"), strict=True):
+        if type(given.get(key)) is str and "model_output" not in given:
+            conversation.add({"role": role, "content": given[key]})
+            return
+    answered = mapping(given.get("model_output_message"))
+    words = given.get("model_output")
+    words = answered.get("content") if words is None else words
+    words = given.get("plan") if words is None else words
+    calls = [
+        call for call in _calls(given.get("tool_calls")) if mapping(call.get("function")).get("name") != WRITTEN_CODE
+    ]
+    if words is None and not calls:
+        return  # the model gave no answer
+    step = conversation.add({"role": "assistant", "content": words, "tool_calls": calls})
+    failed = mapping(given.get("error"))
+    for observed in (given.get("observations"), failed.get("message")):
+        if observed:
+            conversation.add({"role": "tool" if calls else "user", "content": observed})
+    if step:
+        usage, timing = mapping(given.get("token_usage")), mapping(given.get("timing"))
+        step.prompt_tokens, step.completion_tokens = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+        step.seconds = number(timing.get("duration") if timing else given.get("duration"))
+        step.error = text(failed.get("message")) or None
+        step.done = given.get("is_final_answer") is True
+        if type(given.get("code_action")) is str:
+            step.info["action"] = given["code_action"]
+
+
+def _take_message(conversation: Conversation, given: Message) -> None:
+    role = given.get("role")
+    if role == "tool-call":
+        written = text_of(given.get("content")).strip().removeprefix(CALLING).strip()
+        if WRITTEN_CODE not in written:
+            conversation.add({"role": "function_call", "content": written})
+    elif role == "tool-response":
+        called = conversation.steps and not conversation.waiting and conversation.steps[-1].message.get("tool_calls")
+        conversation.add({**given, "role": "tool" if called else "user"})
+    else:
+        conversation.add(given)
+
+
+def _calls(given: Json) -> list[dict[str, Any]]:
+    return [mapping(call) for call in given] if type(given) is list else []
+
+
+FORMAT = Format(name="smolagents", title="smolagents memory", shape=SHAPE, recognizes=_recognizes, read=_read)

@@ -1,0 +1,181 @@
+"""Spans of OpenTelemetry as its SDKs print them, as Arize Phoenix exports them, and in traces of MLflow: one a line, in a list, in `spans`, or
+rows of a table.
+
+They are put together by trace; attributes are read in the vocabularies that OTLP files have. The outcome is what MLflow's assessments say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.files.raw_records import as_one
+from apps.ingest.formats import Format
+from apps.ingest.normalization.columns import REWARD, SUCCESS
+from apps.ingest.normalization.fields import first_of, flag, mapping, number, seconds_of, text
+from apps.ingest.records import BadRow, Json, TrajectoryRecord
+from apps.ingest.traces.attributes import span_of
+from apps.ingest.traces.payloads import decoded
+from apps.ingest.traces.recorded import read_by_trace
+from apps.ingest.traces.threads import Span, runs_of
+from contract import jsontext
+
+SHAPE = "spans with `context` (`trace_id`, `span_id`) and `attributes`, one a line or in `spans`"
+COLUMN = "attributes."
+ENCODED = "mlflow."
+"""How the names of attributes begin whose values are JSON text."""
+FAILED = ("ERROR", "STATUS_CODE_ERROR")
+DURATION = re.compile(r"PT(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?")
+LATEST = 1e11
+"""Seconds since 1970 beyond which a moment is in milliseconds; beyond a million times that, in nanoseconds."""
+
+
+def _is_span(given: Json) -> bool:
+    about = mapping(given)
+    has_context = "trace_id" in mapping(about.get("context")) or "context.trace_id" in about
+    has_context = has_context or {"trace_id", "span_id"} <= about.keys()
+    return has_context and ("attributes" in about or any(key.startswith(COLUMN) for key in about))
+
+
+def _spans(row: Json) -> Iterator[dict[str, Any]]:
+    for each in row if type(row) is list else [row]:
+        about = mapping(each)
+        if type(about.get("trace")) is str and "labels" in about:  # TRAIL's rows, with what people said of it
+            about = mapping(decoded(about["trace"]))
+        inside = first_of(about, "spans") or mapping(about.get("data")).get("spans")
+        if _is_span(each):
+            yield each
+        elif type(inside) is list:
+            yield from filter(_is_span, _in_trees(inside))
+
+
+def _in_trees(given: list[Json]) -> Iterator[Json]:
+    """The spans, each before those inside it, in the spelling of the SDKs."""
+    waiting = given[::-1]
+    while waiting:
+        span = waiting.pop()
+        if "span_attributes" in mapping(span):
+            waiting += _listed(span.get("child_spans"))[::-1]
+            begun, spent = seconds_of(span.get("timestamp")), DURATION.fullmatch(text(span.get("duration")))
+            lasted = (
+                sum(float(each or 0) * unit for each, unit in zip(spent.groups(), (3600, 60, 1), strict=True))
+                if spent
+                else None
+            )
+            about = {key: span.get(key) for key in ("trace_id", "span_id", "parent_span_id", "status_message")}
+            failed = "ERROR" if text(span.get("status_code")).upper() in FAILED else ""
+            span = {
+                **about,
+                "name": span.get("span_name"),
+                "attributes": span["span_attributes"],
+                "status_code": failed,
+                "start_time": begun,
+                "end_time": None if begun is None or lasted is None else begun + lasted,
+            }
+        yield span
+
+
+def _recognizes(row: Json) -> bool:
+    return type(row) in (dict, list) and next(_spans(row), None) is not None
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) not in (dict, list):
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
+    infos = [mapping(mapping(each).get("info")) for each in (row if type(row) is list else [row])]
+    scores = {text(first_of(info, "trace_id", "request_id")): _scores(info) for info in infos}
+
+    def runs_in(trace: str, given: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
+        told = scores.get(trace) or {}
+        for run in runs_of(spans, trace=trace, about={"trace": {"id": trace}, **({"scores": told} if told else {})}):
+            run.reward, run.success = number(first_of(told, *REWARD)), flag(first_of(told, *SUCCESS))
+            yield run
+
+    yield from read_by_trace(_spans(row), _trace_of, _span, runs_in, expected=f"{SHAPE}.")
+
+
+def _scores(info: dict[str, Any]) -> dict[str, Json]:
+    """MLflow's feedback by name."""
+    assessments = map(mapping, _listed(info.get("assessments")))
+    found = {text(first_of(each, "assessment_name", "name")): mapping(each.get("feedback")) for each in assessments}
+    return {name: feedback["value"] for name, feedback in found.items() if feedback.get("value") is not None}
+
+
+def _trace_of(given: dict[str, Any]) -> str:
+    request = decoded(mapping(given.get("attributes")).get("mlflow.traceRequestId"))
+    return text(
+        request
+        or first_of(mapping(given.get("context")), "trace_id")
+        or first_of(given, "context.trace_id", "trace_id")
+    )
+
+
+def _span(given: dict[str, Any]) -> Span:
+    attributes = _attributes(given)
+    status = mapping(given.get("status"))
+    failed = text(first_of(given, "status_code") or first_of(status, "status_code", "code")) in FAILED
+    events = [
+        (text(each.get("name")), mapping(each.get("attributes"))) for each in map(mapping, _listed(given.get("events")))
+    ]
+    return span_of(
+        attributes,
+        events,
+        id=text(first_of(mapping(given.get("context")), "span_id") or first_of(given, "context.span_id", "span_id")),
+        parent=text(first_of(given, "parent_id", "parent_span_id")),
+        name=text(given.get("name")),
+        start=_moment(first_of(given, "start_time", "start_time_unix_nano")) or 0.0,
+        end=_moment(first_of(given, "end_time", "end_time_unix_nano")),
+        error=(
+            text(first_of(given, "status_message") or first_of(status, "description", "message")) or "The call failed."
+        )
+        if failed
+        else None,
+    )
+
+
+def _attributes(given: dict[str, Any]) -> dict[str, Json]:
+    """Flat, as SDKs have them: names with dots, also where an export made objects and lists of these."""
+    flat = dict(_flat(mapping(given.get("attributes")), ""))
+    for name, value in given.items():
+        if name.startswith(COLUMN) and value is not None:
+            flat |= dict(_flat({name.removeprefix(COLUMN): value}, ""))
+    flat |= {name: decoded(value) for name, value in flat.items() if name.startswith(ENCODED)}
+    if kind := text(given.get("span_kind")):
+        flat.setdefault("openinference.span.kind", kind)
+    return flat
+
+
+def _flat(value: Json, prefix: str, depth: int = 0) -> Iterator[tuple[str, Json]]:
+    inside: Iterator[tuple[str, Json]] | None = None
+    if type(value) is dict:
+        inside = iter(value.items())
+    elif type(value) is list and value and all(type(each) is dict for each in value):
+        inside = ((str(place), each) for place, each in enumerate(value))
+    if inside is None or depth > 12:
+        yield prefix, value
+        return
+    for name, each in inside:
+        yield from _flat(each, f"{prefix}.{name}" if prefix else name, depth + 1)
+
+
+def _listed(given: Json) -> list[Json]:
+    return given if type(given) is list else []
+
+
+def _moment(given: Json) -> float | None:
+    """Seconds since 1970, from ISO 8601 or from a count of seconds, milliseconds or nanoseconds."""
+    found = seconds_of(given) if type(given) is str else number(given)
+    if found is None or found < LATEST:
+        return found
+    return found / 1e9 if found > LATEST * 1e6 else found / 1e3
+
+
+FORMAT = Format(
+    name="spans",
+    title="OpenTelemetry spans (SDK, Phoenix, MLflow)",
+    shape=SHAPE,
+    recognizes=_recognizes,
+    read=_read,
+    gather=as_one,
+)

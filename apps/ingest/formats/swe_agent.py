@@ -1,0 +1,209 @@
+"""SWE-agent `.traj`, 0.x and 1.x.
+
+`history` is the chat; `trajectory` adds each action's parsed form, duration and shell state, and the actions that the history lacks. Demonstrations
+(`is_demo`, whatever their role) were shown to the agent and are context. Some files have only a history, some histories lack the last action,
+and `trajectory[].messages` of 1.x repeats the whole prompt in every step and is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.columns import POLICY, REWARD, Columns, said, succeeded
+from apps.ingest.normalization.conversation import Conversation
+from apps.ingest.normalization.fields import flag, mapping, number, optional_list, prompt_key, prompt_of, text
+from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord, text_of
+from contract import jsontext
+
+BOOKKEEPING = frozenset(
+    {"agent", "message_type", "thought", "action", "is_demo", "tags", "cache_control", "thinking_blocks"}
+)
+INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-\d+")
+_ISSUE = re.compile(
+    r"\bISSUE:\s*\n(.*?)\n\s*INSTRUCTIONS:|<pr_description>\s*(?:Consider the following PR description:\s*)?(.*?)</pr_description>",
+    re.DOTALL,
+)
+_EXTENSIONS = re.compile(r"(?:\.traj|\.json|\.jsonl|\.gz|\.zst)+$")
+_NAMELESS = frozenset({"", "traj", "trajectory", "output", "result", "results"})
+
+
+def _recognizes(row: Json) -> bool:
+    if type(row) is not dict:
+        return False
+    trajectory, history = row.get("trajectory"), row.get("history")
+    if type(trajectory) is list and trajectory:
+        first = mapping(trajectory[0])
+        return "action" in first and ("response" in first or (type(history) is list and "observation" in first))
+    if type(history) is not list or not history:
+        return type(trajectory) is list and "environment" in row and "info" in row
+    first = mapping(history[0])
+    return "role" in first and ("agent" in first or "message_type" in first or "trajectory" in row)
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `history` and `trajectory`.")
+    moves = [mapping(move) for move in optional_list(row, "trajectory")]
+    history = optional_list(row, "history") or _history_of(moves)
+    if not history and not moves:
+        raise BadRow(
+            "Neither `history` nor `trajectory` holds anything.",
+            "`history` is a list of messages with `role` and `content`.",
+        )
+    conversation = Conversation()
+    for message in history:
+        _add(conversation, message)
+    if moves:
+        _join(conversation, moves)
+    info = mapping(row.get("info"))
+    config = _config(row.get("replay_config"))
+    problem = mapping(config.get("problem_statement"))
+    opening = [m for m in conversation.opening if not m.get("is_demo")]
+    instance = text(problem.get("id")) or text(row.get("instance_id")) or _stem(filename)
+    model = mapping(mapping(config.get("agent")).get("model"))
+    columns, solved = Columns(row), flag(info.get("resolved"))
+    yield TrajectoryRecord(
+        task=TaskRecord(
+            key=instance or prompt_key(opening),
+            instruction=text(problem.get("text")) or issue_of(prompt_of(opening)),
+            environment=instance_environment(instance),
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        policy=text(model.get("name") or model.get("model_name")) or columns.take(said, POLICY),
+        external_id=instance,
+        reward=number(info.get("reward")) if info.get("reward") is not None else columns.take(number, REWARD),
+        success=succeeded(row, columns) if solved is None else solved,
+        termination=text(info.get("exit_status")),
+        info={
+            **{key: value for key, value in info.items() if key not in ("exit_status", "reward", "resolved")},
+            **({"environment": row["environment"]} if row.get("environment") else {}),
+        },
+    )
+
+
+def issue_of(prompt: str) -> str:
+    """The issue to solve, out of the prompt that wraps it; the whole prompt where no wrapping is known."""
+    found = _ISSUE.search(prompt)
+    return (found[1] or found[2]).strip() if found and (found[1] or found[2]) else prompt
+
+
+def instance_environment(instance: str) -> str:
+    """Instances such as `owner__repository-123` are the same task in every agent's logs."""
+    return "swe-bench" if INSTANCE.fullmatch(instance) else "swe-agent"
+
+
+def _add(conversation: Conversation, given: Json) -> None:
+    if type(given) is not dict:
+        raise BadRow(
+            f"An entry of `history` is {jsontext.describe(given)}.",
+            "Each entry is an object with `role` and `content`.",
+        )
+    message = {key: value for key, value in given.items() if key not in BOOKKEEPING and value is not None}
+    if given.get("is_demo"):
+        conversation.waiting.append(
+            {"role": message.get("role", "user"), "content": message.get("content", ""), "is_demo": True}
+        )
+        return
+    step = conversation.add(message)
+    if step is not None:
+        step.info.pop("tool_call_ids", None)
+        if type(given.get("action")) is str:
+            step.info["action"] = given["action"]
+
+
+def _join(conversation: Conversation, moves: list[dict[str, Any]]) -> None:
+    """Tell each step what its move in `trajectory` adds, and add the moves that the history lacks: they were made, too."""
+    steps, conversation.steps = conversation.steps, []
+    ending, conversation.waiting = conversation.waiting, []
+    place = 0
+    for index, step in enumerate(steps):
+        surplus = max(0, len(moves) - place - (len(steps) - index))
+        ahead = range(place, min(place + surplus + 1, len(moves)))
+        # Edited histories differ from their moves in a word; with none to spare, the next one is meant.
+        found = next((at for at in ahead if _is_move_of(step, moves[at])), place if surplus == 0 else None)
+        conversation.waiting += step.context
+        if found is not None and found < len(moves):
+            for move in moves[place:found]:
+                _make(conversation, move)
+            _describe(step, moves[found])
+            place = found + 1
+        step.context, conversation.waiting = conversation.waiting, []
+        conversation.steps.append(step)
+    conversation.waiting = ending
+    if place and not ending:
+        _hear(conversation, moves[place - 1])
+    for move in moves[place:]:
+        _make(conversation, move)
+
+
+def _is_move_of(step: StepRecord, move: dict[str, Any]) -> bool:
+    said = text_of(step.message.get("content"))
+    action = step.info.get("action")
+    return said == text(move.get("response")) or (bool(action) and action == move.get("action"))
+
+
+def _make(conversation: Conversation, move: dict[str, Any]) -> None:
+    """A step of a move alone, and what came back."""
+    conversation.add({"role": "assistant", "content": text(move.get("response"))})
+    conversation.steps[-1].info["action"] = text(move.get("action"))
+    _describe(conversation.steps[-1], move)
+    _hear(conversation, move)
+
+
+def _hear(conversation: Conversation, move: dict[str, Any]) -> None:
+    """What a move brought back. The last one's never reached the history: the run was over."""
+    observation = text(move.get("observation"))
+    if observation:
+        answers = conversation.steps[-1].message.get("tool_calls")
+        conversation.add({"role": "tool" if answers else "user", "content": observation})
+
+
+def _describe(step: StepRecord, move: dict[str, Any]) -> None:
+    step.seconds = number(move.get("execution_time"))
+    state = move.get("state")
+    if state:
+        step.info["state"] = _decoded(state) if type(state) is str else state
+
+
+def _history_of(moves: list[dict[str, Any]]) -> list[Message]:
+    """A chat from the moves alone, for files without a history."""
+    prompt = (moves[0].get("query") or moves[0].get("messages")) if moves else None
+    messages: list[Message] = prompt if type(prompt) is list else []
+    messages = [
+        message
+        for message in messages
+        if mapping(message).get("role") != "assistant" or mapping(message).get("is_demo")
+    ]
+    for move in moves:
+        messages.append({"role": "assistant", "content": text(move.get("response")), "action": move.get("action")})
+        messages.append({"role": "user", "content": text(move.get("observation"))})
+    return messages
+
+
+def _config(given: Json) -> dict[str, Any]:
+    return mapping(_decoded(given) if type(given) is str else given)
+
+
+def _decoded(given: str) -> Json:
+    try:
+        return jsontext.parse(given)
+    except jsontext.UnreadableJSON:
+        return given
+
+
+def _stem(filename: str) -> str:
+    stem = _EXTENSIONS.sub("", filename)
+    return "" if stem.lower() in _NAMELESS else stem
+
+
+FORMAT = Format(
+    name="swe-agent",
+    title="SWE-agent .traj",
+    shape="`history` of messages with `agent`, and `trajectory` with `action` and `observation`",
+    recognizes=_recognizes,
+    read=_read,
+)

@@ -1,0 +1,85 @@
+"""Reports of SWE-bench's harness and of those that write the like: which instances were resolved. Runs that are here already get these outcomes.
+
+One about many names them in `resolved_ids` and `unresolved_ids` (older ones in `resolved`), one about one has it for its key; a line an instance,
+or a table of them, is read as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.files.raw_records import RawRow
+from apps.ingest.formats import Format
+from apps.ingest.normalization.evaluation_reports import verdicts_in
+from apps.ingest.normalization.fields import flag, mapping, text
+from apps.ingest.records import BadRow, Json, TrajectoryRecord
+from contract import jsontext
+
+SHAPE = "`resolved_ids` and `unresolved_ids`, or `instance_id` and `resolved`: outcomes of runs that are here already"
+LISTS = ("resolved_ids", "unresolved_ids")
+OLDER = frozenset({"no_generation", "no_logs", "generated", "applied"})
+"""What stands beside `resolved` in the older reports."""
+OF_PATCH = frozenset({"patch_is_None", "patch_exists", "patch_successfully_applied", "tests_status"})
+VERDICT = {"instance_id", "resolved"}
+
+
+def _recognizes(row: Json) -> bool:
+    about = mapping(row)
+    if about.keys() == VERDICT or any(_is_names(about.get(key)) for key in LISTS):
+        return True
+    if _is_names(about.get("resolved")):
+        return not OLDER.isdisjoint(about)
+    return bool(about) and all(map(_is_of_one, about.values()))
+
+
+def _is_names(given: Json) -> bool:
+    return type(given) is list and all(type(name) is str for name in given)
+
+
+def _is_of_one(given: Json) -> bool:
+    return type(mapping(given).get("resolved")) is bool and not OF_PATCH.isdisjoint(given)
+
+
+def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    """A record for each instance."""
+    position = 0
+    for row in rows:
+        for body in [row.body] if row.problem else _records(row.body):
+            yield row._replace(position=position, body=body)
+            position += 1
+
+
+def _records(body: bytes) -> list[bytes]:
+    try:
+        row = jsontext.loads(body)
+    except jsontext.UnreadableJSON:
+        return [body]
+    found = {} if mapping(row).keys() == VERDICT else verdicts_in(row)
+    verdicts = ({"instance_id": instance, "resolved": resolved} for instance, resolved in found.items())
+    return [jsontext.dumps(verdict) for verdict in verdicts] or [body]
+
+
+def _judges(row: Json) -> tuple[str, bool]:
+    about: dict[str, Any] = mapping(row)
+    instance, resolved = text(about.get("instance_id")), flag(about.get("resolved"))
+    if not instance or resolved is None:
+        both = instance and about.get("resolved", "") is None
+        reason = f"The report says both of {instance}." if both else "It says of no instance whether it was resolved."
+        raise BadRow(reason, f"{SHAPE}.")
+    return instance, resolved
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    yield from ()
+
+
+FORMAT = Format(
+    name="swe-bench-report",
+    title="SWE-bench report",
+    shape=SHAPE,
+    recognizes=_recognizes,
+    read=_read,
+    gather=_gather,
+    judges=_judges,
+)

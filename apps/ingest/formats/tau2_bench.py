@@ -1,0 +1,130 @@
+"""tau2-bench results: one object with `simulations`, the `tasks` they attempt and `info` about agent, user and domain.
+
+The simulated user has tools of its own. What it calls and what it is answered (`requestor` “user”) never reaches the agent, so it is
+kept beside the chat, in `info`, not in a step's context. The scenario that the user plays is kept with the task and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.tau_bench import HIDDEN
+from apps.ingest.normalization.conversation import Conversation, tool_schemas
+from apps.ingest.normalization.fields import count, mapping, number, optional_list, required_list, text
+from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
+from contract import jsontext
+
+EXPECTED = "An object with `simulations`, each with `task_id` and `messages`, and `tasks`."
+OF_MESSAGE = (
+    "turn_idx",
+    "timestamp",
+    "cost",
+    "usage",
+    "raw_data",
+    "requestor",
+    "error",
+    "id",
+    "generation_time_seconds",
+)
+OF_RUN = ("trial", "seed", "agent_cost", "user_cost", "reward_info", "timestamp", "start_time", "end_time", "duration")
+
+
+def _recognizes(row: Json) -> bool:
+    simulations = mapping(row).get("simulations")
+    return type(simulations) is list and (not simulations or "messages" in mapping(simulations[0])) and "tasks" in row
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    info = mapping(row.get("info"))
+    world = mapping(info.get("environment_info"))
+    tasks = {text(mapping(task).get("id")): mapping(task) for task in optional_list(row, "tasks")}
+    domain = text(world.get("domain_name"))
+    agent = mapping(info.get("agent_info"))
+    yield from read_each(
+        numbered("Simulation", required_list(row, "simulations")),
+        lambda run: [_run(mapping(run), tasks, domain=domain, world=world, agent=agent)],
+    )
+
+
+def _run(
+    run: dict[str, Any], tasks: dict[str, dict[str, Any]], *, domain: str, world: dict[str, Any], agent: dict[str, Any]
+) -> TrajectoryRecord:
+    conversation = Conversation()
+    aside: list[Json] = []
+    for given in required_list(run, "messages"):
+        for message in _unpacked(given):
+            if _is_of_the_user(message):
+                aside.append(message)
+            if not _is_of_the_user(message) or (message.get("content") and message.get("role") == "user"):
+                _add(conversation, message)
+    key = text(run.get("task_id"))
+    task = tasks.get(key, {})
+    reward = number(mapping(run.get("reward_info")).get("reward"))
+    scenario = mapping(task.get("user_scenario")).get("instructions")
+    return TrajectoryRecord(
+        task=TaskRecord(
+            key=key,
+            instruction=HIDDEN + text(scenario) if scenario else "",
+            environment=f"tau2-bench/{domain}" if domain else "tau2-bench",
+            initial_state=mapping(task.get("initial_state")),
+            success_check=mapping(task.get("evaluation_criteria")),
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        tools=tool_schemas(world.get("tool_defs")),
+        policy=text(agent.get("llm")) or text(agent.get("implementation")) or None,
+        external_id=text(run.get("id")),
+        reward=reward,
+        success=None if reward is None else reward >= 1,
+        termination=text(run.get("termination_reason")),
+        info={
+            **{name: run[name] for name in OF_RUN if run.get(name) is not None},
+            **({"of_the_user": aside} if aside else {}),
+        },
+    )
+
+
+def _unpacked(given: Json) -> list[dict[str, Any]]:
+    """Several tool results may travel as one message."""
+    message = mapping(given)
+    together = message.get("tool_messages")
+    return [mapping(each) for each in together] if type(together) is list else [message]
+
+
+def _is_of_the_user(message: dict[str, Any]) -> bool:
+    """Whether it is a call that the simulated user makes, or its answer."""
+    if message.get("role") == "tool":
+        return message.get("requestor") == "user"
+    return message.get("role") == "user" and bool(message.get("tool_calls"))
+
+
+def _add(conversation: Conversation, given: dict[str, Any]) -> None:
+    message: Message = {key: value for key, value in given.items() if key not in OF_MESSAGE and value is not None}
+    if given.get("role") == "user":
+        message.pop("tool_calls", None)
+    if given.get("role") == "tool":
+        message |= {"tool_call_id": given.get("id"), "is_error": bool(given.get("error"))}
+    step = conversation.add(message)
+    if step is None:
+        return
+    usage = mapping(given.get("usage"))
+    step.prompt_tokens, step.completion_tokens = (
+        count(usage.get("prompt_tokens")),
+        count(usage.get("completion_tokens")),
+    )
+    step.seconds = number(given.get("generation_time_seconds"))
+    if given.get("cost") is not None:
+        step.info["cost"] = given["cost"]
+
+
+FORMAT = Format(
+    name="tau2-bench",
+    title="tau2-bench results",
+    shape="an object with `simulations`, `tasks` and `info`",
+    recognizes=_recognizes,
+    read=_read,
+)

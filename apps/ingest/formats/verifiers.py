@@ -1,0 +1,79 @@
+"""Rows of `prompt`, `completion` and `reward`: the results.jsonl of verifiers, and the prompt–completion sets that TRL reads.
+
+Tool calls there are JSON strings of JSON strings, and results carry no call ids. Every numeric column is a metric whose name differs by
+environment. A completion that is plain text comes from a base model without a chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.ingest.formats import Format
+from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.columns import TASK, Columns, listed, named
+from apps.ingest.normalization.fields import first_of, mapping, number, prompt_key, text
+from apps.ingest.normalization.roles import role_of
+from apps.ingest.records import BadRow, Json, TrajectoryRecord
+from contract import jsontext
+
+OF_RUN = ("generation_ms", "scoring_ms", "total_ms", "rollout")
+USED = ("prompt", "completion", "answer", "example_id", "task", "env_id")
+EXPECTED = "`prompt` and `completion` are texts or lists of chat messages."
+
+
+def _recognizes(row: Json) -> bool:
+    if type(row) is not dict or "chosen" in row:
+        return False
+    return type(row.get("prompt")) in (str, list) and type(row.get("completion")) in (str, list)
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
+    prompt, completion = _messages(row, "prompt", "user"), _messages(row, "completion", "assistant")
+    trajectory = chat_trajectory(Chat(row, prompt + completion, USED))
+    environment = text(first_of(row, "env_id", "task"))
+    # `example_id` counts within one run of one environment, so what was asked says which runs share a task. Games ask all
+    # their players the same; there the hidden answer, or what `info` says of the example, is the difference.
+    hidden = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
+    if Columns(row).take(named, TASK) is None:
+        trajectory.task.key = prompt_key([*prompt, {"role": "answer", "content": [row.get("answer"), hidden]}])
+    if environment:
+        trajectory.task.environment = "" if environment == "default" else environment
+    if row.get("answer") is not None:
+        trajectory.task.success_check = {"answer": row["answer"]}
+    trajectory.external_id = text(row.get("example_id")) or trajectory.external_id
+    metrics = {key: value for key, value in trajectory.info.items() if key not in OF_RUN and _is_metric(row, key)}
+    if metrics:
+        kept = {key: value for key, value in trajectory.info.items() if key not in metrics}
+        trajectory.info = {**kept, "metrics": {**mapping(kept.get("metrics")), **metrics}}
+    spent = number(row.get("generation_ms"))
+    if spent:
+        trajectory.info["seconds"] = spent / 1000
+    if [{"role": "assistant", "content": row["completion"]}] == completion:
+        trajectory.info["completion_mode"] = True
+    yield trajectory
+
+
+def _is_metric(row: dict[str, Json], key: str) -> bool:
+    return type(row.get(key)) in (int, float) and number(row[key]) is not None
+
+
+def _messages(row: dict[str, Json], key: str, role: str) -> list[Json]:
+    given = row.get(key)
+    if type(given) is str and (entries := listed(given)) and role_of(entries[0]):
+        given = entries  # messages in a cell of a table, as JSON
+    if type(given) is str:
+        return [{"role": role, "content": given}]
+    if type(given) is not list:
+        raise BadRow(f"`{key}` is {jsontext.describe(given)}." if key in row else f"`{key}` is missing.", EXPECTED)
+    return [{**message, "role": message.get("role") or role} if mapping(message) else message for message in given]
+
+
+FORMAT = Format(
+    name="verifiers",
+    title="Prompt and completion rows (verifiers, TRL)",
+    shape="`prompt`, `completion` and perhaps `reward`",
+    recognizes=_recognizes,
+    read=_read,
+)

@@ -1,0 +1,76 @@
+"""Who&When: failed runs of teams of agents, where a person named the decisive mistake (Zhang et al., 2025, arXiv 2505.00212).
+
+All agents of a team are one policy here, each message with its speaker's name: what a person said and what a terminal printed is context, all else is
+a step. The mistake is kept with its step (what a terminal printed is the mistake of who had it run) and, as an index among the steps, with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apps.ingest.formats import Format
+from apps.ingest.normalization.conversation import Conversation
+from apps.ingest.normalization.fields import count, flag, mapping, number, required_list, text
+from apps.ingest.records import BadRow, Json, TaskRecord, TrajectoryRecord
+from contract import jsontext
+
+EXPECTED = "An object with `history`, `question` and `mistake_step`."
+TERMINALS = ("computer_terminal", "computerterminal")
+
+
+def _recognizes(row: Json) -> bool:
+    about = mapping(row)
+    return type(about.get("history")) is list and "mistake_step" in about and "mistake_agent" in about
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
+    mistaken = count(number(row.get("mistake_step")))
+    conversation = Conversation()
+    found: int | None = None
+    for place, given in enumerate(required_list(row, "history")):
+        step = conversation.add(_message(mapping(given), is_first=place == 0))
+        if place == mistaken and conversation.steps:
+            found = len(conversation.steps) - 1
+            conversation.steps[-1].info["mistake"] = text(row.get("mistake_reason"))
+        speaker = mapping(given).get("role")
+        if step and speaker and speaker not in ("user", "assistant", given.get("name")):
+            step.info["speaker"] = speaker
+    solved = flag(row.get("is_corrected") if row.get("is_correct") is None else row.get("is_correct"))
+    yield TrajectoryRecord(
+        task=TaskRecord(
+            key=text(row.get("question_ID")) or text(row.get("question")),
+            instruction=text(row.get("question")),
+            environment="who-and-when",
+            success_check={"answer": row["ground_truth"]} if row.get("ground_truth") is not None else {},
+            difficulty=text(row.get("level")),
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        success=solved,
+        info={
+            "first_error": found,
+            **{key: row[key] for key in ("mistake_agent", "mistake_reason", "mistake_type") if row.get(key)},
+        },
+    )
+
+
+def _message(given: dict[str, Json], *, is_first: bool) -> Json:
+    """One entry of the history as a chat message."""
+    role, content = text(given.get("role")), given.get("content")
+    speaker = text(given.get("name")) or role.split(" (")[0]
+    if is_first or role == "human":
+        return {"role": "user", "content": content}
+    if speaker.lower() in TERMINALS:
+        return {"role": "tool", "name": speaker, "content": content}
+    return {"role": "assistant", "name": speaker, "content": content}
+
+
+FORMAT = Format(
+    name="who-and-when",
+    title="Who&When failed runs",
+    shape="an object with `history`, `question`, `mistake_agent` and `mistake_step`",
+    recognizes=_recognizes,
+    read=_read,
+)

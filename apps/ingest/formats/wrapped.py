@@ -1,0 +1,138 @@
+"""Records of another format inside an object: `{"results": […]}`, `{"run-1": {…}, "run-2": {…}}`, `{"task_id": …, "trials": […]}`, tables as JSON.
+
+What such an object says of task, policy and tools holds for the records inside that do not say it themselves. It is one record, so all of it
+must fit into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from apps.ingest import formats
+from apps.ingest.formats import Format
+from apps.ingest.formats.prompt_response import PROMPTS
+from apps.ingest.normalization.columns import (
+    ENVIRONMENT,
+    INSTRUCTION,
+    POLICY,
+    REWARD,
+    SUCCESS,
+    SYSTEM,
+    TASK,
+    TERMINATION,
+    TOOLS,
+)
+from apps.ingest.normalization.roles import role_of
+from apps.ingest.records import BadRow, Json, TrajectoryRecord, numbered, read_each
+
+DEEPEST = 3
+"""Objects inside objects that are looked into: tasks, their runs, and a wrapper around all."""
+
+SHARED = frozenset(
+    {
+        "task",
+        *PROMPTS,
+        *(name for name in (*TASK, *INSTRUCTION, *ENVIRONMENT, *POLICY, *TOOLS, *SYSTEM) if "." not in name),
+    }
+)
+
+
+OF_ONE = frozenset({"steps", "trajectory_steps", "transitions", "turns", "trajectory", "traj", "episode"})
+"""Lists of what belongs to one run: their elements are no runs, whatever they look like."""
+DESCRIBED = "columns"
+"""What descriptions of data sets say of their columns: which is the prompt, and which the answer. No record, though it reads like one."""
+TOLD_OF_EACH = frozenset(name for name in (*REWARD, *SUCCESS, *POLICY, *TERMINATION) if "." not in name)
+
+
+class Inside(NamedTuple):
+    """The records in an object, and what they are."""
+
+    records: list[Json]
+    format: Format
+
+
+def _with_what_is_beside(row: dict[str, Json], name: str) -> list[Json]:
+    """The records under a name, each with what the object says of all of them, and of each of them in lists as long."""
+    value = row[name]
+    of_all = {key: each for key, each in row.items() if key in SHARED and key != name}
+    beside = {key: each for key, each in row.items() if type(each) is list and key != name}
+    lists = {key.removesuffix("s"): each for key, each in beside.items() if len(each) == len(value)}
+    of_each = {key: each for key, each in lists.items() if key in TOLD_OF_EACH and key not in of_all}
+    records: list[Json] = []
+    for place, given in enumerate(value):
+        if type(given) is list and given and role_of(given[0]) and (of_all or of_each):
+            given = {"messages": given}
+        told = {key: each[place] for key, each in of_each.items()}
+        records.append({**of_all, **told, **given} if type(given) is dict else given)
+    return records
+
+
+def _tabled(row: dict[str, Json]) -> list[Json]:
+    """The records of a table as pandas writes it (a column or a row an object, or cells apart from names), or as a hub's viewer does."""
+    columns, cells = row.get("columns"), row.get("data")
+    if type(columns) is list and type(cells) is list and all(type(name) is str for name in columns):
+        return [dict(zip(columns, each, strict=False)) for each in cells if type(each) is list]
+    if type(row.get("rows")) is list and "features" in row:
+        return [each["row"] for each in row["rows"] if type(each) is dict and "row" in each]
+    first = next(iter(row.values()), None)
+    if (
+        type(first) is not dict
+        or not first
+        or not all(type(v) is dict and v.keys() == first.keys() for v in row.values())
+    ):
+        return []
+    if all(name.isdecimal() for name in row):
+        return list(row.values())
+    return [{name: column[place] for name, column in row.items()} for place in first]
+
+
+def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
+    if type(row) is not dict or not depth:
+        return None
+    for name, value in row.items():
+        if type(value) is not list or not value or type(value[0]) not in (dict, list) or name in OF_ONE:
+            continue
+        records = _with_what_is_beside(row, name)
+        if format := _known(records[0], depth):
+            # Steps one by one are a run, and their list is the record of it.
+            return Inside([records] if format.name == "step-lines" else records, format)
+    objects = {name: value for name, value in row.items() if type(value) is dict and name != DESCRIBED}
+    for name, value in objects.items():
+        format = _known(value, depth)
+        if format is None or format.name == "prompt-response":  # two words that mean something else as often
+            continue
+        if len(objects) == len(row) > 1:
+            return Inside([{"id": label, **each} for label, each in objects.items()], format)
+        return Inside([{**{key: each for key, each in row.items() if key != name}, **value}], format)
+    records = _tabled(row)
+    format = _known(records[0], depth) if records else None
+    return Inside(records, format) if format else None
+
+
+def _known(value: Json, depth: int) -> Format | None:
+    for format in formats.known():
+        if FORMAT.name != format.name and format.recognizes(value):
+            return format
+    return FORMAT if _inside(value, depth - 1) else None
+
+
+def _recognizes(row: Json) -> bool:
+    return _inside(row) is not None
+
+
+def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
+    found = _inside(row)
+    if found is None:
+        raise BadRow("No key holds a list of records.", f"{FORMAT.shape}.")
+    yield from read_each(numbered("Element", found.records), lambda record: found.format.read(record, filename))
+
+
+FORMAT = Format(
+    name="wrapped",
+    title="Records in an object",
+    shape="an object, one of whose keys holds a list of records in one of the other formats",
+    recognizes=_recognizes,
+    read=_read,
+    general=True,
+)

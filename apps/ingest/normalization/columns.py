@@ -1,0 +1,154 @@
+"""What a record says of its run besides the messages: task, policy, outcome, under the names that published data sets give them.
+
+What is asked for under many names is found under the first that holds something readable; everything else stays, in `rest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from apps.ingest.normalization.fields import flag, mapping, number
+from apps.ingest.records import Json, StepRecord
+from contract import jsontext
+
+INSTANCE = ("instance_id", "instance.instance_id", "ds.instance_id")
+"""A name that is the same in everybody's data."""
+TASK = (
+    *("task_id", *INSTANCE, "item_id", "problem_id", "question_id", "prompt_id", "query_id", "task_name"),
+    *("task.key", "task.id", "task.task_id", "task.name", "metadata.task_id", "info.task_id"),
+)
+INSTRUCTION = (
+    *("instruction", "goal", "intent", "objective", "problem_statement", "task_description", "question", "query"),
+    *("task.instruction", "task.goal", "task.description", "task_info.instruction", "instance.problem_statement"),
+)
+ENVIRONMENT = ("environment", "env", "env_name", "env_id", "domain", "benchmark", "data_source", "task.environment")
+POLICY = (
+    *("policy", "model", "model_name", "model_id", "model_name_or_path", "generator", "policy.name", "model.name"),
+    *("response.model", "request.model", "request.body.model", "body.model", "agent_args.llm_name"),
+    *("metadata.model", "metadata.llm_config.model", "metadata.llm.model", "llm_config.model"),
+    *("agent", "agent.model", "agent.name"),
+)
+NAME = (
+    *("id", "traj_id", "trajectory_id", "uuid", "episode_id", "conversation_id", "session_id", "custom_id", "run_id"),
+    "conversation_hash",
+)
+REWARD = (
+    *("reward", "score", "final_reward", "total_reward", "episode_reward", "cumulative_reward", "return"),
+    *("outcome.reward", "result.reward", "info.reward", "metadata.reward", "summary_info.cum_reward"),
+)
+REWARDS = ("rewards", "reward", "step_rewards")
+SUCCESS = (
+    *("success", "resolved", "is_success", "is_resolved", "is_correct", "is_solved", "successful", "is_successful"),
+    *(
+        "solved",
+        "correct",
+        "passed",
+        "final_answer_correct",
+        "task_success",
+        "task_completed",
+        "outcome",
+        "outcome.success",
+    ),
+    *("result.success", "report.resolved", "test_result.report.resolved"),
+    *("info.success", "info.resolved", "metadata.success", "metadata.resolved"),
+)
+TERMINATION = (
+    "termination",
+    "finish_reason",
+    "exit_status",
+    "exit_reason",
+    "stop_reason",
+    "stop_condition",
+    "termination_reason",
+)
+SYSTEM = ("system", "system_prompt", "system_message", "request.system", "request.body.system", "body.system")
+TOOLS = (
+    *("tools", "functions", "oai_tools", "tool_defs"),
+    *("available_tools", "request.tools", "request.body.tools", "body.tools", "kwargs.tools", "info.oai_tools"),
+)
+
+T = TypeVar("T")
+
+
+class Columns:
+    """The columns of a record, taken one after another."""
+
+    def __init__(self, row: dict[str, Json], taken: Iterable[str] = ()) -> None:
+        self.row = row
+        self._taken = set(taken)
+
+    def take(self, read: Callable[[Json], T | None], names: Iterable[str]) -> T | None:
+        """The first of these columns that `read` makes something of. A name with a dot is that of a value inside, which stays where it is."""
+        for name in names:
+            value = inside(self.row, name)
+            if value is not None and (found := read(value)) is not None:
+                self._taken.add(name)
+                return found
+        return None
+
+    def rest(self) -> dict[str, Json]:
+        """What was not taken, because nobody asked or because it said nothing that could be understood."""
+        return {key: value for key, value in self.row.items() if key not in self._taken and value is not None}
+
+    def take_rewards(self, steps: list[StepRecord]) -> float | None:
+        """The run's reward: what is stated, else the sum of its steps'. A list as long as the steps is theirs."""
+        stated = self.take(number, REWARD)
+        each = self.take(lambda given: _numbers(given, len(steps)), REWARDS)
+        if each is None:
+            theirs = [step.reward for step in steps if step.reward is not None]
+            return sum(theirs) if stated is None and theirs else stated
+        for step, reward in zip(steps, each, strict=True):
+            step.reward = reward
+        return sum(each) if stated is None else stated
+
+
+def inside(row: dict[str, Json], name: str) -> Json:
+    """The value under a name, or under the names along a dotted path."""
+    *path, last = name.split(".")
+    for key in path:
+        row = mapping(row.get(key))
+    return row.get(last)
+
+
+def named(value: Json) -> str | None:
+    """A name: text that is not empty, or a number."""
+    return str(value) if (type(value) is str and value) or type(value) in (int, float) else None
+
+
+def said(value: Json) -> str | None:
+    """Text that is not empty."""
+    return value if type(value) is str and value else None
+
+
+def succeeded(row: dict[str, Json], columns: Columns) -> bool | None:
+    """Whether the run succeeded; also by `target`, where that is no number but yes or no."""
+    found = columns.take(flag, SUCCESS)
+    return columns.take(_yes_or_no, ("target",)) if found is None else found
+
+
+def _yes_or_no(value: Json) -> bool | None:
+    """A boolean, also as tables write it."""
+    return flag(value) if type(value) is bool or (type(value) is str and value.lower() in ("true", "false")) else None
+
+
+def listed(value: Json) -> list[Json] | None:
+    """A list, also as JSON text, or as an object of equally long lists: so tables keep lists of objects."""
+    if type(value) is str and value.lstrip()[:1] in ("[", "{"):
+        try:
+            value = jsontext.parse(value)
+        except jsontext.UnreadableJSON:
+            return None
+    if type(value) is dict and value and all(type(column) is list for column in value.values()):
+        if len({len(column) for column in value.values()}) != 1:
+            return None
+        value = [dict(zip(value, entry, strict=True)) for entry in zip(*value.values(), strict=True)]
+    return value if type(value) is list else None
+
+
+def _numbers(value: Json, count: int) -> list[float] | None:
+    """As many numbers as there are steps."""
+    if type(value) is not list or len(value) != count:
+        return None
+    found = [reward for each in value if (reward := number(each)) is not None]
+    return found if found and len(found) == count else None

@@ -1,0 +1,157 @@
+"""What evaluations found, where an archive keeps it in files of its own beside the runs: trials of Harbor, reports of SWE-bench.
+
+An outcome is told of a run only where it is plain whose it is: a trial's of the runs in its folder, a report's of an instance that was run once
+in the folder of the report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from apps.ingest.normalization.fields import mapping, number, text
+from apps.ingest.records import Json, TrajectoryRecord
+from contract import jsontext
+
+HEAD = 512
+BEGINNING = b'"total_instances"'
+"""With which the reports of SWE-bench begin, whatever they are called."""
+NAMES = ("result.json", "report.json", "results.json")
+MOST_BYTES = 16 << 20
+OF_APPWORLD = re.compile(r"(?:^|/)tasks/([^/]+)/logs/lm_calls\.jsonl(?:\.gz)?$")
+SCORE, OF_OSWORLD = "result.txt", "traj.jsonl"
+"""The files in which OSWorld keeps a run and what it came to."""
+OF_APPWORLD_FOUND = "evaluations"
+"""The folder in which AppWorld keeps what it found, a file for each set of tasks."""
+ASIDE = ("results", "evaluation", "reports", OF_APPWORLD_FOUND)
+"""Folders of reports that lie beside the runs: what is in them counts for all around them."""
+OF_TRIAL = "trajectory"
+"""How the files begin that hold what a trial's own agent did; others there are of agents that summed up for it."""
+
+
+@dataclass
+class Outcomes:
+    """What the reports of an archive say, by the folders that it holds for."""
+
+    trials: dict[PurePosixPath, dict[str, Any]] = field(default_factory=dict)
+    reports: dict[PurePosixPath, list[dict[str, bool]]] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
+    """The files that were reports, which hold no runs."""
+    paths: dict[str, set[PurePosixPath]] = field(default_factory=dict)
+    """Where an instance lies that was judged: the outermost folder or file of its name."""
+    scores: dict[PurePosixPath, float] = field(default_factory=dict)
+    """What OSWorld's `result.txt` says of the run in its folder."""
+    told: set[PurePosixPath] = field(default_factory=set)
+    """Folders of agents whose trial has a trajectory: what else lies there is the agent's own record of the same run."""
+
+    def take(self, path: str, body: bytes) -> None:
+        """Take what a file says, if it is a report."""
+        try:
+            row = jsontext.loads(body)
+        except jsontext.UnreadableJSON:
+            return
+        place = PurePosixPath(path)
+        if "verifier_result" in mapping(row) and ("task_name" in row or "trial_name" in row):
+            self.trials[place.parent] = row
+        elif found := verdicts_in(row):
+            around = place.parent.parent if place.parent.name in ASIDE else place.parent
+            plain = {instance: resolved for instance, resolved in found.items() if resolved is not None}
+            self.reports.setdefault(around, []).append(plain)
+        else:
+            return
+        self.read.add(path)
+
+    def take_score(self, path: str, body: bytes) -> None:
+        """Take the number that a file of OSWorld holds, if it is one."""
+        score = number(body.decode("utf-8", "replace").strip())
+        if score is not None:
+            self.scores[PurePosixPath(path).parent] = score
+            self.read.add(path)
+
+    def see(self, paths: list[str]) -> None:
+        """Note where runs lie that were judged."""
+        judged = {instance for reports in self.reports.values() for report in reports for instance in report}
+        for place in map(PurePosixPath, paths if judged else ()):
+            for each in (*reversed(place.parents), place):
+                if (name := each.name.partition(".traj")[0].removesuffix(".json")) in judged:
+                    self.paths.setdefault(name, set()).add(each)
+                    break
+        places = map(PurePosixPath, paths if self.trials else ())
+        self.told = {p.parent for p in places if p.name == f"{OF_TRIAL}.json" and p.parent.parent in self.trials}
+
+    def holds_no_run(self, path: str) -> bool:
+        """Whether a file is a report, or tells once more what a trial's trajectory tells."""
+        place = PurePosixPath(path)
+        return path in self.read or (not _is_of_trial(place) and not self.told.isdisjoint(place.parents))
+
+    def tell(self, record: TrajectoryRecord, path: str) -> None:
+        """Say of a run in the file at `path` what its trial says, as far as it does not say it itself."""
+        place = PurePosixPath(path)
+        _tell_place(record, place)
+        if record.reward is None and place.name == OF_OSWORLD:
+            record.reward = self.scores.get(place.parent)
+        trial = next((self.trials[folder] for folder in place.parents if folder in self.trials), None)
+        if trial is not None and _is_of_trial(place) and ".summarization" not in place.name:
+            _tell_trial(record, trial)
+
+    def verdict(self, record: TrajectoryRecord, path: str) -> bool | None:
+        """Whether the nearest report says that a run was a success; None where reports differ, or may be of another run of the same instance."""
+        place, names = PurePosixPath(path), {record.task.key, record.external_id}
+        for folder in place.parents:
+            found = {(name, report[name]) for report in self.reports.get(folder, ()) for name in names & report.keys()}
+            if found:
+                runs = [path for name, _ in found for path in self.paths.get(name, ()) if path.is_relative_to(folder)]
+                return next(iter(found))[1] if len(found) == len(runs) == 1 else None
+        return None
+
+
+def begins_like_report(path: str, head: bytes) -> bool:
+    """Whether a file may be a report, by its name and its first bytes."""
+    place = PurePosixPath(path)
+    is_named = place.name in NAMES or place.parent.name == OF_APPWORLD_FOUND
+    return path.endswith(".json") and (is_named or BEGINNING in head)
+
+
+def verdicts_in(row: Json) -> dict[str, bool | None]:
+    """Instances, and whether they were resolved, of a report about many or about one; None where it says both."""
+    about = mapping(row)
+    found: dict[str, bool | None] = {}
+    for key in ("resolved_ids", "unresolved_ids", "resolved"):
+        for name in _names(about.get(key)):
+            resolved = key != "unresolved_ids"
+            found[name] = resolved if found.get(name, resolved) == resolved else None
+    alone = {name: mapping(given).get("resolved") for name, given in about.items()}
+    alone |= {
+        name: mapping(given).get("success") for name, given in mapping(about.get("individual")).items()
+    }  # AppWorld
+    return found or {name: given for name, given in alone.items() if type(given) is bool}
+
+
+def _names(given: Json) -> Iterator[str]:
+    yield from (name for name in given if type(name) is str) if type(given) is list else ()
+
+
+def _tell_place(record: TrajectoryRecord, place: PurePosixPath) -> None:
+    """Name the task where a benchmark names it nowhere but in the folders of its files."""
+    if place.name == OF_OSWORLD and record.task.environment == "osworld":
+        record.task.key, record.task.category = place.parent.name or record.task.key, place.parent.parent.name
+    elif found := OF_APPWORLD.search(str(place)):
+        record.task.key, record.task.environment = found[1], "appworld"
+
+
+def _is_of_trial(place: PurePosixPath) -> bool:
+    return place.name.split(".")[0] == OF_TRIAL
+
+
+def _tell_trial(record: TrajectoryRecord, trial: dict[str, Any]) -> None:
+    record.task.key = text(trial.get("task_name")) or record.task.key
+    rewards = mapping(mapping(trial.get("verifier_result")).get("rewards"))
+    if record.reward is None:
+        record.reward = number(rewards.get("reward"))
+    if len(rewards) > 1:
+        record.info["rewards"] = rewards
+    failed = text(mapping(trial.get("exception_info")).get("exception_type"))
+    record.termination = record.termination or failed

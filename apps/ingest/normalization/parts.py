@@ -1,0 +1,138 @@
+"""Parts of a message as APIs, SDKs and agents write them: which of them are calls, and which are what a tool answered.
+
+Some keep what a tool answered inside the assistant's own message: search results of Anthropic's API, the messages that the Vercel AI SDK
+shows, sessions of opencode. The policy wrote none of that, so such a message is cut where it was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.ingest.normalization.fields import first_of, mapping, text
+from apps.ingest.records import Json, Message
+
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
+BOUNDS = frozenset({"step-start", "step-finish"})
+"""Parts that say nothing but where an answer of the model begins or ends."""
+FAILED = frozenset({"output-error", "error"})
+ANSWERED = frozenset({"output-available", "result", "completed"})
+
+
+def kind_of(part: Json) -> str:
+    """The type that a part says it is, or ""."""
+    kind = part.get("type") if type(part) is dict else None
+    return kind if type(kind) is str else ""
+
+
+def call_of(given: Json) -> Json | None:
+    """The call that a part is, or holds; None where it is something else."""
+    part, kind = mapping(given), kind_of(given)
+    if kind in CALLS and ("name" in part or "value" in part or "function" in part):
+        return part.get("value", part)
+    gemini = first_of(part, "function_call", "functionCall")
+    if type(gemini) is dict:
+        return {"id": gemini.get("id"), "name": gemini.get("name"), "arguments": first_of(gemini, "args", "arguments")}
+    if kind == "toolRequest":  # goose
+        value = mapping(mapping(part.get("toolCall")).get("value"))
+        return {"id": part.get("id"), "name": value.get("name"), "arguments": value.get("arguments")}
+    if made := _invocation(part):
+        return made[0]
+    if "toolName" in part and kind in ("", "tool-call") and "output" not in part:
+        return {"id": part.get("toolCallId"), "name": part["toolName"], "arguments": first_of(part, "input", "args")}
+    return None
+
+
+def result_of(given: Json) -> Message | None:
+    """What a tool answered, where a part is that or holds it."""
+    part, kind = mapping(given), kind_of(given)
+    gemini = first_of(part, "function_response", "functionResponse")
+    if type(gemini) is dict:
+        return _answer(gemini.get("id"), gemini.get("name"), gemini.get("response"))
+    if kind.endswith("tool_result"):  # Anthropic: also `web_search_tool_result` and the like
+        return _answer(part.get("tool_use_id"), None, part.get("content"), is_error=bool(part.get("is_error")))
+    if kind == "tool-result":
+        return _answer(part.get("toolCallId"), part.get("toolName"), first_of(part, "output", "result"))
+    if kind == "tool_call_response":
+        return _answer(part.get("id"), part.get("name"), first_of(part, "response", "result", "content"))
+    if kind == "toolResponse":
+        result = mapping(part.get("toolResult"))
+        value = result.get("value")
+        said = first_of(result, "error") if value is None else mapping(value).get("content", value)
+        return _answer(part.get("id"), None, said, is_error="error" in result or mapping(value).get("isError") is True)
+    made = _invocation(part)
+    return made[1] if made else None
+
+
+def turns_in(message: Message) -> Iterator[Message]:
+    """The messages of an assistant's one that holds what tools answered: its answers, each with the results that interrupted it.
+
+    A part may be a call with its result. Such calls in a row were made at once, unless a bound stands between them.
+    """
+    about = {key: value for key, value in message.items() if key != "content"}
+    said: list[Json] = []
+    results: list[Message] = []
+    is_heard = False  # a result was a part of its own: whatever follows was written after it
+    for part in message["content"]:
+        call, result = call_of(part), result_of(part)
+        is_bound = kind_of(part) in BOUNDS
+        if results and (is_bound or (is_heard if call is not None else result is None)):
+            if said:
+                yield {**about, "content": said}
+                about, said = {"role": "assistant"}, []
+            yield from results
+            results, is_heard = [], False
+        if call is not None or not (result or is_bound):
+            said.append(part)
+        if result:
+            results.append(result)
+            is_heard = is_heard or call is None
+    if said:
+        yield {**about, "content": said}
+    yield from results
+
+
+def in_parts(message: Message) -> Message:
+    """The message with its parts as its content, where it keeps them under `parts` or its calls under `toolInvocations` (Vercel AI SDK)."""
+    parts, invoked = message.get("parts"), message.get("toolInvocations")
+    is_more = type(parts) is list and any(kind_of(part) not in ("", "text") for part in parts)
+    if type(parts) is list and parts and (is_more or not message.get("content")):
+        return {key: value for key, value in message.items() if key not in ("parts", "toolInvocations")} | {
+            "content": parts
+        }
+    if type(invoked) is list and invoked:
+        words = [{"type": "text", "text": message["content"]}] if message.get("content") else []
+        content = [*({"type": "tool-invocation", "toolInvocation": each} for each in invoked), *words]
+        return {key: value for key, value in message.items() if key != "toolInvocations"} | {"content": content}
+    return message
+
+
+def _invocation(part: dict[str, Any]) -> tuple[dict[str, Json], Message | None] | None:
+    """A call and, once it is there, its result, in one part of the Vercel AI SDK or of opencode."""
+    kind = kind_of(part)
+    is_old = kind == "tool-invocation"
+    if is_old:
+        part = mapping(part.get("toolInvocation")) or part
+    if kind in ("tool", "tool-invocation") and type(part.get("state")) is dict:
+        state = part["state"]
+        part = {**state, "toolCallId": part.get("callID"), "toolName": part.get("tool"), "state": state.get("status")}
+    elif not kind or not (is_old or ("toolCallId" in part and "state" in part)):
+        return None
+    name = part.get("toolName") or kind.removeprefix("tool-")
+    identifier, state = part.get("toolCallId"), text(part.get("state"))
+    call = {"id": identifier, "name": name, "arguments": first_of(part, "input", "args")}
+    if state in FAILED:
+        return call, _answer(identifier, name, first_of(part, "errorText", "error"), is_error=True)
+    said = first_of(part, "output", "result")
+    is_answered = state in ANSWERED or (not state and said is not None)
+    return call, _answer(identifier, name, said) if is_answered else None
+
+
+def _answer(identifier: Json, name: Json, said: Json, *, is_error: bool = False) -> Message:
+    value = mapping(said)
+    if (kind := kind_of(value)) and "value" in value:  # the AI SDK says what kind of output it is
+        said, is_error = value["value"], is_error or kind.startswith("error")
+    message: Message = {"role": "tool", "content": said}
+    message |= {"tool_call_id": identifier} if identifier else {}
+    message |= {"name": name} if name else {}
+    return message | ({"is_error": True} if is_error else {})

@@ -1,0 +1,196 @@
+"""Spans of OpenTelemetry as calls of models and tools, by what their attributes say.
+
+Four vocabularies are read: OpenTelemetry's own for generative AI (`gen_ai.input.messages`, and the events and indexed attributes of its earlier
+versions, which OpenLLMetry writes too), OpenInference (`llm.input_messages.0.message.role`), the Vercel AI SDK (`ai.prompt.messages`), and MLflow
+(`mlflow.spanInputs`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from apps.ingest.normalization.fields import count, first_of, mapping, text
+from apps.ingest.records import Json, Message
+from apps.ingest.traces.payloads import decoded, tools_offered
+from apps.ingest.traces.threads import Span
+
+Attributes = dict[str, Json]
+MODEL_OPERATIONS = frozenset({"chat", "text_completion", "generate_content", "completion", "message", "response"})
+MODEL_KINDS = frozenset({"llm", "chat", "chat_model", "completion"})
+INPUTS, OUTPUTS = "mlflow.spanInputs", "mlflow.spanOutputs"
+GIVEN = ("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "input.value", "traceloop.entity.input", INPUTS)
+ANSWERED = ("gen_ai.output.messages", "output.value", "ai.response.text", "traceloop.entity.output", OUTPUTS)
+ARGUMENTS_OF_TOOL = (
+    "gen_ai.tool.call.arguments",
+    "ai.toolCall.args",
+    "input.value",
+    "traceloop.entity.input",
+    INPUTS,
+)
+RESULT_OF_TOOL = ("gen_ai.tool.call.result", "ai.toolCall.result", "output.value", "traceloop.entity.output", OUTPUTS)
+KINDS = ("openinference.span.kind", "traceloop.span.kind", "llm.request.type", "mlflow.spanType")
+MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id", "mlflow.llm.model")
+NAME_OF_TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
+CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
+ROLES_OF_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
+
+
+def span_of(
+    attributes: Attributes,
+    events: list[tuple[str, Attributes]],
+    *,
+    id: str,
+    parent: str,
+    name: str,
+    start: float,
+    end: float | None,
+    error: str | None,
+) -> Span:
+    """One span; `events` are its events' names and attributes, times are in seconds since 1970."""
+    kind = kind_of(attributes)
+    is_tool = kind == "tool"
+    return Span(
+        id=id,
+        kind=kind,
+        parent=parent,
+        name=text(first_of(attributes, *NAME_OF_TOOL)) or name,
+        start=start,
+        end=end,
+        model=text(first_of(attributes, *MODELS) or mapping(attributes.get(INPUTS)).get("model")),
+        given=first_of(attributes, *ARGUMENTS_OF_TOOL) if is_tool else _given(attributes, events),
+        answer=first_of(attributes, *RESULT_OF_TOOL) if is_tool else _answer(attributes, events),
+        tools=_tools(attributes),
+        call_id=text(first_of(attributes, *CALL_ID)),
+        prompt_tokens=_tokens(attributes, "input_tokens", "prompt_tokens", "llm.token_count.prompt"),
+        completion_tokens=_tokens(attributes, "output_tokens", "completion_tokens", "llm.token_count.completion"),
+        error=error,
+    )
+
+
+def kind_of(attributes: Attributes) -> Literal["model", "tool", "other"]:
+    """Whether a model or a tool was called."""
+    operation = text(attributes.get("gen_ai.operation.name"))
+    kind = text(first_of(attributes, *KINDS)).lower()
+    sdk = text(attributes.get("ai.operationId"))
+    if operation == "execute_tool" or kind == "tool" or sdk == "ai.toolCall":
+        return "tool"
+    if operation in MODEL_OPERATIONS or kind in MODEL_KINDS or sdk.endswith((".doGenerate", ".doStream")):
+        return "model"
+    # Before there were names of operations, a request for a model said what it was.
+    return "model" if not (operation or kind or sdk) and "gen_ai.request.model" in attributes else "other"
+
+
+def _given(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Json:
+    system = attributes.get("gen_ai.system_instructions")
+    given = attributes.get("gen_ai.input.messages")
+    if given is not None:
+        return {"system": system, "messages": given}
+    for prefix in ("gen_ai.prompt", "llm.input_messages"):
+        if messages := _indexed(attributes, prefix):
+            return messages
+    said = [_said(ROLES_OF_EVENTS[name], body) for name, body in events if name in ROLES_OF_EVENTS]
+    return said or first_of(attributes, *GIVEN)
+
+
+def _answer(attributes: Attributes, events: list[tuple[str, Attributes]]) -> Json:
+    if attributes.get("gen_ai.output.messages") is not None:
+        return attributes["gen_ai.output.messages"]
+    for prefix in ("gen_ai.completion", "llm.output_messages"):
+        if messages := _indexed(attributes, prefix):
+            return messages
+    said = [_said("assistant", body) for name, body in events if name == "gen_ai.choice"]
+    if said:
+        return said
+    calls = attributes.get("ai.response.toolCalls")
+    return first_of(attributes, *ANSWERED) if calls is None else calls
+
+
+def _said(role: str, body: Attributes) -> Message:
+    """The message of an event: its body, or what its attributes say."""
+    inner = mapping(decoded(body.get("message")))
+    said = first_of(body, "content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content")
+    return {"role": role, "content": said, **{key: body[key] for key in ("tool_calls", "id") if body.get(key)}, **inner}
+
+
+def _indexed(attributes: Attributes, prefix: str) -> list[Json]:
+    """The messages under `prefix.0.role`, `prefix.0.tool_calls.0.name` and so on; OpenInference puts a level of its own around each."""
+    tree = nested(attributes, prefix)
+    return [_message(mapping(each)) for each in tree] if type(tree) is list else []
+
+
+def _message(given: dict[str, Any]) -> Message:
+    message = mapping(given.get("message")) or given
+    calls = message.get("tool_calls")
+    if type(calls) is list:
+        message = {**message, "tool_calls": [mapping(call).get("tool_call", call) for call in calls]}
+    parts = message.get("contents")
+    if type(parts) is list and not message.get("content"):
+        message = {**message, "content": [mapping(part).get("message_content", part) for part in parts]}
+    return message
+
+
+def nested(attributes: Attributes, prefix: str) -> Json:
+    """The value that attributes with dotted names spell: objects, and lists where all names are numbers. None where there are none."""
+    tree: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if not name.startswith(f"{prefix}."):
+            continue
+        *path, last = name[len(prefix) + 1 :].split(".")
+        place = tree
+        for step in path:
+            inner = place.setdefault(step, {})
+            if type(inner) is not dict:
+                break
+            place = inner
+        else:
+            place[last] = value
+    return _listed(tree) if tree else None
+
+
+def _listed(tree: Json) -> Json:
+    if type(tree) is not dict:
+        return tree
+    if tree and all(name.isdecimal() for name in tree):
+        return [_listed(tree[name]) for name in sorted(tree, key=int)]
+    return {name: _listed(value) for name, value in tree.items()}
+
+
+def _tools(attributes: Attributes) -> list[Json]:
+    given = first_of(attributes, "gen_ai.tool.definitions", "ai.prompt.tools", "mlflow.chat.tools")
+    if given is None:
+        given = nested(attributes, "llm.request.functions")
+    if given is None:
+        offered = nested(attributes, "llm.tools")
+        given = (
+            [mapping(mapping(each).get("tool")).get("json_schema") for each in offered]
+            if type(offered) is list
+            else None
+        )
+    return tools_offered(given)
+
+
+def _tokens(attributes: Attributes, *names: str) -> int | None:
+    found = first_of(attributes, *(f"gen_ai.usage.{name}" for name in names), *names)
+    if found is None:
+        found = first_of(mapping(attributes.get("mlflow.chat.tokenUsage")), *names)
+    return count(int(found) if type(found) is str and found.isdecimal() else found)
+
+
+def plain(given: Json) -> Attributes:
+    """From the list of keys and typed values that OTLP has in place of an object."""
+    if type(given) is dict:
+        return given
+    pairs = (mapping(each) for each in given) if type(given) is list else ()
+    return {text(pair.get("key")): _value(mapping(pair.get("value"))) for pair in pairs}
+
+
+def _value(given: dict[str, Any]) -> Json:
+    kind, value = next(iter(given.items()), ("", None))
+    if kind == "intValue":  # 64 bits, so it is written as text
+        written = str(value)
+        return int(written) if written.lstrip("-").isdecimal() else value
+    if kind == "arrayValue":
+        return [_value(mapping(each)) for each in mapping(value).get("values") or ()]
+    if kind == "kvlistValue":
+        return plain(mapping(value).get("values"))
+    return value

@@ -1,0 +1,207 @@
+"""The messages in what frameworks record as a model call's input and output.
+
+Read: chats of OpenAI (also its Responses), Anthropic, Gemini, LangChain, the Vercel AI SDK and OpenTelemetry's parts, alone or wrapped in the
+request or answer that carried them, as values or as JSON text. Each message comes out with keys that chats have, and no others.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from apps.common.decoding import Unreadable, decode_result
+from apps.ingest.normalization.conversation import tool_schemas
+from apps.ingest.normalization.fields import first_of, mapping, text
+from apps.ingest.normalization.parts import call_of, result_of
+from apps.ingest.normalization.roles import role_of, spelled
+from apps.ingest.records import Json, Message
+from contract import jsontext
+
+KEPT = frozenset(
+    {
+        *("role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "is_error"),
+        *("reasoning_content", "reasoning", "thinking"),
+        *("type", "call_id", "arguments", "output", "summary"),  # of the Responses' items
+    }
+)
+"""Keys of messages and of the Responses' items; what else stands there is about the recording."""
+LISTS = ("messages", "input", "contents", "prompt", "args", "output", "items")
+"""Where a request or an answer keeps its messages."""
+MOST_WRAPPINGS = 6
+MOST_ENCODINGS = 3
+NOTHING = {"content": "role"}
+"""What is written for an empty prompt by one widely used exporter."""
+
+_WITH_OUTPUT = re.compile(r"(.*^Function Name:.*^Function Input:.*?)\n(Function Output:.*)", re.DOTALL | re.MULTILINE)
+"""BeeAI writes what a function answered into the agent's own message, which the model did not say."""
+
+
+class Payload(NamedTuple):
+    """What was said in it, and the tools that were offered there."""
+
+    messages: list[Message]
+    tools: list[Json]
+
+
+def read_payload(given: Json, role: str) -> Payload:
+    """The messages of an input or an output; `role` is who speaks where it does not say."""
+    found = _Found(role)
+    found.take(given)
+    return Payload(found.messages, found.tools)
+
+
+def tools_offered(given: Json) -> list[Json]:
+    """Schemas of tools; Gemini's are lists of declarations."""
+    schemas = tool_schemas(given or [])
+    declared = [first_of(mapping(schema), "function_declarations", "functionDeclarations") for schema in schemas]
+    return [tool for declarations in declared for tool in tool_schemas(declarations)] if any(declared) else schemas
+
+
+class _Found:
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self.messages: list[Message] = []
+        self.tools: list[Json] = []
+
+    def take(self, given: Json, depth: int = 0) -> None:
+        value = decoded(given)
+        if value is None:
+            return
+        if depth > MOST_WRAPPINGS:
+            self._say(text(value))
+        elif type(value) is str:
+            self._say(value)
+        elif type(value) is list:
+            self._take_list(value, depth)
+        elif type(value) is dict:
+            self._take_object(value, depth)
+        else:
+            self._say(text(value))
+
+    def _take_list(self, values: list[Json], depth: int) -> None:
+        if len(values) == 1 and type(values[0]) is list:  # LangChain: a batch of one
+            values = values[0]
+        if values and all(_is_part(value) for value in values):
+            self._message({"role": self.role, "content": values})
+            return
+        for value in values:
+            self.take(value, depth + 1)
+
+    def _take_object(self, value: dict[str, Any], depth: int) -> None:
+        inner = _unwrapped(value)
+        if inner is not None:
+            self.take(inner, depth + 1)
+        elif role_of(value):
+            self._message(value)
+        elif type(value.get("parts")) is list or "toolCallId" in value:
+            self._message({**value, "role": self.role} if "parts" in value else {"role": self.role, "content": [value]})
+        elif any(value.get(key) for key in LISTS):
+            self._take_request(value, depth)
+        elif type(value.get("content")) is list:
+            self._message({"role": self.role, "content": value["content"]})
+        elif value != NOTHING:
+            said = first_of(value, "content", "text")
+            self._say(text(value if said is None else said))
+
+    def _take_request(self, value: dict[str, Any], depth: int) -> None:
+        """A request, or an answer, around its messages."""
+        config = mapping(value.get("config"))
+        system = first_of(value, "system", "instructions", "system_instruction") or config.get("system_instruction")
+        key = next(key for key in LISTS if value.get(key))
+        if system and key != "output":
+            said = read_payload(system, "system").messages
+            self.messages += [{**message, "role": "system"} for message in said]
+        self.tools += tools_offered(first_of(value, "tools") or config.get("tools"))
+        self.take(value[key], depth + 1)
+
+    def _say(self, words: str) -> None:
+        if words.strip():
+            self.messages.append({"role": self.role, "content": words})
+
+    def _message(self, given: Message) -> None:
+        message = spelled(given)
+        content = decoded(message.get("content")) if message["role"] == "tool" else message.get("content")
+        if message["role"] == "tool" and mapping(content).get("type") == "function" and "function" in mapping(content):
+            self.tools += tool_schemas([content])  # LangChain's callbacks name the tools so
+            return
+        calls = message.get("tool_calls") or mapping(message.get("additional_kwargs")).get("tool_calls")
+        kept: Message = {key: value for key, value in message.items() if key in KEPT and value is not None}
+        kept.setdefault("content", None)
+        if calls:
+            kept["tool_calls"] = calls
+        parts = first_of(message, "parts") or message.get("content")
+        words = parts[0].get("text") if type(parts) is list and len(parts) == 1 and _is_part(parts[0]) else parts
+        told = _WITH_OUTPUT.fullmatch(words) if kept["role"] == "assistant" and type(words) is str else None
+        if told:
+            self.messages += [{**kept, "content": told[1]}, {"role": "user", "content": told[2]}]
+        elif type(parts) is list:
+            self.messages += _of_parts(kept, parts)
+        else:
+            self.messages.append(kept)
+
+
+def _of_parts(message: Message, parts: list[Json]) -> list[Message]:
+    """Messages of one whose content is parts: results of tools become messages of their own."""
+    content: list[Json] = []
+    results: list[Message] = []
+    calls: list[Json] = []
+    for given in parts:
+        part = mapping(given)
+        call = call_of(part)
+        if call is not None:
+            calls.append(call)
+        elif (result := result_of(part)) is not None:
+            results.append(result)
+        elif part.get("thought") is True and type(said := part.get("text")) is str:  # Gemini's
+            content.append({"type": "reasoning", "text": said})
+        elif data := mapping(first_of(part, "inlineData", "inline_data")):
+            kind = text(first_of(data, "mimeType", "mime_type"))
+            content.append({"type": "image_url", "image_url": {"url": f"data:{kind};base64,{text(data.get('data'))}"}})
+        elif part.get("type") in ("text", None) and type(said := first_of(part, "text", "content")) is str:
+            content.append({"type": "text", "text": said})
+        elif part.get("type") == "reasoning" and type(said := first_of(part, "content", "text")) is str:
+            content.append({"type": "reasoning", "text": said})
+        else:
+            content.append(given)
+    if calls:
+        others = message.get("tool_calls")
+        message = {**message, "tool_calls": [*(others if type(others) is list else ()), *calls]}
+    if results and not (content or calls):
+        return results
+    return [*results, {**message, "content": content if content or not calls else None}]
+
+
+def _unwrapped(value: dict[str, Any]) -> Json:
+    """What a wrapper holds; None where this is none."""
+    if type(value.get("message")) in (dict, list) and not role_of(value):
+        return value["message"]
+    for key in ("choices", "candidates", "generations"):
+        if type(value.get(key)) is list and value[key]:
+            return value[key][0]
+    if type(value.get("kwargs")) is dict and type(value.get("id")) is list and value["id"]:  # LangChain, serialized
+        return {"type": value["id"][-1], **value["kwargs"]}
+    if type(value.get("content")) is dict and "parts" in value["content"]:  # Gemini
+        return value["content"]
+    if type(value.get("response")) is dict and "output" in value["response"]:
+        return value["response"]
+    return None
+
+
+def _is_part(value: Json) -> bool:
+    """A piece of one message rather than a message."""
+    kind = mapping(value).get("type")
+    return not role_of(value) and (
+        kind in ("text", "tool_use", "tool-call", "thinking") or "toolCallId" in mapping(value)
+    )
+
+
+def decoded(given: Json) -> Json:
+    """What a text of JSON says, also where it was encoded twice or spelled by Python; other text as it is."""
+    for _ in range(MOST_ENCODINGS):
+        if type(given) is not str or given.lstrip()[:1] not in ("{", "[", '"'):
+            break
+        try:
+            given = decode_result(given) if given.startswith(("{'", "[{'")) else jsontext.parse(given)
+        except (jsontext.UnreadableJSON, Unreadable):
+            break
+    return given

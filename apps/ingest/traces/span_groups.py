@@ -1,0 +1,117 @@
+"""Spans of one trace that lie in several records, put into one: collectors write what has ended every few seconds, whatever it belongs to."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from apps.ingest.files.raw_records import EXCERPT, RawRow, too_long
+from apps.ingest.normalization.fields import mapping, optional_list, required_list, text
+from apps.ingest.records import BadRow
+from apps.ingest.traces.attributes import kind_of, plain
+from contract import jsontext
+
+TABLE = "CREATE TABLE span (trace TEXT, line INTEGER, calls_model INTEGER, about BLOB, body BLOB)"
+INDEX = "CREATE INDEX by_trace ON span (trace)"
+TRACES = "SELECT trace, min(line), sum(length(body)), max(calls_model) FROM span GROUP BY trace ORDER BY min(rowid)"
+SPANS = "SELECT about, body FROM span WHERE trace = ? ORDER BY rowid"
+
+
+class SpanRow(NamedTuple):
+    """A span as it is kept between reading and writing."""
+
+    trace: str
+    line: int
+    calls_model: bool
+    about: bytes
+    """The resource and the scope that it was recorded in, as JSON."""
+    body: bytes
+
+
+def gathered(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
+    """A record for each trace in which a model was called, in the order they begin; before them what cannot be read.
+
+    Spans wait in a file, not in memory. Where no trace calls a model the first one is given, and where there are no spans a record
+    without any, to be refused with the reason.
+    Raises OSError where there is no room for them.
+    """
+    try:
+        # A generator may be closed by another thread than the one that ran it.
+        with (
+            TemporaryDirectory(prefix="retrace-spans-") as folder,
+            closing(sqlite3.connect(Path(folder) / "spans", check_same_thread=False)) as kept,
+        ):
+            yield from _gathered(rows, limit, kept)
+    except sqlite3.OperationalError as error:
+        raise OSError(errno.ENOSPC, str(error)) from error
+
+
+def _gathered(rows: Iterator[RawRow], limit: int, kept: sqlite3.Connection) -> Iterator[RawRow]:
+    kept.execute("PRAGMA journal_mode = OFF")
+    kept.execute("PRAGMA synchronous = OFF")
+    kept.execute(TABLE)
+    position = 0
+    without_spans: RawRow | None = None
+    for row in rows:
+        spans = _spans_in(row)
+        if spans is None:
+            yield row._replace(position=position)
+            position += 1
+        elif spans:
+            kept.executemany("INSERT INTO span VALUES (?, ?, ?, ?, ?)", spans)
+        else:
+            without_spans = without_spans or row
+    kept.execute(INDEX)
+    traces = kept.execute(TRACES).fetchall()
+    if without_spans and not traces:
+        yield without_spans._replace(position=position)
+    for trace, line, size, _ in [each for each in traces if each[3]] or traces[:1]:
+        spans_of_trace = kept.execute(SPANS, [trace])
+        if size > limit:
+            yield RawRow(position, line, next(spans_of_trace)[1][:EXCERPT], too_long(limit))
+        else:
+            yield RawRow(position, line, _record(spans_of_trace))
+        position += 1
+
+
+def _spans_in(row: RawRow) -> list[SpanRow] | None:
+    """The spans of a record; None where it is none of spans, or cannot be read."""
+    if row.problem:
+        return None
+    try:
+        groups = groups_in(mapping(jsontext.loads(row.body)))
+        return [_row(span, jsontext.dumps(about), row.line) for about, spans in groups for span in spans]
+    except (jsontext.UnreadableJSON, BadRow):
+        return None
+
+
+def groups_in(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """The spans of a record by the resource and scope, an object of both, that they were recorded in. Raises BadRow."""
+    for resource in map(mapping, required_list(record, "resourceSpans")):
+        # The second name is that of versions before 1.0.
+        key = "scopeSpans" if "scopeSpans" in resource else "instrumentationLibrarySpans"
+        for scope in map(mapping, optional_list(resource, key)):
+            about = {"resource": mapping(resource.get("resource")), "scope": mapping(scope.get("scope"))}
+            yield about, [mapping(span) for span in optional_list(scope, "spans")]
+
+
+def _row(span: dict[str, Any], about: bytes, line: int) -> SpanRow:
+    calls_model = kind_of(plain(span.get("attributes"))) == "model"
+    return SpanRow(text(span.get("traceId")), line, calls_model, about, jsontext.dumps(span))
+
+
+def _record(spans: Iterator[tuple[bytes, bytes]]) -> bytes:
+    """An object with `resourceSpans` that holds these spans."""
+    groups: list[bytes] = []
+    for about, each in groupby(spans, key=lambda span: span[0]):
+        told = jsontext.loads(about)
+        resource, scope = jsontext.dumps(told["resource"]), jsontext.dumps(told["scope"])
+        bodies = b",".join(body for _, body in each)
+        groups.append(b'{"resource":%b,"scopeSpans":[{"scope":%b,"spans":[%b]}]}' % (resource, scope, bodies))
+    return b'{"resourceSpans":[%b]}' % b",".join(groups)

@@ -1,0 +1,193 @@
+"""Chats out of the spans of a trace: which model calls go on from one another, and what each of them added.
+
+A call is given all that was said before, so the last call of a thread holds its chat; the earlier ones say how long each turn took. A call
+that is given nothing of the kind goes on from the one before it, with what tools answered in between. Agents that were begun with other words
+are threads, and runs, of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from apps.ingest.normalization.conversation import to_steps
+from apps.ingest.normalization.fields import lasted, text
+from apps.ingest.records import BadRow, Json, Message, StepRecord, TrajectoryRecord, text_of
+from apps.ingest.traces.payloads import Payload, read_payload
+
+EXPECTED = "A trace holds at least one call of a model, with what it was given or what it answered."
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A call of a model or of a tool, as it was recorded."""
+
+    id: str
+    kind: Literal["model", "tool", "other"]
+    parent: str = ""
+    name: str = ""
+    start: float = 0.0
+    """Seconds since 1970; 0 where it is not said."""
+    end: float | None = None
+    model: str = ""
+    given: Json = None
+    answer: Json = None
+    tools: list[Json] = field(default_factory=list)
+    call_id: str = ""
+    """Of a tool: which call it answered."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    error: str | None = None
+
+
+class Thread:
+    """One chat, as it grows."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.calls: dict[int, Span] = {}
+        """The model's calls, by which of the chat's turns they made."""
+        self.tools: list[Json] = []
+        self.opening = ""
+
+    def is_continued_by(self, turns: int, opening: str) -> bool:
+        """Whether a call that was given so many turns after this opening goes on from the last one, or tries again what failed."""
+        last = max(self.calls)
+        return opening == self.opening and (turns > last or (turns == last and self.calls[last].answer is None))
+
+    def go_on(self, span: Span, heard: Payload, turns: int, opening: str) -> None:
+        """With a call that was given all that was said before it."""
+        self.messages = heard.messages
+        self.opening = opening
+        self._add(span, heard.tools, turns)
+
+    def append(self, span: Span, heard: Sequence[Message]) -> None:
+        """With a call that was given what is new, or nothing."""
+        self.messages = [*self.messages, *heard]
+        self._add(span, [], max(self.calls) + 1)
+
+    def end_with(self, answer: Json) -> None:
+        """Take this for the last turn if its call recorded no answer."""
+        if self.calls[max(self.calls)].answer is None:
+            self.messages = [*self.messages, *_as_assistant(read_payload(answer, "assistant").messages)]
+
+    def _add(self, span: Span, tools: list[Json], turn: int) -> None:
+        answer = read_payload(span.answer, "assistant")
+        self.messages = [*self.messages, *_as_assistant(answer.messages)]
+        self.calls[turn] = span
+        self.tools = span.tools or answer.tools or tools or self.tools
+
+
+def _as_assistant(messages: list[Message]) -> list[Message]:
+    return [{**message, "role": "assistant"} if message["role"] == "user" else message for message in messages]
+
+
+def runs_of(
+    spans: Sequence[Span], *, trace: str, about: dict[str, Any], answer: Json = None
+) -> Iterator[TrajectoryRecord]:
+    """The runs that a trace records, in the order they began; `about` goes into their info. Raises BadRow where there is none.
+
+    `answer` is what the trace itself says came out: the last turn, where its call recorded none.
+    """
+    ordered = sorted(spans, key=lambda span: span.start)
+    threads = threads_of(ordered)
+    if not threads:
+        raise BadRow("The trace has no call of a model.", EXPECTED)
+    if len(threads) == 1 and answer is not None:
+        threads[0].end_with(answer)
+    for place, thread in enumerate(threads):
+        conversation = to_steps(_answered(thread, ordered))
+        _tell(conversation.steps, thread.calls)
+        models = Counter(span.model for span in thread.calls.values() if span.model)
+        yield conversation.run(
+            tools=thread.tools,
+            policy=models.most_common(1)[0][0] if models else "",
+            external_id=trace if len(threads) == 1 else f"{trace}/{place + 1}",
+            info=about,
+        )
+
+
+def threads_of(spans: Sequence[Span]) -> list[Thread]:
+    """The chats in a trace's spans, which are in the order they began."""
+    threads: list[Thread] = []
+    for span in _model_calls(spans):
+        heard = read_payload(span.given, "user")
+        turns, opening = _measured(heard.messages)
+        going_on = next((each for each in reversed(threads) if each.is_continued_by(turns, opening)), None)
+        if going_on:
+            going_on.go_on(span, heard, turns, opening)
+        elif threads and not heard.messages:
+            last = max(call.start for call in threads[-1].calls.values())
+            threads[-1].append(span, _results(spans, last, span.start, threads[-1].messages))
+        else:
+            threads.append(Thread())
+            threads[-1].go_on(span, heard, turns, opening)
+    return threads
+
+
+def _model_calls(spans: Sequence[Span]) -> list[Span]:
+    """Without those around another one, which record the same, and without those that recorded nothing."""
+    parents = {span.id: span.parent for span in spans}
+    around: set[str] = set()
+    for span in spans:
+        parent = span.parent if span.kind == "model" else ""
+        while parent and parent not in around and parent != span.id:
+            around.add(parent)
+            parent = parents.get(parent, "")
+    calls = [span for span in spans if span.kind == "model" and span.id not in around]
+    return [span for span in calls if span.given is not None or span.answer is not None]
+
+
+def _measured(messages: list[Message]) -> tuple[int, str]:
+    """How many turns of the agent there were, and what was said before the first."""
+    conversation = to_steps(messages)
+    return len(conversation.steps), "\n".join(text_of(message["content"]) for message in conversation.opening)
+
+
+def _answered(thread: Thread, spans: Sequence[Span]) -> list[Message]:
+    """The chat, with what tools answered after its last turn."""
+    last = max(span.start for span in thread.calls.values())
+    return [*thread.messages, *_results(spans, last, float("inf"), thread.messages)]
+
+
+def _results(spans: Sequence[Span], since: float, until: float, messages: list[Message]) -> list[Message]:
+    """What the tools answered that a chat called and has no result of yet."""
+    conversation = to_steps(messages)
+    answered = {message.get("tool_call_id") for message in conversation.waiting}
+    calls = [call for step in conversation.steps for call in step.message.get("tool_calls", [])]
+    heard = {message.get("tool_call_id") for step in conversation.steps for message in step.context} | answered
+    open_calls = [call for call in calls if call["id"] not in heard]
+    found: list[Message] = []
+    for span in spans:
+        if span.kind != "tool" or not since <= span.start < until:
+            continue
+        same_id = (call for call in open_calls if call["id"] == span.call_id)
+        same_name = (call for call in open_calls if call["function"]["name"] == span.name)
+        call = next(same_id, None) or next(same_name, None)
+        if call is None:
+            continue
+        open_calls.remove(call)
+        message: Message = {"role": "tool", "tool_call_id": call["id"], "content": _said(span)}
+        found.append(message | ({"is_error": True} if span.error else {}))
+    return found
+
+
+def _said(span: Span) -> Json:
+    """What a tool answered: text as it is, and out of the wrapping of the Model Context Protocol."""
+    said = read_payload(span.answer, "tool").messages
+    if len(said) == 1 and said[0].get("content") is not None:
+        return said[0]["content"]
+    return text(span.answer) or span.error or ""
+
+
+def _tell(steps: list[StepRecord], calls: dict[int, Span]) -> None:
+    """Say of each turn what its call knew."""
+    for turn, span in calls.items():
+        if turn < len(steps):
+            step = steps[turn]
+            step.seconds = lasted(span.start or None, span.end)
+            step.prompt_tokens, step.completion_tokens = span.prompt_tokens, span.completion_tokens
+            step.error = span.error
+            step.info = {**step.info, "span": span.id}

@@ -1,0 +1,68 @@
+"""JSON as agents write it: nothing is lost, nothing crashes."""
+
+import json
+
+import pytest
+
+from contract import jsontext
+from contract.jsontext import UnreadableJSON
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (rb'"\ud800 lone"', "\ud800 lone"),
+        (rb'"\u0000"', "\x00"),
+        (b'"\xed\xa0\x80"', "\ud800"),
+        (b'"tab\tinside"', "tab\tinside"),
+        (b"[NaN, Infinity, -Infinity]", ["NaN", "Infinity", "-Infinity"]),
+        (b'{"a": 1, "a": 2}', {"a": 2}),
+        (b"18446744073709551615", 2**64 - 1),
+    ],
+)
+def test_odd_values_are_read(written, value):
+    assert jsontext.loads(written) == value
+
+
+@pytest.mark.parametrize("value", ["\ud800", "\x00", "a\ud83d", {"\udc00": ["\x00"]}, 10**30, "é🙂", {"b": 1, "a": 2}])
+def test_what_is_written_reads_back_the_same(value):
+    written = jsontext.dumps(value)
+    assert json.loads(written) == value
+    assert jsontext.loads(written) == value or value == 10**30
+    assert b"\x00" not in written
+
+
+def test_writing_keeps_the_order_of_keys_and_the_canonical_form_does_not():
+    assert jsontext.dumps({"b": 1, "a": 2}) == b'{"b":1,"a":2}'
+    assert jsontext.canonical({"b": 1, "a": 2}) == jsontext.canonical({"a": 2, "b": 1}) == b'{"a":2,"b":1}'
+    assert jsontext.canonical({"b": "\ud800", "a": 2}) == rb'{"a":2,"b":"\ud800"}'
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (b"[" * 100_000 + b"]" * 100_000, "Nested deeper than 250 levels."),
+        (b'{"a":' * 2000 + b"1" + b"}" * 2000, "Nested deeper than 250 levels."),
+        (rb'["\ud800",' + b"[" * 100_000 + b"]" * 100_001, "Nested deeper than 250 levels."),
+        ("é".encode("latin-1").join([b'"caf', b'"']), "Byte 5 (0xe9) is not UTF-8."),
+        (b"{'a': 1}", "Not JSON: expecting property name enclosed in double quotes: line 1 column 2 (char 1)."),
+        (b'{"a": 1,}', "Not JSON: illegal trailing comma before end of object"),
+        (b'{"a": 1} x', "Not JSON: extra data: line 1 column 10 (char 9)."),
+        (b"", "Not JSON: expecting value: line 1 column 1 (char 0)."),
+    ],
+)
+def test_what_cannot_be_read_says_why(written, reason):
+    with pytest.raises(UnreadableJSON) as refused:
+        jsontext.loads(written)
+    shown = str(refused.value)
+    assert shown == reason or shown.startswith("Not JSON: ")
+    assert "JSONDecodeError" not in shown
+
+
+@pytest.mark.parametrize("text", ["plain", "\ud800"])
+def test_deep_values_are_refused_on_writing_too(text):
+    value: object = text
+    for _ in range(300):
+        value = [value]
+    with pytest.raises(UnreadableJSON, match="250 levels"):
+        jsontext.dumps(value)

@@ -1,0 +1,91 @@
+"""Inspect's archives: read sample by sample, however they are packed; refused in words where they cannot be."""
+
+import io
+import json
+import zipfile
+
+import pytest
+import zstandard
+
+from apps.ingest.files.inspect_archive import ZSTD_METHOD
+from apps.ingest.files.source import open_source
+from apps.ingest.recognition import recognize_file
+from tests.ingest.formats.examples import EXAMPLES
+from tests.trajectories.uploads import MOST, refused, rows_of
+
+LOG = EXAMPLES["inspect"]
+HEADER = json.dumps({key: value for key, value in LOG.items() if key != "samples"}).encode()
+SAMPLE = json.dumps(LOG["samples"][0], indent=2).encode()
+
+
+def archive(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as packed:
+        for name, body in members.items():
+            packed.writestr(name, body)
+    return out.getvalue()
+
+
+def with_zstd(members: dict[str, bytes]) -> bytes:
+    """An archive as Python 3.14 writes it: members stored as zstd frames, and said to be."""
+    body = bytearray(archive({name: zstandard.compress(body) for name, body in members.items()}, zipfile.ZIP_STORED))
+    for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        at = body.find(mark)
+        while at >= 0:
+            body[at + place : at + place + 2] = ZSTD_METHOD.to_bytes(2, "little")
+            at = body.find(mark, at + 4)
+    return bytes(body)
+
+
+@pytest.mark.parametrize("pack", [archive, with_zstd])
+def test_each_sample_comes_with_what_the_header_says(pack):
+    members = {"header.json": HEADER, "samples/1_epoch_1.json": SAMPLE, "samples/2_epoch_1.json": SAMPLE}
+    expected = {"eval": LOG["eval"], "samples": LOG["samples"]}
+    assert rows_of(pack({**members, "summaries.json": b"[]"})) == [expected, expected]
+
+
+def test_an_evaluation_that_still_runs_has_only_its_journal():
+    found = recognize_file(io.BytesIO(archive({"_journal/start.json": HEADER, "samples/a.json": SAMPLE})))
+    assert found.format.name == "inspect"
+    assert len(list(found.rows)) == 1
+
+
+def test_progress_is_that_of_the_archive():
+    body = archive({"header.json": HEADER, "samples/a.json": SAMPLE})
+    source = open_source(io.BytesIO(body), most_bytes=MOST)
+    list(source.rows(limit=MOST))
+    assert 0 < source.bytes_read <= len(body)
+
+
+def test_names_inside_are_only_names():
+    body = archive({"header.json": HEADER, "../../samples/a.json": SAMPLE, "/etc/samples/b.json": SAMPLE})
+    assert "is empty" in refused(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (archive({"a.json": b"{}"}), "a zip archive inside another. Unpack it once"),
+        (archive({"header.json": b"{", "samples/a.json": SAMPLE}), "whose header.json cannot be read"),
+        (archive({"header.json": HEADER, "samples/a.json": SAMPLE})[:-40], "damaged zip archive"),
+    ],
+)
+def test_what_cannot_be_read_says_so(body: bytes, words: str):
+    assert words in refused(body)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_all_that_python_unpacks_is_read(compression: int):
+    assert len(rows_of(archive({"header.json": HEADER, "samples/a.json": SAMPLE}, compression))) == 1
+
+
+def test_a_damaged_member_says_so():
+    body = bytearray(archive({"header.json": HEADER, "samples/a.json": SAMPLE * 50}))
+    at = body.find(b"samples/a.json") + 60
+    body[at : at + 40] = bytes(40)
+    assert "damaged zip archive" in refused(bytes(body))
+
+
+def test_a_bomb_is_not_unpacked():
+    body = archive({"header.json": HEADER, "samples/a.json": b"[" + b" " * (8 << 20) + b"]"})
+    assert "Unpacks to more than" in refused(body, most=1 << 20)

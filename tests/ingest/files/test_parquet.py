@@ -1,0 +1,82 @@
+"""Parquet files: read as rows, a few at a time, and refused in words where they are damaged."""
+
+import datetime
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from apps.ingest.files.source import UnreadableFile, open_source
+from tests.trajectories.uploads import MOST, counts, imported, rows_of
+
+CHAT = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "gone"}]
+
+
+def parquet(*rows: dict[str, object], **options: object) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows)), out, **options)
+    return out.getvalue()
+
+
+def test_a_row_is_a_record_and_what_arrow_filled_in_is_left_out():
+    calls = [
+        {"id": "1", "function": {"name": "look", "arguments": {"path": "a"}}},
+        {"id": "2", "function": {"name": "find", "arguments": {"query": "b"}}},
+    ]
+    row = {"messages": [CHAT[0], {"role": "assistant", "tool_calls": calls}], "resolved": 1}
+    assert rows_of(parquet(row, {"messages": CHAT})) == [row, {"messages": CHAT}]
+
+
+@pytest.mark.parametrize(
+    ("value", "spelled"),
+    [
+        (b"\x89PNG", "iVBORw=="),
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (datetime.datetime(2026, 1, 2, 3, 4, 5), "2026-01-02T03:04:05"),
+        (2**63 - 1, 2**63 - 1),
+        ("NUL \x00", "NUL \x00"),
+    ],
+)
+def test_values_that_json_lacks_are_spelled_out(value, spelled):
+    assert rows_of(parquet({"x": value})) == [{"x": spelled}]
+
+
+def test_rows_are_numbered_over_all_row_groups_and_progress_is_that_of_the_file():
+    body = parquet(*({"n": n} for n in range(100)), row_group_size=7)
+    source = open_source(io.BytesIO(body), most_bytes=MOST)
+    rows = list(source.rows(limit=MOST))
+    assert [row.line for row in rows] == list(range(1, 101))
+    assert json.loads(rows[99].body) == {"n": 99}
+    assert source.bytes_read == len(body)
+
+
+def test_a_row_group_is_never_in_memory_as_a_whole():
+    rows = ({"text": f"{n}" + "x" * 200_000} for n in range(200))  # 40 MB in one row group, in pages of 8 rows
+    body = parquet(*rows, use_dictionary=False, write_batch_size=8)
+    before = pa.total_allocated_bytes()
+    source = open_source(io.BytesIO(body), most_bytes=MOST)
+    assert max(pa.total_allocated_bytes() - before for _ in source.rows(limit=MOST)) < 16 << 20
+
+
+def test_what_is_damaged_is_said_to_be():
+    body = parquet(*({"x": f"{n}" * 99} for n in range(1000)))
+    for broken in (b"PAR1", body[:-30], body[:2000] + bytes(500) + body[2500:]):
+        with pytest.raises(UnreadableFile, match="a Parquet file that is damaged or cannot be read"):
+            rows_of(broken)
+
+
+def test_a_bomb_is_stopped(monkeypatch):
+    monkeypatch.setattr("apps.ingest.files.parquet.ROWS", 1000)
+    body = parquet(*({"x": "x" * 100_000} for _ in range(200)))  # one entry of a dictionary
+    with pytest.raises(UnreadableFile, match="Unpacks to more than"):
+        list(open_source(io.BytesIO(body), most_bytes=1 << 20).rows(limit=MOST))
+
+
+@pytest.mark.django_db
+def test_rows_that_are_no_runs_are_kept_with_their_numbers():
+    row = {"messages": CHAT, "id": "a"}
+    batch = imported(parquet(row, {**row, "messages": [{"role": "pirate", "content": "x"}]}, {**row, "id": "b"}))
+    assert (batch.format, counts(batch)) == ("openai-chat", (2, 2, 0, 1))
+    assert batch.rejected_rows.get().line == 2

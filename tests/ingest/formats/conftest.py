@@ -1,0 +1,40 @@
+"""Real files, read as the import reads them but for the database."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from apps.ingest.recognition import recognize_file
+from apps.ingest.records import BadRow, TrajectoryRecord
+from apps.trajectories.outlines import outline
+from contract import jsontext
+
+
+class RealFile(NamedTuple):
+    format: str
+    records: list[TrajectoryRecord]
+    rejected: list[str]
+
+
+@pytest.fixture
+def real_file(real_data: Callable[[str], Path]) -> Callable[[str], RealFile]:
+    """Reads one file of trajectories that others made; skips where they are absent."""
+
+    def read(path: str) -> RealFile:
+        found = real_data(path)
+        with found.open("rb") as file:
+            _, rows, format = recognize_file(file)
+            records, rejected = [], []
+            for row in rows:
+                try:
+                    assert row.problem == ""
+                    records += format.read(jsontext.loads(row.body), found.name)
+                except BadRow as refusal:
+                    rejected.append(refusal.reason)
+        for record in records:
+            assert len(outline(record)) == len(record.steps)
+        return RealFile(format.name, records, rejected)
+
+    return read

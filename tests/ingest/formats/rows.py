@@ -1,0 +1,24 @@
+"""Reading rows in tests of formats."""
+
+from typing import Any
+
+from apps.ingest import formats
+from apps.ingest.records import BadRow, TrajectoryRecord
+
+
+def read(name: str, row: Any, filename: str = "file.jsonl") -> TrajectoryRecord:
+    """The one trajectory of a row that the format of this name recognizes, alone among all."""
+    assert [format.name for format in formats.known() if format.recognizes(row)][:1] == [name]
+    (record,) = formats.named(name).read(row, filename)
+    assert [step.message["role"] for step in record.steps] == ["assistant"] * len(record.steps)
+    record.content_hash()
+    return record
+
+
+def refusal(name: str, row: Any) -> tuple[str, str]:
+    """Why the format of this name refuses a row, and what it expected."""
+    try:
+        list(formats.named(name).read(row, "file.jsonl"))
+    except BadRow as refused:
+        return refused.reason, refused.expected
+    raise AssertionError(f"{name} takes {row!r}")

@@ -1,0 +1,75 @@
+"""ATIF: what the policy produced, what came back, and what is only a copy."""
+
+import pytest
+
+from apps.ingest import formats
+from tests.ingest.formats.examples import EXAMPLES
+from tests.ingest.formats.rows import read, refusal
+
+ROW = EXAMPLES["atif"]
+
+
+def test_an_observation_opens_the_context_of_the_next_step():
+    record = read("atif", ROW)
+    assert [step.context for step in record.steps] == [
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "List the files."}],
+        [{"role": "tool", "tool_call_id": "c1", "content": "README.md"}],
+    ]
+    first = record.steps[0]
+    assert first.message == {
+        "role": "assistant",
+        "content": "",
+        "reasoning_content": "I look.",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": {"command": "ls"}}},
+        ],
+    }
+    assert (first.prompt_tokens, first.completion_tokens, first.info["cost_usd"]) == (9, 3, 0.1)
+    assert (record.policy, record.external_id, record.reward) == ("m", "s1", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "mark"), [({"is_copied_context": True}, "is_copied_context"), ({"llm_call_count": 0}, "is_dispatched")]
+)
+def test_what_the_policy_did_not_produce_here_is_context(change, mark):
+    system, user, called, said = ROW["steps"]
+    record = read("atif", {**ROW, "steps": [system, user, {**called, **change}, said]})
+    (step,) = record.steps
+    assert [message["role"] for message in step.context] == ["system", "user", "assistant", "tool"]
+    assert step.context[2][mark] is True
+
+
+def test_an_observation_without_a_call_is_what_the_other_side_said():
+    said = {"source": "agent", "message": "ls", "observation": {"results": [{"content": "README.md"}, {}]}}
+    record = read("atif", {**ROW, "steps": [said]})
+    assert record.closing == [{"role": "user", "content": "README.md"}]
+
+
+def test_sub_agents_are_runs_of_their_own():
+    row = {**ROW, "subagent_trajectories": [{**ROW, "trajectory_id": "inner"}]}
+    found = list(formats.named("atif").read(row, "t.json"))
+    assert [record.external_id for record in found] == ["s1", "inner"]
+    both = list(formats.named("atif").read({"parent": ROW, "child": row}, "t.json"))
+    assert [record.external_id for record in both] == ["s1", "s1", "inner"]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ([], "The record is a list"),
+        ({"schema_version": "ATIF-v1.6"}, "`steps` is missing"),
+        ({**ROW, "steps": [3]}, "A step is a number"),
+        ({**ROW, "steps": [{"source": "dog", "message": ""}]}, "A step's `source` is “dog”"),
+    ],
+)
+def test_refusals_say_what_is_wrong(row, words):
+    assert words in refusal("atif", row)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"), [("harbor_terminus2_summarization", [7]), ("subagent_trajectories", [2, 1])]
+)
+def test_real_runs(real_file, name, steps):
+    found = real_file(f"atif-harbor/phoenix-client-fixtures/{name}.json")
+    assert (found.format, found.rejected) == ("atif", [])
+    assert [len(record.steps) for record in found.records] == steps

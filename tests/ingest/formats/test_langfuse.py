@@ -1,0 +1,265 @@
+"""Traces of Langfuse: chats are put together from the model's calls, whatever framework recorded them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from apps.ingest import formats
+from tests.ingest.formats.examples import EXAMPLES
+from tests.ingest.formats.parts import CALL
+from tests.ingest.formats.rows import read, refusal
+
+ROW = EXAMPLES["langfuse"]
+ASKED = {"role": "user", "content": "Weather in Oslo?"}
+ANSWER = {"role": "assistant", "content": "Rain."}
+SEEN = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
+CALLED = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": {"city": "Oslo"}}}],
+}
+
+
+def generation(second: int, given: Any, answer: Any, **more: Any) -> dict[str, Any]:
+    start = f"2026-01-01T00:00:{second:02}.000Z"
+    return {"id": f"g{second}", "type": "GENERATION", "startTime": start, "input": given, "output": answer, **more}
+
+
+def tool(second: int, answer: Any, **more: Any) -> dict[str, Any]:
+    return {**generation(second, None, answer), "id": f"t{second}", "type": "TOOL", "name": "weather", **more}
+
+
+def trace(*observations: dict[str, Any], **about: Any) -> dict[str, Any]:
+    return {"id": "t", **about, "observations": list(observations)}
+
+
+def test_a_trace_with_its_observations():
+    record = read("langfuse", ROW)
+    (step,) = record.steps
+    assert step.message == {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    assert [message["content"] for message in step.context] == ["Be brief.", "List the files."]
+    assert record.closing == [{"role": "tool", "tool_call_id": "c1", "content": "README.md"}]
+    assert (step.seconds, step.prompt_tokens, step.completion_tokens) == (2.5, 20, 5)
+    assert (record.policy, record.success, record.reward) == ("m", True, None)
+    assert (record.external_id, record.tags, record.task.instruction) == ("t1", ["a"], "List the files.")
+    assert record.info == {"trace": {"name": "helper"}, "scores": [{"name": "success", "value": 1}]}
+
+
+SPELLINGS: dict[str, tuple[Any, Any, Any]] = {
+    # What the first call was given, what it answered, what the second call was given.
+    "OpenAI": ([ASKED], {"choices": [{"message": CALLED}]}, [ASKED, CALLED, SEEN]),
+    "OpenAI's Responses": (
+        {"instructions": None, "input": "Weather in Oslo?"},
+        {
+            "output": [
+                {"type": "function_call", "id": "fc", "call_id": "c1", "name": "weather", "arguments": {"city": "Oslo"}}
+            ]
+        },
+        [
+            ASKED,
+            {"type": "function_call", "id": "fc", "call_id": "c1", "name": "weather", "arguments": {"city": "Oslo"}},
+            {"type": "function_call_output", "call_id": "c1", "output": "rain"},
+        ],
+    ),
+    "Anthropic": (
+        {"messages": [ASKED]},
+        {
+            "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Oslo"}}],
+            "role": "assistant",
+        },
+        {
+            "messages": [
+                ASKED,
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Oslo"}}],
+                },
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "rain"}]},
+            ]
+        },
+    ),
+    "Gemini": (
+        {"contents": [{"role": "user", "parts": [{"text": "Weather in Oslo?"}]}]},
+        {
+            "content": {
+                "role": "model",
+                "parts": [{"function_call": {"id": "c1", "name": "weather", "args": {"city": "Oslo"}}}],
+            }
+        },
+        {
+            "contents": [
+                {"role": "user", "parts": [{"text": "Weather in Oslo?"}]},
+                {
+                    "role": "model",
+                    "parts": [{"function_call": {"id": "c1", "name": "weather", "args": {"city": "Oslo"}}}],
+                },
+                {"role": "user", "parts": [{"function_response": {"id": "c1", "response": "rain"}}]},
+            ]
+        },
+    ),
+    "LangChain": (
+        {"messages": [[{"type": "human", "content": "Weather in Oslo?", "additional_kwargs": {}}]]},
+        {
+            "generations": [
+                [{"message": {"lc": 1, "id": ["langchain", "AIMessage"], "kwargs": {**CALLED, "role": None}}}]
+            ]
+        },
+        [ASKED, {**CALLED, "tool_calls": None, "additional_kwargs": {"tool_calls": CALLED["tool_calls"]}}, SEEN],
+    ),
+    "Vercel AI SDK": (
+        {"prompt": "Weather in Oslo?"},
+        [{"toolCallId": "c1", "toolName": "weather", "input": {"city": "Oslo"}}],
+        [
+            {"role": "user", "content": [{"type": "text", "text": "Weather in Oslo?"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool-call", "toolCallId": "c1", "toolName": "weather", "input": {"city": "Oslo"}}
+                ],
+            },
+            {
+                "role": "tool",
+                "content": [{"type": "tool-result", "toolCallId": "c1", "output": {"type": "text", "value": "rain"}}],
+            },
+        ],
+    ),
+    "OpenTelemetry": (
+        [{"role": "user", "parts": [{"type": "text", "content": "Weather in Oslo?"}]}],
+        [
+            {
+                "role": "assistant",
+                "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Oslo"}}],
+            }
+        ],
+        [
+            {"role": "user", "parts": [{"type": "text", "content": "Weather in Oslo?"}]},
+            {
+                "role": "assistant",
+                "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Oslo"}}],
+            },
+            {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "rain"}]},
+        ],
+    ),
+    "Python's spelling": (str([ASKED]), str(CALLED), str([ASKED, CALLED, SEEN])),
+}
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize("framework", SPELLINGS)
+def test_calls_of_every_framework_become_the_same_chat(framework: str, as_text: bool):
+    first, called, then = (json.dumps(each) if as_text else each for each in SPELLINGS[framework])
+    record = read("langfuse", trace(generation(1, first, called), tool(2, "rain"), generation(3, then, "Rain.")))
+    assert list(record.messages()) == [ASKED, CALLED, SEEN, ANSWER]
+
+
+def test_calls_that_are_given_nothing_go_on_with_what_tools_answered():
+    nothing = {"content": "role"}
+    answered = {"content": [{"type": "text", "text": "rain"}]}
+    row = trace(generation(1, ASKED, CALLED), tool(2, answered), generation(3, nothing, ANSWER))
+    assert list(read("langfuse", row).messages()) == [ASKED, CALLED, SEEN, ANSWER]
+
+
+def test_a_call_around_another_is_left_out():
+    outer = generation(1, {"prompt": "Weather in Oslo?"}, "Rain.")
+    inner = generation(2, [ASKED], ANSWER, parentObservationId="s")
+    between = {**generation(1, None, None), "id": "s", "type": "SPAN", "parentObservationId": "g1"}
+    assert list(read("langfuse", trace(outer, between, inner)).messages()) == [ASKED, ANSWER]
+
+
+def test_a_call_that_names_itself_as_its_parent_is_read():
+    row = trace(generation(1, [ASKED], ANSWER, parentObservationId="g1"))
+    assert list(read("langfuse", row).messages()) == [ASKED, ANSWER]
+
+
+def test_a_call_that_does_not_say_when_it_began_has_no_duration():
+    row = trace(generation(1, [ASKED], ANSWER, startTime="?", endTime="2026-01-01T00:00:09.000Z"))
+    assert read("langfuse", row).steps[0].seconds is None
+
+
+def test_what_is_wrapped_too_often_is_kept_as_it_was_written():
+    given: Any = "Weather?"
+    for _ in range(9):
+        given = {"messages": [given]}
+    (asked, _) = read("langfuse", trace(generation(1, given, ANSWER))).messages()
+    assert asked["role"] == "user"
+    assert "Weather?" in asked["content"]
+
+
+def test_agents_with_prompts_of_their_own_are_runs_of_their_own():
+    planner = [{"role": "system", "content": "Plan."}, ASKED]
+    worker = [{"role": "system", "content": "Work."}, ASKED]
+    row = trace(
+        generation(1, planner, "Look outside."),
+        generation(2, worker, CALLED),
+        generation(3, [*worker, CALLED, SEEN], ANSWER),
+        generation(
+            4,
+            [*planner, {"role": "assistant", "content": "Look outside."}, {"role": "user", "content": "Rain."}],
+            "Done.",
+        ),
+    )
+    plan, work = formats.named("langfuse").read(row, "t.json")
+    assert [step.message["content"] for step in plan.steps] == ["Look outside.", "Done."]
+    assert [step.message["content"] for step in work.steps] == [None, "Rain."]
+    assert (plan.external_id, work.external_id) == ("t/1", "t/2")
+
+
+@pytest.mark.parametrize("heard", [[ASKED], [ASKED, CALLED, SEEN]])
+def test_a_failed_call_that_was_tried_again_is_one_turn(heard: list[Any]):
+    failed = generation(3, heard, None, level="ERROR", statusMessage="overloaded")
+    before = [] if len(heard) == 1 else [generation(1, [ASKED], CALLED)]
+    row = trace(*before, failed, generation(5, heard, ANSWER))
+    assert list(read("langfuse", row).messages()) == [*heard, ANSWER]
+
+
+def test_the_same_prompt_sampled_twice_is_two_runs_of_a_task():
+    first, second = formats.named("langfuse").read(
+        trace(generation(1, [ASKED], "Rain."), generation(2, [ASKED], "Sun.")), ""
+    )
+    assert first.task.key == second.task.key
+    assert [run.steps[0].message["content"] for run in (first, second)] == ["Rain.", "Sun."]
+
+
+def test_an_answer_that_only_the_trace_has_is_the_last_turn():
+    row = trace(generation(1, [ASKED], None), output={"role": "assistant", "text": "Rain."})
+    assert list(read("langfuse", row).messages()) == [ASKED, ANSWER]
+
+
+@pytest.mark.parametrize("is_text", [True, False])
+def test_what_a_function_answered_in_the_agents_own_message_is_not_the_agents(is_text):
+    called = "Thought: I look.\nFunction Name: rain\nFunction Input: {}"
+    told = f"{called}\nFunction Output: wet\nThought: so"
+    before = [ASKED, {"role": "assistant", "content": told if is_text else [{"type": "text", "text": told}]}]
+    record = read("langfuse", trace(generation(1, before, ANSWER)))
+    assert [step.message["content"] for step in record.steps] == [called, "Rain."]
+    assert record.steps[1].context == [{"role": "user", "content": "Function Output: wet\nThought: so"}]
+
+
+def test_what_is_no_trace_is_refused_kindly():
+    reason, expected = refusal("langfuse", trace(tool(1, "rain")))
+    assert (reason, expected[:41]) == ("The trace has no call of a model.", "A trace holds at least one call of a mode")
+
+
+def test_real_traces(real_data, real_file):
+    """Each framework's trace is one run, and each of its model calls one turn."""
+    folder = real_data("langfuse-traces")
+    turns = {
+        path.name.split(".")[0]: real_file(f"langfuse-traces/{path.name}").records
+        for path in folder.glob("*.trace.json")
+    }
+    assert {name: [len(run.steps) for run in runs] for name, runs in turns.items()} == {
+        "autogen-2025-06-06": [1],
+        "beeai-2025-08-01": [3],
+        "claude-agent-2025-12-22": [4],
+        "crewai-2025-07-11": [1],
+        "google-adk-2025-08-28": [2],
+        "langgraph-python-2025-08-22": [2],
+        "llamaindex-2025-06-05": [1],
+        "openai-agents-2025-09-30": [2],
+        "pydantic-ai-2025-06-06": [1],
+        "vercel-aisdk-2025-11-17": [1],
+    }
+    results = [m for runs in turns.values() for run in runs for m in run.messages() if m["role"] == "tool"]
+    assert len(results) == 6
+    assert all(message["tool_call_id"] for message in results)

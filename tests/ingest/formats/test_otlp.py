@@ -1,0 +1,194 @@
+"""Traces of OpenTelemetry, in the vocabularies that instrumentations write."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.ingest import formats
+from apps.ingest.files.raw_records import RawRow
+from apps.ingest.recognition import recognize_file
+from apps.ingest.traces.span_groups import gathered
+from tests.ingest.formats.examples import EXAMPLES
+from tests.ingest.formats.rows import read, refusal
+
+ASKED = {"role": "user", "content": "Weather in Oslo?"}
+CALLED = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}],
+}
+SEEN = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+
+
+def value(given: Any) -> dict[str, Any]:
+    if type(given) is bool:
+        return {"boolValue": given}
+    if type(given) is int:
+        return {"intValue": str(given)}
+    if type(given) is list:
+        return {"arrayValue": {"values": [value(each) for each in given]}}
+    return {"stringValue": given}
+
+
+def span(number: int, attributes: dict[str, Any], events: Any = (), **more: Any) -> dict[str, Any]:
+    return {
+        "traceId": "t",
+        "spanId": str(number),
+        "name": "span",
+        "startTimeUnixNano": str(number * 10**9),
+        "endTimeUnixNano": str(number * 10**9 + 5 * 10**8),
+        "attributes": pairs(attributes),
+        "events": [{"name": name, "attributes": pairs(body)} for name, body in events],
+        **more,
+    }
+
+
+def pairs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value(given)} for key, given in attributes.items()]
+
+
+def document(*spans: dict[str, Any]) -> dict[str, Any]:
+    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": list(spans)}]}]}
+
+
+def test_messages_in_parts():
+    record = read("otlp", EXAMPLES["otlp"])
+    (step,) = record.steps
+    assert list(record.messages()) == [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Good day"},
+    ]
+    assert (step.seconds, step.prompt_tokens, record.policy, record.external_id) == (2.5, 20, "m", "t1")
+    assert record.info == {"trace": {"id": "t1", "service": "helper"}}
+
+
+PARTS = [
+    {"role": "user", "parts": [{"type": "text", "content": "Weather in Oslo?"}]},
+    {
+        "role": "assistant",
+        "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": '{"city": "Oslo"}'}],
+    },
+]
+RESULT = {"type": "tool_call_response", "id": "c1", "response": "rain"}
+VOCABULARIES: dict[str, dict[str, Any]] = {
+    "gen_ai": {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(PARTS[:1]),
+        "gen_ai.output.messages": json.dumps(PARTS[1:]),
+        "gen_ai.tool.definitions": json.dumps([TOOL]),
+    },
+    "gen_ai, indexed": {
+        "gen_ai.request.model": "m",
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "Weather in Oslo?",
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.tool_calls.0.id": "c1",
+        "gen_ai.completion.0.tool_calls.0.name": "weather",
+        "gen_ai.completion.0.tool_calls.0.arguments": '{"city": "Oslo"}',
+        "llm.request.functions.0.name": "weather",
+        "llm.request.functions.0.parameters": '{"type": "object"}',
+    },
+    "OpenInference": {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "Weather in Oslo?",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "weather",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"city": "Oslo"}',
+        "llm.tools.0.tool.json_schema": json.dumps(TOOL),
+    },
+    "AI SDK": {
+        "ai.operationId": "ai.generateText.doGenerate",
+        "ai.prompt.messages": json.dumps([ASKED]),
+        "ai.response.toolCalls": json.dumps([{"toolCallId": "c1", "toolName": "weather", "input": '{"city": "Oslo"}'}]),
+        "ai.prompt.tools": [json.dumps({"type": "function", "name": "weather", "parameters": {"type": "object"}})],
+    },
+}
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_every_vocabulary_says_the_same(vocabulary: str):
+    record = read("otlp", document(span(1, VOCABULARIES[vocabulary])))
+    assert list(record.messages()) == [ASKED, CALLED]
+    assert [tool["function"]["name"] for tool in record.tools] == ["weather"]
+
+
+def test_what_tools_answered_ends_the_run():
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "c1"}
+    answered = span(2, {**tool, "gen_ai.tool.call.result": "rain"})
+    assert list(read("otlp", document(span(1, VOCABULARIES["gen_ai"]), answered)).messages()) == [ASKED, CALLED, SEEN]
+
+
+def test_messages_in_events():
+    events = [
+        ("gen_ai.system.message", {"content": "Be brief."}),
+        ("gen_ai.user.message", {"content": "Weather in Oslo?"}),
+        ("gen_ai.choice", {"index": 0, "message": json.dumps({"content": "Rain."})}),
+    ]
+    record = read("otlp", document(span(1, {"gen_ai.operation.name": "chat"}, events)))
+    assert [message["content"] for message in record.messages()] == ["Be brief.", "Weather in Oslo?", "Rain."]
+
+
+def test_a_trace_for_each_id_and_none_for_those_without_a_model():
+    chat = VOCABULARIES["gen_ai"]
+    other = {**span(2, chat), "traceId": "u"}
+    plain = {**span(3, {"http.method": "GET"}), "traceId": "v"}
+    runs = list(formats.named("otlp").read(document(span(1, chat), other, plain), "f"))
+    assert [run.external_id for run in runs] == ["t", "u"]
+
+
+def test_a_failed_call_says_why():
+    failed = span(1, VOCABULARIES["gen_ai"], status={"code": 2, "message": "overloaded"})
+    assert read("otlp", document(failed)).steps[0].error == "overloaded"
+
+
+def test_spans_without_a_model_are_refused_kindly():
+    reason, expected = refusal("otlp", document(span(1, {"http.method": "GET"})))
+    assert reason == "None of the 1 spans is a call of a model."
+    assert "`gen_ai.…`" in expected
+
+
+def test_a_trace_in_several_lines_is_one_run_and_others_are_passed_over(tmp_path: Path):
+    """A collector wrote what had ended every few seconds; a broken line is refused, and traces of plain requests are not."""
+    first, called = VOCABULARIES["gen_ai"], json.dumps([*PARTS, {"role": "tool", "parts": [RESULT]}])
+    answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Rain."}]}])
+    then = {**first, "gen_ai.input.messages": called, "gen_ai.output.messages": answer}
+    request = {"http.method": "GET"}
+    lines = [
+        document({**span(1, request), "traceId": "v"}),
+        document(span(2, first), {**span(3, request), "traceId": "w"}),
+        "{ not JSON",
+        document(),
+        document(span(4, then), {**span(5, first), "traceId": "u"}),
+    ]
+    path = tmp_path / "spans.jsonl"
+    path.write_text("".join((each if type(each) is str else json.dumps(each)) + "\n" for each in lines))
+    with path.open("rb") as file:
+        _, rows, format = recognize_file(file)
+        broken, *records = rows
+    assert (broken.position, broken.line, broken.body) == (0, 3, b"{ not JSON\n")
+    assert [(row.position, row.line) for row in records] == [(1, 2), (2, 5)]
+    runs = [list(format.read(json.loads(row.body), path.name)) for row in records]
+    assert [[(run.external_id, len(run.steps)) for run in found] for found in runs] == [[("t", 2)], [("u", 1)]]
+
+
+def test_a_trace_larger_than_a_record_may_be_is_refused():
+    rows = (RawRow(0, 1, json.dumps(document(span(1, VOCABULARIES["gen_ai"]))).encode()) for _ in range(3))
+    (row,) = gathered(rows, 1000)
+    assert row.problem.startswith("Longer than")
+
+
+def test_where_no_trace_calls_a_model_one_is_given_to_say_so():
+    rows = iter([RawRow(0, 1, json.dumps(document(*(span(n, {"a": 1}) for n in (1, 2)))).encode())])
+    (row,) = gathered(rows, 10**6)
+    assert refusal("otlp", json.loads(row.body))[0] == "None of the 2 spans is a call of a model."
+
+
+def test_where_there_are_no_spans_a_record_says_so():
+    rows = iter([RawRow(n, n + 1, b'{"resourceSpans": []}') for n in range(3)])
+    (row,) = gathered(rows, 10**6)
+    assert refusal("otlp", json.loads(row.body))[0] == "None of the 0 spans is a call of a model."

@@ -1,0 +1,29 @@
+"""tau2-bench: the user has tools, too, and the agent sees none of it."""
+
+from tests.ingest.formats.examples import EXAMPLES
+from tests.ingest.formats.rows import read, refusal
+
+ROW = EXAMPLES["tau2-bench"]
+
+
+def test_what_the_user_calls_stays_outside_the_agents_context():
+    record = read("tau2-bench", ROW)
+    assert [[message["role"] for message in step.context] for step in record.steps] == [[], ["user"], ["tool"]]
+    assert record.closing == [{"role": "user", "content": "It works. ###STOP###"}]
+    assert [message["role"] for message in record.info["of_the_user"]] == ["user", "tool"]
+
+
+def test_calls_results_and_outcome():
+    record = read("tau2-bench", ROW)
+    assert record.steps[1].message["tool_calls"] == [
+        {"id": "c1", "type": "function", "function": {"name": "look", "arguments": {"n": 1}}}
+    ]
+    assert record.steps[2].context == [{"role": "tool", "tool_call_id": "c1", "content": "no line", "is_error": True}]
+    assert (record.reward, record.success, record.termination) == (1.0, True, "user_stop")
+    assert (record.task.key, record.task.environment, record.policy) == ("t1", "tau2-bench/telecom", "m")
+    assert "no signal" in record.task.instruction
+
+
+def test_a_bad_simulation_is_named():
+    broken = {**ROW, "simulations": [*ROW["simulations"], {"messages": 3}]}
+    assert refusal("tau2-bench", broken)[0].startswith("Simulation 2: ")
