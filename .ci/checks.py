@@ -45,6 +45,7 @@ CHECKS = [
     Check("lint", "ruff format", [str(BIN / "ruff"), "format", "--check", "--quiet", "."]),
     Check("lint", "templates", [str(BIN / "djade"), "--check", "--target-version", "5.2", *TEMPLATES]),
     Check("lint", "scripts and styles", [sys.executable, ".ci/biome.py", "check", "--error-on-warnings"]),
+    Check("lint", "markup", [sys.executable, ".ci/markup.py"]),
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
     Check("lint", "types", [str(BIN / "mypy"), "--num-workers", "2"]),
     Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE} or vllm)")),

@@ -1,9 +1,14 @@
 """What holds for every template."""
 
+import json
 import re
 from pathlib import Path
 
+from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
 from django.urls import get_resolver
+
+from apps.common.templatetags.nonce import HTMX, nonce_of
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SOURCES = {path.relative_to(TEMPLATES).as_posix(): path.read_text() for path in TEMPLATES.rglob("*.html")}
@@ -45,3 +50,50 @@ def test_every_icon_that_a_template_names_is_in_the_sprite():
     named = found(r"""{%\s*icon\s+['"]([\w-]+)['"]""") + found(r"""symbol=['"]([\w-]+)['"]""")
     assert len(named) > 50
     assert [(template, name) for template, name in named if name not in known] == []
+
+
+def tags_of(source):
+    """Every opening tag, with what is between the braces of template tags left out of the way."""
+    plain = re.sub(r"{%.*?%}|{{.*?}}", lambda match: re.sub(r"[<>\"']", "_", match[0]), source)
+    return re.findall(r"<[a-z][^<>]*>", plain)
+
+
+def acts(tag):
+    """Whether htmx, or a browser with what its session may do, sends something because of this tag."""
+    return re.search(r"\s(?:data-)?hx-[\w:-]+=|\sformaction=|\sformmethod=|^<form\b[^>]*\smethod=\"post\"", tag)
+
+
+def test_every_element_that_sends_carries_the_nonce():
+    acting = [(name, tag) for name, source in SOURCES.items() for tag in tags_of(source) if acts(tag)]
+    assert len(acting) > 80
+    assert [(name, tag) for name, tag in acting if ' data-nonce="{% nonce %}"' not in tag] == []
+    marked = sum(source.count("data-nonce=") for source in SOURCES.values())
+    others = 3  # the meta element, the body, the desk
+    assert marked == len(acting) + others  # a mark on anything else would be one more element to take over
+
+
+def test_htmx_is_told_to_ignore_every_attribute_of_its_own_without_the_nonce():
+    path = finders.find("django_htmx/htmx-2.js")
+    source = Path(path).read_text()
+    read = set(re.findall(r"""['"\[(]hx-([a-z]+(?:-[a-z]+)*)""", source)) - {"disable"}
+    assert {"include", "trigger", "vals", "boost"} <= read  # verbs are put together from VERBS
+    assert read <= set(HTMX)
+
+
+def test_htmx_evaluates_nothing_and_leaves_unmarked_elements_alone(rf):
+    html = render_to_string("alone.html", request=rf.get("/"))
+    config = json.loads(re.search(r"<meta name=\"htmx-config\" content='([^']*)'>", html)[1])
+    assert (config["allowEval"], config["allowScriptTags"], config["selfRequestsOnly"]) == (False, False, True)
+    assert config["allowNestedOobSwaps"] is False
+    nonce = re.search(r'<meta name="nonce" data-nonce="(n[0-9a-f]{32})">', html)[1]
+    assert config["disableSelector"].endswith(f":not([data-nonce={nonce}])")
+    assert "[hx-post],[data-hx-post]," in config["disableSelector"]
+
+
+def test_the_nonce_is_a_browsers_own(rf):
+    first, other = rf.get("/"), rf.get("/")
+    again = rf.get("/")
+    nonce = nonce_of(first)
+    again.META["CSRF_COOKIE"] = first.META["CSRF_COOKIE"]
+    assert nonce_of(again) == nonce != nonce_of(other)
+    assert first.META["CSRF_COOKIE"] not in nonce

@@ -7,49 +7,44 @@ from datetime import datetime
 from django import template
 from django.templatetags.static import static
 from django.utils.dateformat import format as format_date
-from django.utils.html import escape, format_html, format_html_join
-from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, now
 
 from apps.common import quantities
+from apps.common.markup import Markup, element, joined
 
 register = template.Library()
 
 
 @register.simple_tag
-def icon(name: str, label: str = "") -> SafeString:
+def icon(name: str, label: str = "") -> Markup:
     """An icon of the sprite, hidden from screen readers unless it has a label."""
     href = f"{static('icons.svg')}#{name}"
     if not label:
-        return format_html('<svg class="icon" aria-hidden="true"><use href="{}"/></svg>', href)
-    return format_html(
-        '<svg class="icon" role="img" aria-label="{}"><title>{}</title><use href="{}"/></svg>', label, label, href
+        return element("svg", element("use", href=href), class_="icon", aria_hidden="true")
+    return element(
+        "svg", element("title", label), element("use", href=href), class_="icon", role="img", aria_label=label
     )
 
 
 @register.simple_tag
-def ago(moment: datetime | None, missing: str = "–") -> SafeString | str:
+def ago(moment: datetime | None, missing: str = "–") -> Markup | str:
     """A time in relative words, exact on hover. The words are right without scripts too, as of now."""
     if moment is None:
         return missing
     exact = format_date(localtime(moment), "j M Y, H:i:s e")
     words = quantities.relative(moment, now())
-    return format_html(
-        '<time datetime="{}" title="{}" data-relative>{}</time>', moment.isoformat(timespec="seconds"), exact, words
-    )
+    return element("time", words, datetime=moment.isoformat(timespec="seconds"), title=exact, data_relative=True)
 
 
 @register.filter
-def with_code(words: object) -> SafeString | str:
+def with_code(words: object) -> Markup | str:
     """Words in which what stands between backticks is code. What is marked up already stays as it is."""
-    if isinstance(words, SafeString):
+    if isinstance(words, Markup):
         return words
     parts = str(words).split("`")
     if len(parts) % 2 == 0:  # a backtick without its other
-        return escape(words)
-    return format_html_join(
-        "", "{}", ((format_html("<code>{}</code>", part) if i % 2 else part,) for i, part in enumerate(parts))
-    )
+        return joined([str(words)])
+    return joined(element("code", part) if i % 2 else part for i, part in enumerate(parts))
 
 
 @register.filter
@@ -94,29 +89,34 @@ def decimal(number: float | None) -> str:
 
 
 @register.simple_tag
-def sparkline(values: Sequence[float], label: str = "") -> SafeString:
+def sparkline(values: Sequence[float], label: str = "") -> Markup:
     """A curve the size of a word."""
     points = quantities.polyline(values, width=80, height=20)
-    return format_html(
-        '<svg class="spark" viewBox="0 0 80 20" preserveAspectRatio="none" role="img" aria-label="{}"><polyline points="{}"/></svg>',
-        label or f"{len(values)} values",
-        points,
+    return element(
+        "svg",
+        element("polyline", points=points),
+        class_="spark",
+        viewBox="0 0 80 20",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label or f"{len(values)} values",
     )
 
 
 @register.simple_tag
-def interval(value: float, low: float, high: float, middle: float = 0.5) -> SafeString:
+def interval(value: float, low: float, high: float, middle: float = 0.5) -> Markup:
     """An estimate in [0, 1] with its interval, as a bar; the words belong beside it."""
-    return format_html(
-        '<svg class="interval" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<rect class="track" y="4" width="100" height="4" rx="1"/>'
-        '<rect class="span" x="{}" y="3" width="{}" height="6" rx="1"/>'
-        '<line class="mid" x1="{}" x2="{}" y1="0" y2="12"/>'
-        '<rect class="point" x="{}" y="1" width="2" height="10"/></svg>',
-        f"{quantities.percent(value)}, between {quantities.percent(low)} and {quantities.percent(high)}",
-        f"{low * 100:.1f}",
-        f"{max(high - low, 0.01) * 100:.1f}",
-        f"{middle * 100:.1f}",
-        f"{middle * 100:.1f}",
-        f"{value * 100 - 1:.1f}",
+    return element(
+        "svg",
+        element("rect", class_="track", y=4, width=100, height=4, rx=1),
+        element(
+            "rect", class_="span", x=f"{low * 100:.1f}", y=3, width=f"{max(high - low, 0.01) * 100:.1f}", height=6, rx=1
+        ),
+        element("line", class_="mid", x1=f"{middle * 100:.1f}", x2=f"{middle * 100:.1f}", y1=0, y2=12),
+        element("rect", class_="point", x=f"{value * 100 - 1:.1f}", y=1, width=2, height=10),
+        class_="interval",
+        viewBox="0 0 100 12",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=f"{quantities.percent(value)}, between {quantities.percent(low)} and {quantities.percent(high)}",
     )

@@ -6,10 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
-
 from apps.common.decoding import Unreadable, decode_result
+from apps.common.markup import NOTHING, Markup, element
 from apps.trajectories.rendering import diffs, images, markdown, pages, shapes, terminal
 from apps.trajectories.rendering.forms import Place, chunk
 from apps.trajectories.rendering.kinds import RUN, Kind
@@ -25,13 +23,13 @@ class Block:
     """What `_block.html` shows: markup that is already safe, a line above it, and the way to see it otherwise."""
 
     form: str
-    html: SafeString
-    more: SafeString
+    html: Markup
+    more: Markup
     label: str = ""
     note: str = ""
     is_bad: bool = False
     source: str = ""
-    """The escaped address that shows the content as it was written, where `html` shows it as something else."""
+    """The address that shows the content as it was written, where `html` shows it as something else."""
     text: str = ""
     """What `html` shows, where that is plain text: what a comparison compares."""
 
@@ -66,7 +64,7 @@ def as_form(value: Any, place: Place, form: str, *, text: str = "", label: str =
         form=form,
         html=html
         if form != "terminal" or code is None or _has_words(html)
-        else mark_safe('<p class="quiet">No output</p>'),
+        else element("p", "No output", class_="quiet"),
         more=more,
         label=label or (f"Exit code {code}" if code else ""),
         is_bad=bool(code),
@@ -108,7 +106,7 @@ def form_of_json(value: Any) -> str:
 
 def note(words: str) -> Block:
     """A line of ours where content cannot be shown."""
-    return Block("note", mark_safe(f'<p class="quiet">{escape(words)}</p>'), mark_safe(""))
+    return Block("note", element("p", words, class_="quiet"), NOTHING)
 
 
 def _part(part: Any, place: Place, *, tool: Kind | None, spoken: bool) -> Block:
@@ -129,14 +127,19 @@ def _image(part: dict[str, Any], place: Place) -> Block:
     if isinstance(found, str):
         address = images.address_of(part)
         shown = shapes.web_link(address, one_line(address, 120)) if address else ""
-        return Block("note", mark_safe(f'<p class="quiet">{escape(found)} {shown}</p>'), mark_safe(""))
+        return Block("note", element("p", found, " ", shown, class_="quiet"), NOTHING)
     size = size_in_words(len(found.body)).replace("character", "byte")
-    html = (
-        f'<img src="{place.link("image")}" width="{found.width}" height="{found.height}" loading="lazy" decoding="async"'
-        f' alt="{escape(legible(str(part.get("alt") or "Picture from the run"))[:200])}">'
+    html = element(
+        "img",
+        src=place.link("image"),
+        width=found.width,
+        height=found.height,
+        loading="lazy",
+        decoding="async",
+        alt=legible(str(part.get("alt") or "Picture from the run"))[:200],
     )
-    return Block("picture", mark_safe(html), mark_safe(""), label=f"{found.width} × {found.height}, {size}")
+    return Block("picture", html, NOTHING, label=f"{found.width} × {found.height}, {size}")
 
 
-def _has_words(html: SafeString) -> bool:
+def _has_words(html: Markup) -> bool:
     return not html.endswith('"></pre>')

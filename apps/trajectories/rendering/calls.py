@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.utils.safestring import SafeString
-
 from apps.common.decoding import Arguments, arguments_of
+from apps.common.markup import Markup
 from apps.trajectories.rendering import diffs
 from apps.trajectories.rendering.blocks import Block, as_form, form_of_json, text_block
 from apps.trajectories.rendering.forms import Place
@@ -36,7 +35,7 @@ class Fact:
     name: str
     value: str
     is_text: bool
-    marked: SafeString | None = None
+    marked: Markup | None = None
     """The value with what differs from another run's marked; see `marking`."""
 
 

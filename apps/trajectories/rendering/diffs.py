@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
-
+from apps.common.markup import Markup, Tag, element, joined, tag
 from apps.trajectories.comparison.diffing import Span, matching_blocks, words
 from apps.trajectories.rendering.text import legible
 
 CONTEXT_LINES = 3
 MAX_LINES = 4_000
 MAX_WORD_LINE = 400
+LINES: dict[str, Tag] = {name: tag("span", class_=name) for name in ("add", "remove", "hunk", "head")}
 
 _PATCH = re.compile(
     r"^(?:diff --git |Index: .+\n=+|--- \S.*\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\*\*\* (?:Begin Patch|Update File|Add File))",
@@ -38,9 +37,9 @@ def looks_like_patch(text: str) -> bool:
     return bool(_PATCH.search(text[:3000]))
 
 
-def render_patch(text: str) -> SafeString:
+def render_patch(text: str) -> Markup:
     """A patch, a class to each line: add, remove, hunk, head."""
-    return mark_safe("".join(_line(_class_of(line), line) for line in legible(text).removesuffix("\n").split("\n")))
+    return joined(_line(_class_of(line), line) for line in legible(text).removesuffix("\n").split("\n"))
 
 
 def patch_between(old: str, new: str) -> str:
@@ -59,7 +58,7 @@ def patch_between(old: str, new: str) -> str:
     return "\n".join(out)
 
 
-def render_edit(patch: str) -> SafeString:
+def render_edit(patch: str) -> Markup:
     """Like `render_patch`; where lines are replaced by as many others, the words that differ are marked."""
     lines = legible(patch).split("\n")
     parts: list[str] = []
@@ -75,7 +74,7 @@ def render_edit(patch: str) -> SafeString:
         else:
             parts.append(_line(_class_of(lines[position], bare=True), lines[position]))
             position += 1
-    return mark_safe("".join(parts))
+    return joined(parts)
 
 
 def _context(lines: list[str], number: int, *, first: bool, last: bool) -> list[str]:
@@ -112,17 +111,15 @@ def _replaced(old: list[str], new: list[str]) -> list[str]:
     return removed + added
 
 
-def _marked(name: str, sign: str, spans: list[Span]) -> str:
+def _marked(name: str, sign: str, spans: list[Span]) -> Markup:
     # A line with nothing in common is all mark; that says no more than its colour does.
     worth = any(not span.differs and span.text.strip() for span in spans)
-    inner = "".join(
-        f"<mark>{escape(span.text)}</mark>" if span.differs and worth else escape(span.text) for span in spans
-    )
-    return f'<span class="{name}">{sign}{inner}\n</span>'
+    inner = (element("mark", span.text) if span.differs and worth else span.text for span in spans)
+    return LINES[name].around(sign, *inner, "\n")
 
 
 def _line(name: str, line: str) -> str:
-    return f'<span class="{name}">{escape(line)}\n</span>' if name else f"{escape(line)}\n"
+    return LINES[name].around(line, "\n") if name else f"{line}\n"
 
 
 def _class_of(line: str, *, bare: bool = False) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
-
 from apps.common.decoding import Unreadable, decode_result
+from apps.common.markup import NOTHING, Markup, element, joined
+from apps.common.markup import text as as_text
 from apps.trajectories.rendering import diffs, markdown, pages, shapes, terminal, trees
 from apps.trajectories.rendering.text import Excerpt, excerpt, legible, size_in_words
 
@@ -28,34 +27,34 @@ class Place(NamedTuple):
     at: str
 
     def link(self, form: str, start: int = 0, path: str = "") -> str:
-        """The address that answers the content in `form` from `start` on; safe inside an attribute."""
+        """The address that answers the content in `form` from `start` on."""
         asked = f"{self.url}?at={quote(self.at)}&as={form}&from={start}"
-        return str(escape(f"{asked}&path={quote(path)}" if path else asked))
+        return f"{asked}&path={quote(path)}" if path else asked
 
     @property
     def download(self) -> str:
-        return str(escape(f"{self.url}?at={quote(self.at)}&raw=1"))
+        return f"{self.url}?at={quote(self.at)}&raw=1"
 
 
 class Chunk(NamedTuple):
     """Markup, and the link to what follows it ("" at the end). `text`: what `html` shows, where it shows plain text."""
 
-    html: SafeString
-    more: SafeString
+    html: Markup
+    more: Markup
     text: str = ""
 
 
 class _Linear(NamedTuple):
     """A form that reads from top to bottom, and so can be cut anywhere and continued."""
 
-    render: Callable[[str], SafeString]
+    render: Callable[[str], Markup]
     prepare: Callable[[str], str] = str
     tag: str = "pre"
     paragraphs: bool = False
 
 
-def _plain(text: str) -> SafeString:
-    return escape(legible(text))
+def _plain(text: str) -> Markup:
+    return as_text(legible(text))
 
 
 LINEAR = {
@@ -97,13 +96,13 @@ def _linear(text: str, place: Place, form: str, start: int) -> Chunk:
     cut = excerpt(body, start, paragraphs=shape.paragraphs)
     if form == "markdown":
         cut = _markdown_piece(body, cut)
-    html = f'<{shape.tag} class="{form}">{shape.render(cut.text)}</{shape.tag}>'
-    return Chunk(mark_safe(html), _more(body, cut, place, form), cut.text if form in PLAIN else "")
+    html = element(shape.tag, shape.render(cut.text), class_=form)
+    return Chunk(html, _more(body, cut, place, form), cut.text if form in PLAIN else "")
 
 
-def plain_markup(form: str, inner: SafeString) -> SafeString:
+def plain_markup(form: str, inner: Markup) -> Markup:
     """The markup of a plain form around text that is already safe."""
-    return mark_safe(f'<{LINEAR[form].tag} class="{form}">{inner}</{LINEAR[form].tag}>')
+    return element(LINEAR[form].tag, inner, class_=form)
 
 
 def _markdown_piece(body: str, cut: Excerpt) -> Excerpt:
@@ -114,47 +113,45 @@ def _markdown_piece(body: str, cut: Excerpt) -> Excerpt:
     return Excerpt(body[cut.start : end], cut.start, end, cut.total)
 
 
-def _more(body: str, cut: Excerpt, place: Place, form: str) -> SafeString:
+def _more(body: str, cut: Excerpt, place: Place, form: str) -> Markup:
     if not cut.is_cut:
-        return mark_safe("")
+        return NOTHING
     left = size_in_words(cut.total - cut.end, body.count("\n", cut.end) + 1)
     return _link(place, form, cut.end, left, downloads=cut.total > DOWNLOAD_CHARS)
 
 
-def _link(place: Place, form: str, start: int, left: str, *, downloads: bool = False, path: str = "") -> SafeString:
-    link = f'<a class="more" data-more href="{place.link(form, start, path)}">Show more <span class="left">{left} left</span></a>'
-    if downloads:
-        link += f'<a class="more raw" href="{place.download}" download>Download</a>'
-    return mark_safe(f'<div class="more-row">{link}</div>')
+def _link(place: Place, form: str, start: int, left: str, *, downloads: bool = False, path: str = "") -> Markup:
+    rest = element("span", f"{left} left", class_="left")
+    link = element("a", "Show more ", rest, class_="more", data_more=True, href=place.link(form, start, path))
+    download = element("a", "Download", class_="more raw", href=place.download, download=True) if downloads else NOTHING
+    return element("div", link, download, class_="more-row")
 
 
 def _tree(value: Any, place: Place, start: int, path: str) -> Chunk:
     if isinstance(value, str):
         return _string_rest(value, place, start, path)
     html = trees.render(value, lambda at, begin: place.link("tree", begin, at), path=path, start=start)
-    return Chunk(html, mark_safe(""))
+    return Chunk(html, NOTHING)
 
 
 def _string_rest(value: str, place: Place, start: int, path: str) -> Chunk:
     """A long string of a tree, from `start` on."""
     cut = excerpt(value, start)
-    html = mark_safe(f'<pre class="text string">{escape(legible(cut.text))}</pre>')
-    more = _link(place, "tree", cut.end, size_in_words(cut.total - cut.end), path=path) if cut.is_cut else mark_safe("")
+    html = element("pre", legible(cut.text), class_="text string")
+    more = _link(place, "tree", cut.end, size_in_words(cut.total - cut.end), path=path) if cut.is_cut else NOTHING
     return Chunk(html, more)
 
 
-def _rows(html: SafeString, value: list[Any], place: Place, form: str, start: int) -> Chunk:
+def _rows(html: Markup, value: list[Any], place: Place, form: str, start: int) -> Chunk:
     end = start + shapes.ROWS
     left = len(value) - end
-    return Chunk(
-        html, _link(place, form, end, f"{left:,} row{'' if left == 1 else 's'}") if left > 0 else mark_safe("")
-    )
+    return Chunk(html, _link(place, form, end, f"{left:,} row{'' if left == 1 else 's'}") if left > 0 else NOTHING)
 
 
 def _mail(mail: dict[str, Any], place: Place, start: int) -> Chunk:
     cut = excerpt(mail["body"], start, paragraphs=True)
-    body = mark_safe(f'<div class="prose">{escape(legible(cut.text))}</div>')
-    html = body if start else mark_safe(shapes.render_mail_head(mail) + body)
+    body = element("div", legible(cut.text), class_="prose")
+    html = body if start else joined([shapes.render_mail_head(mail), body])
     return Chunk(html, _more(mail["body"], cut, place, "mail"))
 
 

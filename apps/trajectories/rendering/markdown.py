@@ -1,12 +1,11 @@
-"""Markdown as models write it: rendered on the server, then sanitised as if the renderer could not be trusted."""
+"""Markdown as models write it: rendered on the server, then sanitized as if the renderer could not be trusted."""
 
 from __future__ import annotations
 
-import nh3
-from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from apps.common.markup import Markup, sanitized
 from apps.trajectories.rendering.text import legible
 
 _parser = (
@@ -14,10 +13,6 @@ _parser = (
     .enable(["table", "strikethrough"])
     .disable(["image", "reference"])
 )
-_TAGS = {
-    *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code"),
-    *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td"),
-}
 _SIGNS = ("```", "**", "\n# ", "\n## ", "\n### ", "\n- ", "\n* ", "\n1. ", "](http", "`", "\n|", "\n> ")
 
 
@@ -25,14 +20,14 @@ PART = 3
 """The level of the heading over a part of a step."""
 
 
-def render(text: str, *, under: int = PART) -> SafeString:
+def render(text: str, *, under: int = PART) -> Markup:
     """Safe markup: no raw HTML, no images, links only to http, https and mailto.
 
     Its headings take their place in the outline of the page: below level `under`, and none more than one level below the one before.
     """
     tokens = _parser.parse(legible(text))
     _fit_headings(tokens, under)
-    return sanitise(_parser.renderer.render(tokens, _parser.options, {}))
+    return sanitized(_parser.renderer.render(tokens, _parser.options, {}))
 
 
 def _fit_headings(tokens: list[Token], under: int) -> None:
@@ -42,20 +37,6 @@ def _fit_headings(tokens: list[Token], under: int) -> None:
             before = min(under + int(token.tag[1]), before + 1, 6)
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{before}"
-
-
-def sanitise(html: str) -> SafeString:
-    """Only structure survives: no scripts, styles, classes, ids or event handlers."""
-    return mark_safe(
-        nh3.clean(
-            html,
-            tags=_TAGS,
-            attributes={"a": {"href", "title"}, "ol": {"start"}},
-            url_schemes={"http", "https", "mailto"},
-            link_rel="noopener nofollow noreferrer",
-            set_tag_attribute_values={"a": {"target": "_blank"}},
-        )
-    )
 
 
 def looks_like_markdown(text: str) -> bool:

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
-
+from apps.common.markup import Markup, element, joined
 from apps.trajectories.comparison.diffing import Span, words
 from apps.trajectories.rendering.blocks import Block
 from apps.trajectories.rendering.calls import CallView, Fact
@@ -86,9 +84,6 @@ def _is_telling(spans: Iterable[Span]) -> bool:
     return same * 3 >= whole
 
 
-def _marked(spans: Iterable[Span]) -> SafeString:
-    parts = (
-        f"<mark>{escape(legible(s.text))}</mark>" if s.differs and s.text.strip() else escape(legible(s.text))
-        for s in spans
-    )
-    return mark_safe("".join(parts))
+def _marked(spans: Iterable[Span]) -> Markup:
+    shown = ((legible(span.text), span.differs and span.text.strip()) for span in spans)
+    return joined(element("mark", text) if differs else text for text, differs in shown)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
-
+from apps.common.markup import Markup, element, is_web_address, joined
 from apps.trajectories.rendering.text import legible, one_line
 
 ROWS = 40
@@ -33,16 +30,16 @@ def is_table(value: Any) -> bool:
     return nested * 4 <= len(cells) and long * 6 <= len(cells)
 
 
-def render_table(rows: list[Any], start: int = 0) -> SafeString:
+def render_table(rows: list[Any], start: int = 0) -> Markup:
     """Rows from `start` on, up to ROWS of them."""
     fields = list(dict.fromkeys(str(key) for row in rows[:ROWS] if isinstance(row, dict) for key in row))[:COLUMNS]
-    head = "".join(f'<th scope="col">{escape(one_line(field, 60))}</th>' for field in fields)
-    body = "".join(
-        f"<tr>{''.join(_cell(row.get(field)) for field in fields)}</tr>"
+    head = element("tr", *(element("th", one_line(field, 60), scope="col") for field in fields))
+    body = (
+        element("tr", *(_cell(row.get(field)) for field in fields))
         for row in rows[start : start + ROWS]
         if isinstance(row, dict)
     )
-    return mark_safe(f'<div class="cells"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="cells")
 
 
 def is_results(value: Any) -> bool:
@@ -56,18 +53,22 @@ def is_results(value: Any) -> bool:
     )
 
 
-def render_results(hits: list[Any], start: int = 0) -> SafeString:
+def render_results(hits: list[Any], start: int = 0) -> Markup:
     """Hits from `start` on: title, address, snippet. Addresses are links only where they lead to the web."""
     parts = []
     for hit in hits[start : start + ROWS]:
         if not isinstance(hit, dict):
             continue
-        address, title = _first(hit, _LINK), escape(one_line(str(hit.get("title", "")), CELL))
-        shown = f'<span class="address">{escape(one_line(address, CELL))}</span>'
+        address = _first(hit, _LINK)
         parts.append(
-            f"<li>{_link(address, title)}{shown}<p>{escape(one_line(_first(hit, _SNIPPET), SNIPPET))}</p></li>"
+            element(
+                "li",
+                web_link(address, one_line(str(hit.get("title", "")), CELL)),
+                element("span", one_line(address, CELL), class_="address"),
+                element("p", one_line(_first(hit, _SNIPPET), SNIPPET)),
+            )
         )
-    return mark_safe(f'<ol class="results">{"".join(parts)}</ol>')
+    return element("ol", *parts, class_="results")
 
 
 def is_mail(value: Any) -> bool:
@@ -81,38 +82,31 @@ def is_mail(value: Any) -> bool:
     )
 
 
-def render_mail_head(mail: dict[str, Any]) -> SafeString:
+def render_mail_head(mail: dict[str, Any]) -> Markup:
     """Every field but the body, which follows as text."""
-    rows = "".join(
-        f"<dt>{escape(one_line(str(key), 40))}</dt><dd>{escape(_plain(value))}</dd>"
+    rows = (
+        joined([element("dt", one_line(str(key), 40)), element("dd", _plain(value))])
         for key, value in list(mail.items())[:20]
         if key != "body"
     )
-    return mark_safe(f'<dl class="mail-head">{rows}</dl>')
+    return element("dl", *rows, class_="mail-head")
 
 
-def web_link(address: str, words: str) -> SafeString:
+def web_link(address: str, words: str) -> Markup:
     """A link that leaves the page safely; only words where the address is not http, https or mailto."""
-    return mark_safe(_link(address, escape(words)))
-
-
-def _link(address: str, escaped: str) -> str:
-    try:
-        scheme = urlsplit(address.strip()).scheme.lower()
-    except ValueError:
-        scheme = ""
-    if scheme not in {"http", "https", "mailto"} or len(address) > 2000:
-        return f'<span class="title">{escaped}</span>'
-    return f'<a class="title" href="{escape(legible(address.strip()))}" target="_blank" rel="noopener nofollow noreferrer">{escaped}</a>'
+    shown = legible(address.strip())
+    if not is_web_address(shown) or len(address) > 2000:
+        return element("span", words, class_="title")
+    return element("a", words, class_="title", href=shown, target="_blank", rel="noopener nofollow noreferrer")
 
 
 def _first(hit: dict[str, Any], keys: tuple[str, ...]) -> str:
     return next((hit[key] for key in keys if isinstance(hit.get(key), str) and hit[key]), "")
 
 
-def _cell(value: Any) -> str:
-    name = ' class="number"' if isinstance(value, int | float) and not isinstance(value, bool) else ""
-    return f"<td{name}>{escape(_plain(value))}</td>"
+def _cell(value: Any) -> Markup:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return element("td", _plain(value), class_="number" if is_number else None)
 
 
 def _plain(value: Any) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
-
+from apps.common.markup import Markup, element, joined
+from apps.common.markup import text as as_text
 from apps.trajectories.rendering.text import legible
 
 # CSI … final byte, OSC … BEL or ST, or a two-byte escape. Lengths are bounded, so an unterminated one costs nothing.
@@ -18,11 +17,11 @@ _STYLES = {1: "bold", 2: "dim", 3: "italic", 4: "under", 7: "reverse"}
 _OFF = {22: ("bold", "dim"), 23: ("italic",), 24: ("under",), 27: ("reverse",)}
 
 
-def render(text: str) -> SafeString:
+def render(text: str) -> Markup:
     """Markup for terminal output: spans with the classes `fg-0` … `fg-15`, `bg-0` … `bg-15`, bold, dim, italic, under, reverse."""
     if "\x1b" not in text:
-        return escape(legible(text))
-    parts: list[str] = []
+        return as_text(legible(text))
+    parts: list[Markup] = []
     style: dict[str, str] = {}
     position = 0
     for match in _SEQUENCE.finditer(text):
@@ -31,7 +30,7 @@ def render(text: str) -> SafeString:
         if match[2] == "m":
             _apply(style, match[1])
     _write(parts, text[position:], style)
-    return mark_safe("".join(parts))  # every part went through escape()
+    return joined(parts)
 
 
 def unwrap(text: str) -> tuple[str, int | None]:
@@ -43,11 +42,11 @@ def unwrap(text: str) -> tuple[str, int | None]:
     return body.removesuffix("</output>").rstrip("\n"), int(match[1])
 
 
-def _write(parts: list[str], text: str, style: dict[str, str]) -> None:
+def _write(parts: list[Markup], text: str, style: dict[str, str]) -> None:
     if not text:
         return
-    shown = escape(legible(text))
-    parts.append(f'<span class="{" ".join(style.values())}">{shown}</span>' if style else shown)
+    shown = as_text(legible(text))
+    parts.append(element("span", shown, class_=" ".join(style.values())) if style else shown)
 
 
 def _apply(style: dict[str, str], codes: str) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
-
+from apps.common.markup import Markup, element, joined
 from apps.trajectories.rendering.text import legible, one_line
 
 NODES = 250
@@ -17,15 +15,15 @@ STRING = 300
 KEY = 100
 
 More = Callable[[str, int], str]
-"""The escaped address that shows more: of the value at a path, from a child or character on."""
+"""The address that shows more: of the value at a path, from a child or character on."""
 
 
-def render(value: Any, more: More, *, path: str = "", start: int = 0) -> SafeString:
+def render(value: Any, more: More, *, path: str = "", start: int = 0) -> Markup:
     """A tree of `value`, which sits at `path` of the whole; of an object or list the children from `start` on."""
     tree = _Tree(more)
     if isinstance(value, dict | list):
-        return mark_safe(f'<ul class="tree">{tree.children(value, path, start, 0)}</ul>')
-    return mark_safe(f'<ul class="tree"><li>{tree.scalar(value, path)}</li></ul>')
+        return element("ul", *tree.children(value, path, start, 0), class_="tree")
+    return element("ul", element("li", tree.scalar(value, path)), class_="tree")
 
 
 class _Tree:
@@ -33,58 +31,56 @@ class _Tree:
         self.more = more
         self.budget = NODES
 
-    def children(self, value: dict[str, Any] | list[Any], path: str, start: int, depth: int) -> str:
+    def children(self, value: dict[str, Any] | list[Any], path: str, start: int, depth: int) -> list[Markup]:
         named = isinstance(value, dict)
         items: list[tuple[str, Any]] = (
             [(str(key), child) for key, child in value.items()]
             if isinstance(value, dict)
             else [(str(i), child) for i, child in enumerate(value)]
         )
-        parts: list[str] = []
+        parts: list[Markup] = []
         for i in range(start, len(items)):
             if i - start >= CHILDREN or self.budget <= 0:
-                parts.append(f"<li>{self.link(path, i, f'{len(items) - i:,} more')}</li>")
+                parts.append(element("li", self.link(path, i, f"{len(items) - i:,} more")))
                 break
             key, child = items[i]
             parts.append(self.item(key, child, f"{path}.{i}".lstrip("."), depth, named=named))
-        return "".join(parts)
+        return parts
 
-    def item(self, key: str, value: Any, path: str, depth: int, *, named: bool) -> str:
+    def item(self, key: str, value: Any, path: str, depth: int, *, named: bool) -> Markup:
         self.budget -= 1
-        name = f'<span class="{"key" if named else "place"}">{escape(one_line(key, KEY))}</span>'
+        name = element("span", one_line(key, KEY), class_="key" if named else "place")
         if not isinstance(value, dict | list):
-            return f"<li>{name}{self.scalar(value, path)}</li>"
+            return element("li", name, self.scalar(value, path))
         if not value:
-            return f'<li>{name}<span class="nothing">{"{}" if isinstance(value, dict) else "[]"}</span></li>'
-        summary = f"<summary>{name}{_size(value)}</summary>"
+            return element("li", name, element("span", "{}" if isinstance(value, dict) else "[]", class_="nothing"))
         if depth >= DEPTH or self.budget <= 0:
-            return f"<li>{name}{_size(value)} {self.link(path, 0, 'Show')}</li>"
-        opened = " open" if depth < 1 or (depth < 3 and len(value) <= 12) else ""
-        return f"<li><details{opened}>{summary}<ul>{self.children(value, path, 0, depth + 1)}</ul></details></li>"
+            return element("li", name, _size(value), " ", self.link(path, 0, "Show"))
+        summary = element("summary", name, _size(value))
+        inner = element("ul", *self.children(value, path, 0, depth + 1))
+        return element("li", element("details", summary, inner, open=depth < 1 or (depth < 3 and len(value) <= 12)))
 
-    def scalar(self, value: Any, path: str) -> str:
+    def scalar(self, value: Any, path: str) -> Markup:
         if isinstance(value, str):
-            text = escape(_text(value))
-            rest = (
-                f" {self.link(path, STRING, f'{len(value) - STRING:,} more characters')}" if len(value) > STRING else ""
-            )
-            return f'<span class="string">{text}</span>{rest}'
-        if value is None or isinstance(value, bool):
-            return f'<span class="word">{json_scalar(value)}</span>'
-        return f'<span class="number">{escape(json_scalar(value))}</span>'
+            shown = element("span", _text(value), class_="string")
+            if len(value) <= STRING:
+                return shown
+            return joined([shown, " ", self.link(path, STRING, f"{len(value) - STRING:,} more characters")])
+        is_word = value is None or isinstance(value, bool)
+        return element("span", json_scalar(value), class_="word" if is_word else "number")
 
-    def link(self, path: str, start: int, words: str) -> str:
-        return f'<a class="more inline" data-more href="{self.more(path, start)}">{words}</a>'
+    def link(self, path: str, start: int, words: str) -> Markup:
+        return element("a", words, class_="more inline", data_more=True, href=self.more(path, start))
 
 
 def _text(value: str) -> str:
     return legible(value[:STRING])
 
 
-def _size(value: dict[str, Any] | list[Any]) -> str:
+def _size(value: dict[str, Any] | list[Any]) -> Markup:
     count = len(value)
     noun = ("field" if isinstance(value, dict) else "item") + ("" if count == 1 else "s")
-    return f'<span class="count">{count:,} {noun}</span>'
+    return element("span", f"{count:,} {noun}", class_="count")
 
 
 def json_scalar(value: Any) -> str:

@@ -7,6 +7,7 @@
 // from the page itself, whose element with this one's id is taken over. Where no socket opens (a proxy that
 // blocks them) the state is fetched every few seconds instead. data-live-end on or in it: all is said, so it disconnects.
 import { attach } from "./attach.js";
+import { fragmentOf, pageOf, swapIn } from "./markup.js";
 import { request } from "./requests.js";
 import { keepingPlace } from "./view_state.js";
 
@@ -18,14 +19,13 @@ const NOT_FOUND = 4404;
 
 /** Swaps rendered partials into the page by their ids. */
 export function swapPartials(html) {
-  const template = document.createElement("template");
-  template.innerHTML = html;
-  for (const element of template.content.children) {
+  const content = fragmentOf(html);
+  for (const element of [...content.children]) {
     if (element.hasAttribute("hx-swap-oob") || !element.id) continue;
     if (document.getElementById(element.id)) element.setAttribute("hx-swap-oob", "true");
     else element.remove();
   }
-  keepingPlace(() => window.htmx.swap(document.body, template.innerHTML, { swapStyle: "none" }));
+  keepingPlace(() => swapIn(document.body, content, "none"));
   document.dispatchEvent(new CustomEvent("live:swapped"));
 }
 
@@ -64,10 +64,10 @@ attach("[data-live]", (root, signal) => {
       if (ended()) socket?.close();
       return;
     }
-    const page = new DOMParser().parseFromString(text, "text/html");
+    const page = pageOf(text);
     const fresh = id && page.getElementById(id);
     // Only the inside: replacing this element itself would start another connection.
-    if (fresh) keepingPlace(() => window.htmx.swap(here(), fresh.innerHTML, { swapStyle: "innerHTML" }));
+    if (fresh) keepingPlace(() => swapIn(here(), fresh, "innerHTML"));
   }
 
   function connect() {
@@ -86,8 +86,13 @@ attach("[data-live]", (root, signal) => {
       heard += 1;
       swapPartials(data);
       if (!ended()) return;
-      say("ended");
-      socket.close();
+      // What the socket carries is for many browsers, so nothing in it may send; the same fetched by this one may (see nonce.js).
+      fetchState()
+        .catch(() => {})
+        .finally(() => {
+          say("ended");
+          socket.close();
+        });
     });
     socket.addEventListener("close", ({ code }) => {
       if (ended() || code === NOT_FOUND) return say("ended");

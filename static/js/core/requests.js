@@ -1,17 +1,11 @@
-// Requests to the server: the CSRF header for fetch, and what people see when an htmx request fails.
+// Requests to the server, and what people see when an htmx request fails.
 import { toast } from "./toast.js";
 
-/** The CSRF header that base.html puts on the body for htmx. */
-export function csrfHeaders() {
-  return JSON.parse(document.body.getAttribute("hx-headers") ?? "{}");
-}
-
-/** fetch() of our own pages: the CSRF header, and an error that can be shown for every answer but 2xx. */
+/** fetch() of our own pages, with an error that can be shown for every answer but 2xx. What changes something needs `csrfHeaders`, too. */
 export async function request(url, options = {}) {
   const response = await fetch(url, {
     credentials: "same-origin",
     ...options,
-    headers: { ...csrfHeaders(), ...options.headers },
   }).catch(() => {
     throw new Error("The server did not answer. Check the connection and try again.");
   });

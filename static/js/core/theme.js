@@ -2,6 +2,7 @@
 // it before the first paint) and, for signed-in people, in their preferences.
 import { attach } from "./attach.js";
 import { bind } from "./keys.js";
+import { csrfHeaders } from "./nonce.js";
 import { request } from "./requests.js";
 import { read, write } from "./storage.js";
 
@@ -43,7 +44,7 @@ function save(change) {
   clearTimeout(saving);
   saving = setTimeout(() => {
     const body = new URLSearchParams(change);
-    request(preferences, { method: "POST", body }).catch(() => {
+    request(preferences, { method: "POST", body, headers: csrfHeaders(document.body) }).catch(() => {
       // The choice holds in this browser all the same.
     });
   }, 300);

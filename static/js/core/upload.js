@@ -1,7 +1,8 @@
 // <form data-upload>: says which files are chosen and how far their upload is. Without scripts it is sent as any other form.
 import { attach } from "./attach.js";
 import { leadToWrong } from "./form_errors.js";
-import { csrfHeaders } from "./requests.js";
+import { pageOf } from "./markup.js";
+import { csrfHeaders } from "./nonce.js";
 import { toast } from "./toast.js";
 
 const MB = 1e6;
@@ -50,7 +51,7 @@ attach("form[data-upload]", (form, signal) => {
   }
 
   function showErrors(html) {
-    const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("form[data-upload]");
+    const fresh = pageOf(html).querySelector("form[data-upload]");
     if (!fresh) return;
     form.replaceWith(document.adoptNode(fresh));
     leadToWrong(fresh);
@@ -61,7 +62,7 @@ attach("form[data-upload]", (form, signal) => {
     if (button.getAttribute("aria-busy") === "true") return;
     const sending = new XMLHttpRequest();
     sending.open("POST", form.action || location.href);
-    for (const [name, value] of Object.entries({ ...csrfHeaders(), "HX-Request": "true" }))
+    for (const [name, value] of Object.entries({ ...csrfHeaders(form), "HX-Request": "true" }))
       sending.setRequestHeader(name, value);
     sending.upload.addEventListener("progress", showProgress);
     sending.addEventListener("load", () => finish(sending));

@@ -1,8 +1,12 @@
 // What the desk says to the server, and what came of it: "done", "refused" (do not repeat) or "unheard" (try again).
-import { csrfHeaders } from "../core/requests.js";
+import { fragmentOf } from "../core/markup.js";
+import { csrfHeaders } from "../core/nonce.js";
 
-/** Posts a form's values. Refusals carry `detail`, the words for the person; so does what was not heard. */
+const DESK = /^\/desk\//;
+
+/** Posts a form's values to an address of the desk. Refusals carry `detail`, the words for the person; so does what was not heard. */
 export async function post(url, values = {}, { keepalive = false } = {}) {
+  if (!DESK.test(new URL(url, location.href).pathname)) throw new Error(`${url} is no address of the desk.`);
   const body = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) for (const one of [value].flat()) body.append(name, one);
   let response;
@@ -12,7 +16,7 @@ export async function post(url, values = {}, { keepalive = false } = {}) {
       body,
       keepalive,
       credentials: "same-origin",
-      headers: { ...csrfHeaders(), Accept: "application/json" },
+      headers: { ...csrfHeaders(document.querySelector("[data-desk]")), Accept: "application/json" },
       signal: keepalive ? undefined : AbortSignal.timeout(30_000),
     });
   } catch {
@@ -44,9 +48,7 @@ export async function markup(url) {
   try {
     const response = await fetch(url, { credentials: "same-origin", headers: { "HX-Request": "true" } });
     if (!response.ok || response.redirected) return null;
-    const template = document.createElement("template");
-    template.innerHTML = await response.text();
-    return document.importNode(template.content, true);
+    return document.importNode(fragmentOf(await response.text()), true);
   } catch {
     return null;
   }

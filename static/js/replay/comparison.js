@@ -1,6 +1,7 @@
 // Two runs side by side: j and k step both, d goes to the next difference, Enter opens and closes. It opens at the first difference.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
+import { fragmentOf } from "../core/markup.js";
 import "./long_content.js";
 
 const GROUP = "Comparison";
@@ -19,10 +20,9 @@ attach("[data-compare]", (compare, signal) => {
       signal,
     }).catch(() => null);
     if (!response?.ok) return;
-    const template = document.createElement("template");
-    template.innerHTML = await response.text();
+    const content = fragmentOf(await response.text());
     if (row.querySelector(":scope > [data-opened]")) return;
-    row.prepend(template.content);
+    row.prepend(content);
     row.classList.add("open");
   }
 

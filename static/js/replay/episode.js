@@ -3,6 +3,7 @@
 // whoever reads further up stays there and is told how many have come.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
+import { fragmentOf } from "../core/markup.js";
 import "./long_content.js";
 
 const NEAR_END = 60; // px
@@ -29,9 +30,8 @@ attach("[data-following]", (root, signal) => {
         signal,
       });
       if (!response.ok) return;
-      const template = document.createElement("template");
-      template.innerHTML = await response.text();
-      add([...template.content.children].filter((step) => Number(step.dataset.step) >= steps().length));
+      const content = fragmentOf(await response.text());
+      add([...content.children].filter((step) => Number(step.dataset.step) >= steps().length));
     } catch {
       // The next news, or the next poll, asks again.
     } finally {

@@ -1,4 +1,5 @@
 // Long content, on demand: a[data-more] is replaced by what follows it, a[data-source] shows its block as it was written.
+import { fragmentOf } from "../core/markup.js";
 import { toast } from "../core/toast.js";
 
 const rendered = new WeakMap();
@@ -9,9 +10,7 @@ async function fragment(url) {
     throw new Error(
       response.status === 404 ? "This is gone, or you have no access to it." : "The server did not answer. Try again.",
     );
-  const template = document.createElement("template");
-  template.innerHTML = await response.text();
-  return template.content;
+  return fragmentOf(await response.text());
 }
 
 async function more(link) {

@@ -1,5 +1,7 @@
 // The opened steps of a run: fetched in chunks before they are needed, kept while they are likely to be needed again.
 
+import { fragmentOf } from "../core/markup.js";
+
 const CHUNK = 8;
 const KEPT = 160;
 const AT_ONCE = 2;
@@ -55,9 +57,7 @@ export class Bodies {
         credentials: "same-origin",
       });
       if (!response.ok) throw new Error(`The server answered ${response.status}.`);
-      const template = document.createElement("template");
-      template.innerHTML = await response.text();
-      for (const article of [...template.content.children]) {
+      for (const article of [...fragmentOf(await response.text()).children]) {
         const index = Number(article.dataset.step);
         article.tabIndex = -1;
         if (this.kept.has(index)) continue;
