@@ -157,6 +157,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "apps.accounts.context.current_membership",
+                "apps.accounts.context.disk_is_full",
             ],
         },
     }

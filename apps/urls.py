@@ -2,13 +2,13 @@
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
-from django.db import connection
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, JsonResponse
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from apps.annotation import urls as annotation
 from apps.arena import urls as arena
+from apps.common.health import health
 from apps.datasets import urls as datasets
 from apps.policies import urls as policies
 from apps.training import urls as training
@@ -16,11 +16,17 @@ from apps.trajectories import urls as trajectories
 
 
 @login_not_required
-def healthz(request: HttpRequest) -> HttpResponse:
-    """Says that this web process answers and reaches its database."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return HttpResponse("ok", content_type="text/plain")
+def healthz(request: HttpRequest) -> JsonResponse:
+    """Whether this web process can serve: 200, or 503 where database, Valkey or disk keep it from that."""
+    is_ready, parts = health()
+    status = {"status": "ready" if is_ready else "not ready", **parts}
+    return JsonResponse(status, status=200 if is_ready else 503, headers={"Cache-Control": "no-store"})
+
+
+@login_not_required
+def healthz_live(request: HttpRequest) -> JsonResponse:
+    """That this web process answers, whatever it stands on: restarting it would mend nothing."""
+    return JsonResponse({"status": "alive"}, headers={"Cache-Control": "no-store"})
 
 
 handler404 = "apps.accounts.views.errors.not_found"
@@ -36,6 +42,7 @@ api: list[URLPattern | URLResolver] = [
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
+    path("healthz/live", healthz_live, name="healthz_live"),
     path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
     path("", include("apps.trajectories.urls")),

@@ -54,7 +54,13 @@ app.conf.update(
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
+    # A broker that is away, or refuses orders because its disk is full, is waited for without end.
     broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_channel_error_retry=True,
+    worker_consumer="workers.patience:PatientConsumer",
+    # It keeps nothing on a disk. What is asked for at intervals is asked for again an interval after a restart.
+    beat_scheduler="celery.beat:Scheduler",
     # A task not acknowledged within this time is given to another worker. Long runs renew a lease in Postgres and
     # refuse the second delivery, so this only bounds how long a lost message stays lost.
     broker_transport_options={
@@ -64,9 +70,11 @@ app.conf.update(
         "socket_connect_timeout": 5,
         "socket_timeout": 30,
     },
-    imports=[f"workers.tasks.{module.name}" for module in iter_modules([str(Path(__file__).with_name("tasks"))])],
+    imports=[
+        "workers.presence",
+        *(f"workers.tasks.{module.name}" for module in iter_modules([str(Path(__file__).with_name("tasks"))])),
+    ],
     beat_schedule={name: {**entry, "options": {"expires": STALE_SECONDS}} for name, entry in CLOCK.items()},
-    beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/retrace-beat"),
     timezone="UTC",
 )
 

@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from django.conf import settings
+from django.template.loader import render_to_string
+
+from apps.common import disk
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -18,6 +21,9 @@ FORM_BYTES = 1 << 20
 
 SMALL_BYTES = 32 << 20
 """What a request to any other address may bring."""
+
+SPOOLED_BYTES = 2.5 * (1 << 20)
+"""What Django keeps of a body in memory; anything larger goes to the disk."""
 
 UPLOAD_PATHS = ("/imports/", "/api/v1/imports")
 
@@ -41,7 +47,10 @@ class LimitUploads:
         if not declared.isdigit() or int(declared) > limit:
             await _refuse(scope, send, limit)
             return
-        taken, known = 0, False
+        if int(declared) > SPOOLED_BYTES and not disk.has_room(int(declared)):
+            await _refuse_full(scope, send)
+            return
+        taken, known, answering = 0, False, False
         if int(declared) > SMALL_BYTES:
             if not await self.may_upload(scope):
                 await _refuse_stranger(scope, send)
@@ -62,7 +71,17 @@ class LimitUploads:
                     return {"type": "http.disconnect"}
             return message
 
-        await self.inner(scope, counted, send)
+        async def noted(message: Message) -> None:
+            nonlocal answering
+            answering = True
+            await send(message)
+
+        try:
+            await self.inner(scope, counted, noted)
+        except OSError as error:  # Django reads the body before any handler of errors is around
+            if answering or not disk.says_full(error):
+                raise
+            await _refuse_full(scope, send)
 
 
 def _limit(path: str) -> int:
@@ -81,13 +100,18 @@ async def _refuse_stranger(scope: Scope, send: Send) -> None:
     await _answer(scope, send, 401, words)
 
 
-async def _answer(scope: Scope, send: Send, status: int, words: str) -> None:
-    """In the API's shape, where it is the API's address."""
-    kind, body = (
-        (b"application/json", json.dumps({"detail": words}).encode())
-        if "/api/" in scope["path"]
-        else (b"text/plain; charset=utf-8", words.encode())
-    )
+async def _refuse_full(scope: Scope, send: Send) -> None:
+    await _answer(scope, send, 507, disk.FULL, page="507.html")
+
+
+async def _answer(scope: Scope, send: Send, status: int, words: str, *, page: str = "") -> None:
+    """In the API's shape, where it is the API's address; else as a page, where there is one."""
+    if "/api/" in scope["path"]:
+        kind, body = b"application/json", json.dumps({"detail": words}).encode()
+    elif page:
+        kind, body = b"text/html; charset=utf-8", render_to_string(page).encode()
+    else:
+        kind, body = b"text/plain; charset=utf-8", words.encode()
     headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -31,7 +31,7 @@ from tests.annotation import making
 
 pytestmark = pytest.mark.django_db
 
-PUBLIC = {"healthz", "schema", "api_docs", "gallery", "accounts:sign_in", "accounts:join"}
+PUBLIC = {"healthz", "healthz_live", "schema", "api_docs", "gallery", "accounts:sign_in", "accounts:join"}
 """Nobody signs in for these. A secret opens the last one; production has no gallery."""
 
 OWN = {

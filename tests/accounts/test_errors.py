@@ -6,8 +6,11 @@ import pytest
 import redis
 from django.db import OperationalError
 from django.test import Client
+from psycopg.errors import DiskFull
+from redis._parsers.base import BaseParser
 
 from apps.accounts.models import Membership, Role
+from apps.common import disk
 from tests import factories
 from tests.accounts.clients import as_
 
@@ -56,6 +59,31 @@ def test_while_a_service_is_away_pages_and_api_say_when_to_try_again(owner, monk
     assert '<a class="button primary" href="">Try again</a>' in page.content.decode()
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert answer.json() == {"detail": "The database or the broker does not answer just now. Try again."}
+
+
+def refused_write() -> OperationalError:
+    """What a view sees when PostgreSQL has no space for a row."""
+    error = OperationalError("could not extend file")
+    error.__cause__ = DiskFull('could not extend file "base/5/16384": No space left on device')
+    return error
+
+
+@pytest.mark.parametrize("error", [refused_write(), BaseParser.parse_error("MISCONF Errors writing to the AOF file")])
+def test_a_full_disk_is_said_in_words(owner, monkeypatch, error):
+    client = as_(owner)
+    client.raise_request_exception = False
+    monkeypatch.setattr("apps.accounts.navigation.reverse", Mock(side_effect=error))
+    monkeypatch.setattr("apps.policies.api.policies.champions_of", Mock(side_effect=error))
+    page, answer = client.get("/"), client.get("/api/v1/policies")
+    assert (page.status_code, answer.status_code, answer["Retry-After"]) == (507, 507, "60")
+    assert "The server's disk is full" in page.content.decode()
+    assert answer.json() == {"detail": disk.FULL}
+
+
+def test_every_page_says_that_the_disk_is_full(owner, monkeypatch):
+    assert "data-disk-full" not in as_(owner).get("/").content.decode()
+    monkeypatch.setattr(disk, "RESERVE_BYTES", 1 << 60)
+    assert "data-disk-full" in as_(owner).get("/").content.decode()
 
 
 def test_a_fault_of_ours_is_called_one(owner, monkeypatch):

@@ -1,5 +1,6 @@
 """The limit in front of Django: what may be sent where, by its declared and by its true length."""
 
+import errno
 import json
 
 import pytest
@@ -8,7 +9,7 @@ from django.test import Client
 
 from apps.accounts.knowing import is_researcher
 from apps.accounts.models import Role
-from apps.common import uploads
+from apps.common import disk, uploads
 from apps.common.uploads import FORM_BYTES, SMALL_BYTES, LimitUploads
 from tests import factories
 
@@ -123,3 +124,32 @@ async def test_researchers_are_known_by_a_token_or_by_their_session():
 
 def scope_with(header: tuple[bytes, bytes]) -> dict:
     return {"type": "http", "method": "POST", "path": "/imports/", "query_string": b"", "headers": [header]}
+
+
+async def test_a_body_that_does_not_fit_on_the_disk_is_refused_before_it_is_read(monkeypatch):
+    monkeypatch.setattr(uploads, "SPOOLED_BYTES", 10)
+    monkeypatch.setattr(disk, "RESERVE_BYTES", 1 << 60)
+    upload = Exchange("/api/v1/imports", [b"x" * 50], declared=50)
+    assert await upload.run() == 507
+    assert upload.taken == 0
+    assert json.loads(upload.answered[1]["body"]) == {"detail": disk.FULL}
+
+
+async def test_a_disk_that_fills_up_under_a_body_is_said_in_words():
+    async def full(scope: object, receive: object, send: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    upload = Exchange("/imports/", [b"x" * 50])
+    upload.inner = full
+    assert await upload.run() == 507
+    assert b"disk is full" in upload.answered[1]["body"]
+
+
+async def test_other_faults_stay_what_they_are():
+    async def broken(scope: object, receive: object, send: object) -> None:
+        raise OSError(errno.ENOENT, "No such file or directory")
+
+    upload = Exchange("/imports/", [b"x" * 50])
+    upload.inner = broken
+    with pytest.raises(FileNotFoundError):
+        await upload.run()

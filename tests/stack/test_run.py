@@ -174,7 +174,7 @@ def test_a_part_that_ends_is_named_with_its_log_and_started_again(running: Runni
     worker = running.process_with("gpu@%h")
     pool = worker.children()
     worker.kill()
-    running.wait_until_it_says("Starting worker-gpu again (1 of 5)")
+    running.wait_until_it_says("Starting worker-gpu again (restart 1)")
     assert "worker-gpu was ended by SIGKILL. The end of" in running.said
     assert pool
     wait_until_gone(pool, 5)
@@ -183,7 +183,7 @@ def test_a_part_that_ends_is_named_with_its_log_and_started_again(running: Runni
 def test_the_database_comes_back_after_it_crashed(running: RunningStack) -> None:
     data = str(paths.for_var(running.var).postgres_data)
     running.process_with(data).kill()
-    running.wait_until_it_says("Starting postgres again (1 of 5)")
+    running.wait_until_it_says("Starting postgres again (restart 1)")
     deadline = time.monotonic() + 60
     while not healthy(running.address):
         assert time.monotonic() < deadline, running.said

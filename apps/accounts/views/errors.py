@@ -2,20 +2,22 @@
 
 import sys
 
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
-from redis.exceptions import ConnectionError, TimeoutError
 
 from apps.accounts.membership import current_membership
 from apps.accounts.models import Membership, User
+from apps.common import disk
 from apps.common.http import NotHere
+from apps.common.outages import Outage, outage_of
 
-AWAY = (OperationalError, InterfaceError, ConnectionError, TimeoutError)
-"""What is raised while Postgres or Valkey restarts."""
-RETRY_SECONDS = 5
-FAULT = "This failed through a fault of the server, whose log says more."
+RETRY_SECONDS = {Outage.AWAY: 5, Outage.DISK_FULL: 60}
+WORDS = {
+    None: "This failed through a fault of the server, whose log says more.",
+    Outage.AWAY: "The database or the broker does not answer just now. Try again.",
+    Outage.DISK_FULL: disk.FULL,
+}
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -33,12 +35,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """A fault of ours, or Postgres or Valkey is away. Asks for nothing that may be what failed."""
-    is_away = isinstance(sys.exception(), AWAY)
-    status, headers = (503, {"Retry-After": str(RETRY_SECONDS)}) if is_away else (500, {})
+    """A fault of ours, or an outage of what we stand on. Asks for nothing that may be what failed."""
+    outage = outage_of(sys.exception())
+    status, headers = (outage.value, {"Retry-After": str(RETRY_SECONDS[outage])}) if outage else (500, {})
     if request.path.startswith("/api/"):
-        words = "The database or the broker does not answer just now. Try again." if is_away else FAULT
-        return JsonResponse({"detail": words}, status=status, headers=headers)
+        return JsonResponse({"detail": WORDS[outage]}, status=status, headers=headers)
     page = render_to_string(f"{status}.html", {"can_repeat": request.method == "GET"})
     return HttpResponse(page, status=status, headers=headers)
 

@@ -60,7 +60,10 @@ class Postgres:
             [str(programs() / "postgres"), "-D", str(self.paths.postgres_data), *self._settings()]
         )
         self._wait_until_ready()
-        self._ensure_database()
+        try:
+            self._ensure_database()
+        except psycopg.Error as error:
+            raise StackError(f"PostgreSQL could not make the database {DATABASE_NAME}: {error}") from error
 
     def stop(self) -> None:
         """Fast shutdown: open transactions are rolled back, everything committed is on disk."""

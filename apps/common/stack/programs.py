@@ -134,5 +134,5 @@ def worker(paths: StackPaths, *, queue: str, concurrency: int, env: Mapping[str,
 def clock(paths: StackPaths, *, env: Mapping[str, str]) -> Program:
     """Celery's beat: exactly one a stack."""
     command = [sys.executable, "-m", "celery", "-A", "workers.app", "beat", "--loglevel", "INFO"]
-    command += ["--schedule", str(paths.var / "beat-schedule"), "--pidfile", ""]
+    command += ["--pidfile", ""]
     return Program(name="clock", command=command, log=paths.logs / "clock.log", environment=env)

@@ -3,9 +3,9 @@
 import os
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 from typing import Protocol
@@ -17,8 +17,9 @@ from apps.common.stack.logs import last_lines
 from apps.common.stack.programs import Program
 
 LOOK_EVERY = 0.25  # seconds
-RESTARTS = 5
-RESTARTS_WITHIN = 120.0  # seconds
+LONGEST_WAIT = 60.0  # seconds between two restarts of a part that keeps ending
+STEADY_SECONDS = 120.0
+"""A part that ran for so long is no longer one that keeps ending."""
 
 
 class Part(Protocol):
@@ -34,35 +35,72 @@ class Part(Protocol):
     def stop(self) -> None: ...
 
 
+@dataclass
+class Restarts:
+    """How often a part was restarted in a row, and when the next restart is due. Times are of time.monotonic."""
+
+    count: int = 0
+    started_at: float = 0.0
+    due_at: float | None = None
+    """None while the part runs, as far as anybody has noticed."""
+
+    def ended(self, now: float) -> float:
+        """Note that the part has ended; the seconds to wait: none, then 1, 2, 4, … up to a minute."""
+        if self.due_at is None and now - self.started_at > STEADY_SECONDS:
+            self.count = 0
+        wait = min(2.0 ** (self.count - 1), LONGEST_WAIT) if self.count else 0.0
+        self.count += 1
+        self.due_at = now + wait
+        return wait
+
+    def started(self, now: float) -> None:
+        self.started_at, self.due_at = now, None
+
+
 class Supervisor:
-    """Watches parts. Services come first in `parts`, since the others need them to start."""
+    """Watches parts. Services come first in `parts`, since the others need them to start.
+
+    Each part is restarted by itself, as often as it takes: what it lacks (space on the disk, memory, another part) may come back.
+    """
 
     def __init__(self, parts: Sequence[Part], say: Callable[[str], None]) -> None:
         self.parts = parts
-        self.say = say
-        self._restarts: dict[str, deque[float]] = {part.name: deque() for part in parts}
+        self._say = say
+        self._restarts = {part.name: Restarts() for part in parts}
 
     def watch(self, sleep: Callable[[float], None]) -> None:
-        """Restart what ends, until `sleep` raises. Raises StackError when a part ends too often."""
+        """Restart what ends, until `sleep` raises."""
         while True:
             for part in self.parts:
-                if part.process is not None and part.process.poll() is not None:
-                    self._restart(part)
+                self._look_after(part, self._restarts[part.name])
             self._reap_adopted()
             sleep(LOOK_EVERY)
 
-    def _restart(self, part: Part) -> None:
-        assert part.process is not None
-        story = f"{part.name} {how_it_ended(part.process.returncode)}. The end of {part.log}:\n{last_lines(part.log)}"
-        recent = self._restarts[part.name]
-        while recent and recent[0] < time.monotonic() - RESTARTS_WITHIN:
-            recent.popleft()
-        if len(recent) == RESTARTS:
-            raise StackError(f"{story}\n{part.name} ended {RESTARTS + 1} times in {RESTARTS_WITHIN:.0f} s; giving up.")
-        recent.append(time.monotonic())
-        self.say(f"{story}\nStarting {part.name} again ({len(recent)} of {RESTARTS}).")
-        part.stop()  # what is left of its session
-        part.start()
+    def _look_after(self, part: Part, restarts: Restarts) -> None:
+        if restarts.due_at is not None:
+            if time.monotonic() >= restarts.due_at:
+                self._start_again(part, restarts)
+        elif part.process is not None and (status := part.process.poll()) is not None:
+            wait = restarts.ended(time.monotonic())
+            self.say(
+                f"{part.name} {how_it_ended(status)}. The end of {part.log}:\n{last_lines(part.log)}\n"
+                f"Starting {part.name} again{f' in {wait:.0f} s' if wait else ''} (restart {restarts.count})."
+            )
+
+    def _start_again(self, part: Part, restarts: Restarts) -> None:
+        try:
+            part.stop()  # what is left of its session
+            part.start()
+        except (StackError, OSError) as error:
+            wait = restarts.ended(time.monotonic())
+            self.say(f"{part.name} does not start: {error}\nTrying again in {wait:.0f} s (restart {restarts.count}).")
+        else:
+            restarts.started(time.monotonic())
+
+    def say(self, text: str) -> None:
+        """Tell the person at the terminal, which may be a file on a disk that is full."""
+        with suppress(OSError):
+            self._say(text)
 
     def _reap_adopted(self) -> None:
         """Collect orphans that became ours (see `adopt_orphans`) and have ended."""

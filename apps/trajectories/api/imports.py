@@ -107,6 +107,7 @@ class ImportsView(MemberView):
             202: ImportSerializer,
             200: ImportSerializer,
             413: OpenApiResponse(description="The file is larger than this server takes."),
+            507: OpenApiResponse(description="The server's disk is full; nothing was kept."),
         },
     )
     def post(self, request: Request) -> Response:

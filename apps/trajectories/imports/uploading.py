@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import User
+from apps.common import disk
 from apps.common.ids import new_id
 from apps.common.leases import REMIND_AFTER
 from apps.ingest import formats
@@ -49,7 +50,7 @@ class StoredFile:
 
 
 def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
-    """Stream a file to storage, never holding more than a block of it. Raises FileTooLarge."""
+    """Stream a file to storage, never holding more than a block of it. Raises FileTooLarge, DiskFull; then nothing of it is kept."""
     filename = base_name(filename)
     found = _SUFFIXES.search(filename)
     moment = now()
@@ -57,8 +58,10 @@ def store(stream: IO[bytes] | File[Any], *, filename: str) -> StoredFile:
     content = _Hashing(stream)
     try:
         name = default_storage.save(name, content)
-    except BaseException:
+    except BaseException as error:
         default_storage.delete(name)
+        if disk.says_full(error):
+            raise disk.DiskFull from error
         raise
     return StoredFile(name=name, filename=filename, size=content.taken, sha256=content.digest.hexdigest())
 

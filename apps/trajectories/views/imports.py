@@ -15,6 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
+from apps.common.disk import DiskFull
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
@@ -41,9 +42,9 @@ def imports(request: HtmxRequest) -> HttpResponse:
     for file in form.cleaned_data["uploads"]:
         try:
             started.append(_start(request, file, form.cleaned_data["policy_name"]))
-        except FileTooLarge as refusal:
+        except (FileTooLarge, DiskFull) as refusal:
             form.add_error("uploads", f"{file.name}: {refusal}")
-            return _imports_page(request, form, status=422)
+            return _imports_page(request, form, status=422 if isinstance(refusal, FileTooLarge) else 507)
     if len(started) == 1:
         next_page = reverse("trajectories:import", args=[started[0].pk])
     else:

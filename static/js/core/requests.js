@@ -19,6 +19,8 @@ function explain(status, retryAfter) {
   if (status === 409) return "Somebody changed this meanwhile. Reload the page to see it as it is now.";
   if (status === 413) return "This is larger than the server takes.";
   if (status === 429) return `Too many requests. Try again ${retryAfter ? `in ${retryAfter} s` : "in a minute"}.`;
+  if (status === 507)
+    return "The server's disk is full, so nothing was saved. Try again when whoever runs it has freed some space.";
   if (status > 501) return "A part of the server is away, which mostly lasts seconds. Try again.";
   if (status >= 500)
     return "The server failed at this. Nothing was changed; try again, or tell whoever runs this server.";

@@ -6,6 +6,10 @@ import { csrfHeaders } from "./nonce.js";
 import { toast } from "./toast.js";
 
 const MB = 1e6;
+const REFUSALS = {
+  413: "The file is larger than the server takes.",
+  507: "The server's disk is full. Nothing was imported; try again when there is space.",
+};
 
 attach("form[data-upload]", (form, signal) => {
   const drop = form.querySelector("[data-drop]");
@@ -44,17 +48,16 @@ attach("form[data-upload]", (form, signal) => {
     const next = sending.getResponseHeader("HX-Redirect");
     if (next) return location.assign(next);
     rest();
-    if (sending.status === 422) return showErrors(sending.responseText);
-    const words =
-      sending.status === 413 ? "The file is larger than the server takes." : "The upload failed. Try again.";
-    toast(words, { tone: "bad" });
+    if ([422, 507].includes(sending.status) && showErrors(sending.responseText)) return;
+    toast(REFUSALS[sending.status] ?? "The upload failed. Try again.", { tone: "bad" });
   }
 
   function showErrors(html) {
     const fresh = pageOf(html).querySelector("form[data-upload]");
-    if (!fresh) return;
+    if (!fresh) return false;
     form.replaceWith(document.adoptNode(fresh));
     leadToWrong(fresh);
+    return true;
   }
 
   function submit(event) {

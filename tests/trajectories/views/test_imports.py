@@ -1,7 +1,9 @@
 """Importing in the browser and over the API: who may, what they see, what is refused."""
 
+import errno
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from django.urls import reverse
 
 from apps.accounts.issuing import issue_token
 from apps.accounts.models import Membership, Role
+from apps.common import disk
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.uploading import start_import, store
 from apps.trajectories.models import ImportBatch, JobState, Trajectory
@@ -88,6 +91,36 @@ def test_a_file_over_the_limit_is_refused_and_leaves_nothing(client, researcher,
     assert ImportBatch.objects.count() == 0
     folder = Path(settings.STORAGES["default"]["OPTIONS"]["location"])
     assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """The disk takes half of a file, then no more."""
+    opened = os.fdopen
+
+    class HalfWritten:
+        def __init__(self, descriptor: int, mode: str) -> None:
+            self.file = opened(descriptor, mode)
+            self.close = self.file.close
+
+        def write(self, block: bytes) -> None:
+            self.file.write(block[: len(block) // 2])
+            self.file.flush()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("django.core.files.storage.filesystem.os.fdopen", HalfWritten)
+
+
+def stored_files(settings) -> list[Path]:
+    folder = Path(settings.STORAGES["default"]["OPTIONS"]["location"])
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_on_a_full_disk_the_form_says_so_and_nothing_is_left(client, researcher, settings, full_disk):
+    answer = client.post(reverse("trajectories:imports"), {"uploads": [chat_file()]})
+    assert answer.status_code == 507
+    assert "chats.jsonl: The server&#x27;s disk is full." in answer.content.decode()
+    assert (ImportBatch.objects.count(), stored_files(settings)) == (0, [])
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "C:\\temp\\..\\x.jsonl", "a\x00b.jsonl", "/abs/olute.jsonl"])
@@ -256,6 +289,12 @@ class TestApi:
         assert answer.status_code == 413
         assert "larger than" in answer.json()["detail"]
         assert ImportBatch.objects.count() == 0
+
+    def test_on_a_full_disk_it_is_507_and_nothing_is_left(self, client, token, settings, full_disk):
+        client.raise_request_exception = False
+        answer = self.send(client, json.dumps(CHAT).encode(), token)
+        assert (answer.status_code, answer.json()) == (507, {"detail": disk.FULL})
+        assert (ImportBatch.objects.count(), stored_files(settings)) == (0, [])
 
     def test_without_a_token_nothing_goes_in(self, client):
         answer = self.send(client, b"{}", {})

@@ -1,0 +1,73 @@
+"""What exceptions say of the services: the ones that psycopg, redis-py, Celery and the system really raise."""
+
+import errno
+
+import pytest
+from django.db import IntegrityError, OperationalError
+from kombu.exceptions import OperationalError as BrokerError
+from psycopg import errors
+from redis._parsers.base import BaseParser
+
+from apps.common.outages import Outage, outage_of
+
+NO_EXTENSION = 'could not extend file "base/5/16384": No space left on device'
+
+
+def wrapped(cause: Exception) -> OperationalError:
+    """As Django raises what its database driver raised."""
+    error = OperationalError(*cause.args)
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        wrapped(errors.DiskFull(NO_EXTENSION)),
+        wrapped(errors.IoError("could not write to file: No space left on device")),
+        BaseParser.parse_error("MISCONF Errors writing to the AOF file: No space left on device"),
+        BaseParser.parse_error("MISCONF Valkey is configured to save RDB snapshots, but it's currently unable to persist to disk."),
+    ],
+)  # fmt: skip
+def test_a_full_disk_is_known_whoever_met_it(error):
+    assert outage_of(error) == Outage.DISK_FULL
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "READONLY You can't write against a read only replica.",
+        "LOADING Valkey is loading the dataset in memory",
+        "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+    ],
+)
+def test_a_valkey_that_takes_no_changes_is_away(answer):
+    assert outage_of(BaseParser.parse_error(answer)) == Outage.AWAY
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        wrapped(errors.AdminShutdown("terminating connection due to administrator command")),
+        BrokerError("Error 2 connecting to unix socket"),
+    ],
+)
+def test_a_service_that_restarts_is_away(error):
+    assert outage_of(error) == Outage.AWAY
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        None,
+        ValueError("No space left on device"),
+        OSError(errno.ENOENT, "No such file or directory"),
+        IntegrityError("duplicate key value violates unique constraint"),
+        BaseParser.parse_error("WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ],
+)
+def test_a_fault_of_ours_is_no_outage(error):
+    assert outage_of(error) is None

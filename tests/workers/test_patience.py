@@ -1,0 +1,51 @@
+"""A worker waits for its broker: what is tried here is how long, and what it says."""
+
+import pytest
+
+from workers import patience
+from workers.app import app
+from workers.patience import Backoff, PatientConsumer
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch):
+    """Lets time pass, in seconds."""
+    clock = [0.0]
+    monkeypatch.setattr(patience.time, "monotonic", lambda: clock[0])
+
+    def by(seconds: float) -> None:
+        clock[0] += seconds
+
+    return by
+
+
+def test_waits_grow_to_half_a_minute_and_never_end(passes):
+    backoff, waits = Backoff(), []
+    for _ in range(200):
+        waits.append(backoff.next_wait())
+        passes(waits[-1])
+    assert waits[:7] == [1, 2, 4, 8, 16, 30, 30]
+    assert waits[-1] == 30
+
+
+def test_after_a_calm_minute_a_new_trouble_is_waited_for_shortly(passes):
+    backoff = Backoff()
+    for _ in range(8):
+        passes(backoff.next_wait())
+    passes(100)
+    assert backoff.next_wait() == 1
+
+
+def test_it_says_so_at_once_and_then_once_a_minute(passes):
+    backoff = Backoff()
+    said = 0
+    for _ in range(600):
+        said += backoff.may_say()
+        passes(1)
+    assert said == 10
+
+
+def test_workers_use_it_and_give_up_neither_on_a_lost_broker_nor_on_one_that_refuses():
+    assert app.conf.worker_consumer == f"{PatientConsumer.__module__}:{PatientConsumer.__qualname__}"
+    assert app.conf.broker_connection_max_retries is None
+    assert app.conf.broker_channel_error_retry is True

@@ -1,0 +1,66 @@
+"""A worker whose broker takes no orders waits for it without end, instead of ending itself."""
+
+import time
+from typing import Any
+
+from celery.utils.log import get_logger
+from celery.worker.consumer import Consumer
+from celery.worker.state import maybe_shutdown
+
+logger = get_logger(__name__)
+
+FIRST_SECONDS = 1.0
+LONGEST_SECONDS = 30.0
+CALM_SECONDS = 60.0
+"""Without trouble for so long, and the next trouble is a new one."""
+SAY_EVERY_SECONDS = 60.0
+TICK_SECONDS = 0.25
+
+
+class Backoff:
+    """How long to wait before the next try: twice as long each time, up to a limit; short again after a calm time."""
+
+    def __init__(self) -> None:
+        self._seconds = FIRST_SECONDS
+        self._waited_at: float | None = None
+        self._said_at: float | None = None
+
+    def next_wait(self) -> float:
+        now = time.monotonic()
+        if self._waited_at is not None and now - self._waited_at > self._seconds + CALM_SECONDS:
+            self._seconds = FIRST_SECONDS
+        wait, self._waited_at = self._seconds, now
+        self._seconds = min(2 * self._seconds, LONGEST_SECONDS)
+        return wait
+
+    def may_say(self) -> bool:
+        """Whether it is time for a line in the log: at once, and then now and then."""
+        now = time.monotonic()
+        if self._said_at is not None and now - self._said_at < SAY_EVERY_SECONDS:
+            return False
+        self._said_at = now
+        return True
+
+
+class PatientConsumer(Consumer):
+    """Celery's consumer, which waits between two tries and says so once in a while."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._backoff = Backoff()
+
+    def on_connection_error_before_connected(self, exc: Exception) -> None:
+        self._wait(exc)
+
+    def on_connection_error_after_connected(self, exc: Exception) -> None:
+        super().on_connection_error_after_connected(exc)
+        self._wait(exc)
+
+    def _wait(self, exc: Exception) -> None:
+        wait = self._backoff.next_wait()
+        if self._backoff.may_say():
+            logger.error("The broker takes no orders: %s. Trying again until it does; nothing that waits is lost.", exc)
+        until = time.monotonic() + wait
+        while time.monotonic() < until:
+            maybe_shutdown()
+            time.sleep(TICK_SECONDS)
