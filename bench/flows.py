@@ -1,0 +1,221 @@
+"""Flows: through how many of our files an upload, a preference, and an online training run pass.
+
+The real stack runs, each of its processes noting the files whose functions are called (`bench/trace`). Every flow is walked once before it is
+counted, so that what a process does only the first time does not count; files of middleware and the settings don't count either.
+
+    python -m bench small flows
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+from django.conf import settings
+from django.test import Client
+from django.utils.module_loading import import_string
+
+from apps.accounts.issuing import issue_token
+from apps.accounts.models import Membership, Role, User, Workspace
+from apps.annotation.models import Queue
+from apps.annotation.queues.pairing import Pair
+from apps.annotation.queues.queueing import create_queue_of_pairs
+from apps.common.stack import paths, ports, programs, readiness
+from apps.common.stack.supervisor import stop_together
+from apps.datasets.models import Version
+from apps.training.models import Run
+from apps.trajectories.models import ImportBatch, Trajectory
+from bench.harness import Figure, Size
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMITS = {"upload": 20, "preference": 35, "online": 30}
+PATIENCE_SECONDS = 300.0
+PAIRS = 24
+WORKERS = ("default", "gpu")
+
+
+def measure(_: Size) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(prefix="flows-") as name, _stack(Path(name)) as url:
+        flows = Flows(url, Path(name))
+        flows.prepare()
+        for flow, walk in (("upload", flows.upload), ("preference", flows.preference), ("online", flows.online)):
+            walk()
+            files = _counted(Path(name), flow, walk)
+            print("\n".join(f"  {flow}: {file}" for file in files), flush=True)
+            yield Figure(name=f"flows.{flow}", value=len(files), unit="files", limit=LIMITS[flow])
+
+
+def _counted(folder: Path, flow: str, walk: Callable[[], None]) -> list[str]:
+    phase = folder / "phase"
+    phase.write_text(flow)
+    time.sleep(0.3)  # until every process has looked
+    walk()
+    time.sleep(0.3)
+    phase.write_text("")
+    aside = {_file_of(path) for path in settings.MIDDLEWARE} | {"apps/settings.py"}
+    found = {line for notes in folder.glob(f"{flow}.*") for line in notes.read_text().splitlines()}
+    return sorted(found - aside)
+
+
+def _file_of(middleware: str) -> str:
+    module = sys.modules[import_string(middleware).__module__]
+    return str(Path(module.__file__ or "").resolve()).removeprefix(f"{ROOT}{os.sep}")
+
+
+@contextmanager
+def _stack(folder: Path) -> Iterator[str]:
+    """One web process and the workers, on this measurement's database; no clock, whose chores belong to no flow."""
+    stack = paths.for_var(Path(os.environ["RETRACE_VAR"]))
+    path = os.pathsep.join(filter(None, [str(ROOT / "bench" / "trace"), os.environ.get("PYTHONPATH", "")]))
+    env = programs.environment(stack, PYTHONPATH=path, FLOW_TRACE=str(folder))
+    with ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        parts = [
+            *programs.web(stack, listener=listener.fileno(), count=1, env=env),
+            *(programs.worker(stack, queue=queue, concurrency=1, env=env) for queue in WORKERS),
+        ]
+        try:
+            for part in parts:
+                part.start()
+            workers = readiness.workers_answer(dict.fromkeys(WORKERS, 1))
+            readiness.wait_for(parts, readiness.page_answers(url), workers)
+            yield url
+        finally:
+            stop_together(parts)
+
+
+class Flows:
+    """The three walks, each from a request to what came of it. What is only waited for is read from the database."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.folder = folder
+        self.workspace = Workspace.objects.create(name="flows", slug="flows")
+        self.researcher = self._member(Role.RESEARCHER)
+        self.annotator = self._member(Role.ANNOTATOR)
+        secret = issue_token(membership=self.researcher, name="flows").secret
+        self.rest = httpx.Client(base_url=f"{url}/api/v1/", headers={"Authorization": f"Bearer {secret}"}, timeout=60)
+        self.desk = _browser(url, self.annotator)
+        self.uploads = 0
+        self.base = ""
+
+    def prepare(self) -> None:
+        """Trajectories to compare, and a model to begin from."""
+        self.upload()
+        queue = self._queue(PAIRS)
+        for _ in range(PAIRS):
+            self._judge(queue)
+        version = self._freeze(queue)
+        self.base = str(
+            self._train(algorithm="sft", version=version, settings={"max_steps": 60, "batch_size": 4}).result_id
+        )
+
+    def upload(self) -> None:
+        """A file of trajectories, until they are stored."""
+        self.uploads += 1
+        lines = [line for script in ("expert", "hasty") for line in self._played(script)]
+        answer = self._asked(self.rest.post("imports", content="\n".join(lines), params={"filename": "played.jsonl"}))
+        batch = ImportBatch.objects.get(pk=answer["id"])
+        _until(lambda: ImportBatch.objects.get(pk=batch.pk).finished_at is not None, "the import")
+
+    def preference(self) -> None:
+        """A judgment, frozen and trained on."""
+        queue = self._queue(PAIRS)
+        for _ in range(PAIRS):
+            self._judge(queue)
+        version = self._freeze(queue)
+        self._train(algorithm="dpo", version=version, base=self.base, settings={"max_steps": 2, "batch_size": 4})
+
+    def online(self) -> None:
+        """A GRPO run, until its curve can be read."""
+        settings = {"max_steps": 2, "batch_size": 4, "gradient_accumulation": 1, "samples": 4, "tasks": 16, "turns": 2}
+        run = self._train(algorithm="grpo", base=self.base, settings=settings)
+        if not self.rest.get(f"runs/{run.pk}/metrics").raise_for_status().json():
+            raise RuntimeError("The run measured nothing.")
+
+    def _member(self, role: Role) -> Membership:
+        user = User.objects.create_user(email=f"{role.name.lower()}@flows.example", name=role.label)
+        return Membership.objects.create(user=user, workspace=self.workspace, role=role)
+
+    def _played(self, script: str) -> list[str]:
+        """Trajectories of a scripted policy, by the trainer's command line; each upload has others, so that none is a duplicate."""
+        place = self.folder / f"{script}-{self.uploads}"
+        place.mkdir()
+        config = {
+            "kind": "rollout",
+            "policy": {"engine": "scripted", "script": script},
+            "tasks": {"environment": "office", "split": "train", "count": PAIRS, "seed": self.uploads},
+        }
+        (place / "run.json").write_text(json.dumps(config))
+        quiet = {name: value for name, value in os.environ.items() if name != "FLOW_TRACE"}
+        command = [sys.executable, "-m", "trainer", str(place / "run.json")]
+        subprocess.run(command, cwd=ROOT, env=quiet, check=True, stdout=subprocess.DEVNULL)
+        return (place / "trajectories.jsonl").read_text().splitlines()
+
+    def _queue(self, pairs: int) -> Queue:
+        """Open, of the newest pairs: how a queue is made is no part of a flow."""
+        newest = Trajectory.objects.filter(workspace=self.workspace).order_by("task", "-pk").values_list("task", "pk")
+        by_task: dict[Any, list[Any]] = {}
+        for task, trajectory in newest:
+            by_task.setdefault(task, []).append(trajectory)
+        chosen = [Pair(task, ids[0], ids[1]) for task, ids in by_task.items() if len(ids) > 1][:pairs]
+        return create_queue_of_pairs(
+            pairs=chosen, workspace=self.workspace, created_by=self.researcher.user, name="flows"
+        )
+
+    def _judge(self, queue: Queue) -> None:
+        item = self._asked(self.desk.post(f"desk/{queue.pk}/next/"))["item"]
+        self._asked(self.desk.post(f"{item.strip('/')}/judge/", content=urlencode({"answer": "2", "seconds": "3"})))
+
+    def _freeze(self, queue: Queue) -> str:
+        name = f"flows {time.monotonic_ns()}"
+        dataset = self._asked(self.rest.post("datasets", json={"name": name}))
+        recipe = {"row_type": "preference", "queues": [str(queue.pk)]}
+        answer = self._asked(self.rest.post(f"datasets/{dataset['id']}/versions", json=recipe))
+        _until(lambda: Version.objects.get(pk=answer["id"]).state != Version.State.FREEZING, "freezing")
+        return str(answer["id"])
+
+    def _train(self, **launch: Any) -> Run:
+        answer = self._asked(self.rest.post("runs", json={"preset": "quick", **launch}))
+        _until(lambda: not Run.objects.get(pk=answer["id"]).is_active, "the training run")
+        run = Run.objects.get(pk=answer["id"])
+        if run.state != Run.State.FINISHED:
+            raise RuntimeError(f"The training run ended as {run.state}: {run.failure}")
+        return run
+
+    def _asked(self, response: httpx.Response) -> Any:
+        if not response.is_success:
+            raise RuntimeError(
+                f"{response.request.method} {response.request.url} answered {response.status_code}: {response.text[:500]}"
+            )
+        return response.json()
+
+
+def _browser(url: str, member: Membership) -> httpx.Client:
+    client = Client()
+    client.force_login(member.user)
+    token = "b" * 32
+    cookies = {settings.SESSION_COOKIE_NAME: client.cookies[settings.SESSION_COOKIE_NAME].value, "csrftoken": token}
+    headers = {
+        "X-CSRFToken": token,
+        "Accept": "application/json",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    return httpx.Client(base_url=f"{url}/", cookies=cookies, headers=headers, timeout=60)
+
+
+def _until(done: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"After {PATIENCE_SECONDS:g} s {what} was not over.")
+        time.sleep(0.1)
