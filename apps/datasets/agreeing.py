@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from apps.annotation.quality.agreement import agreement, to_json
-from apps.datasets.selection.verdicts import Vote
+from apps.datasets.selection.votes import Vote
 
 
 class Agreement:

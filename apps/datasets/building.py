@@ -15,8 +15,8 @@ from apps.datasets.figures import Figures
 from apps.datasets.files.splitfiles import FileFacts, SplitFiles
 from apps.datasets.models import Split, Version, VersionJudgement, VersionPreference
 from apps.datasets.rows.materials import Files, Materials, Source
-from apps.datasets.rows.pair_rows import PairRows
-from apps.datasets.rows.run_rows import RunRows
+from apps.datasets.rows.pairs import PairRows
+from apps.datasets.rows.single_runs import RunRows
 from apps.datasets.selection import splitting
 from apps.datasets.selection.surveying import survey
 
@@ -52,7 +52,7 @@ class Builder:
         )
         with ExitStack() as stack:
             writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writing")
-            files = {split: SplitFiles(self.folder, split, self.materials.layout, writing) for split in Split}
+            files = {split: SplitFiles(self.folder, split, self.materials.row_type.layout, writing) for split in Split}
             for writer in files.values():
                 stack.callback(writer.close)
             stack.callback(writing.shutdown)  # before the files are closed
@@ -62,8 +62,11 @@ class Builder:
             return Built({split: writer.finish() for split, writer in files.items()}, figures)
 
     def _write(self, files: Files, expected: int) -> Generator[list[Source], None, None]:
-        yield from PairRows(self.materials).write(files, expected=expected)
-        yield from RunRows(self.materials).write(files)
+        row_type = self.materials.row_type
+        if row_type.pairs:
+            yield from PairRows(self.materials, row_type.pairs).write(files, expected=expected)
+        if row_type.runs:
+            yield from RunRows(self.materials, row_type.runs).write(files)
 
     def _record(self, sources: Sequence[Source]) -> None:
         """Write which judgements went into which rows."""

@@ -11,15 +11,9 @@ from apps.datasets import agreeing
 from apps.datasets.figures import STRENGTHS, Figures, share
 from apps.datasets.models import Split, Version
 from apps.datasets.people import label
-from apps.datasets.selection.verdicts import REASONS, Drop
+from apps.datasets.rows import ROW_TYPES
+from apps.datasets.selection.drops import REASONS, Drop
 
-TAGS = {
-    "preference": ("preference", "dpo", "reward-modelling"),
-    "step_preferences": ("preference", "dpo", "step-level"),
-    "steps": ("process-reward-model", "step-level"),
-    "demonstrations": ("sft",),
-    "unpaired": ("kto", "unpaired-preference"),
-}
 NO_LICENCE = "Not stated. The rows quote the trajectories they were made from, and the terms of those apply."
 
 
@@ -40,7 +34,7 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
         "annotators": _annotators(annotators, figures),
         "policies": _policies(figures),
     }
-    if version.row_type != "preference":
+    if ROW_TYPES[version.row_type].contents:
         messages = {"messages": figures.whole.to_json()} if figures.runs else {}
         return {**common, "runs": figures.runs, "kinds": _sorted(figures.kinds), "lengths": messages}
     return {
@@ -104,7 +98,7 @@ def markdown(version: Version) -> str:
     lines = [
         "---",
         "task_categories: [text-generation]",
-        f"tags: [{', '.join(TAGS[version.row_type])}, agent-trajectories]",
+        f"tags: [{', '.join(ROW_TYPES[version.row_type].tags)}, agent-trajectories]",
         "configs:",
         "- config_name: default",
         "  data_files:",
@@ -143,7 +137,7 @@ def markdown(version: Version) -> str:
             ("Annotator", "Kind", "Judgements"),
             [(_plain(who["label"]), _kind_words(who), who["judgements"]) for who in card["annotators"]],
         ),
-        *(_pair_lines(card) if version.row_type == "preference" else _kind_lines(card)),
+        *(_kind_lines(card) if ROW_TYPES[version.row_type].contents else _pair_lines(card)),
         "## Which policies",
         "",
         *_table(

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from apps.common.proportions import wilson
 from apps.datasets.agreeing import Agreement
-from apps.datasets.rows.preference import Sides
-from apps.datasets.selection.verdicts import Drop, Verdict, Vote
+from apps.datasets.rows.divergence import Sides
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.votes import Vote
 
 STRENGTHS = {1: "slightly", 2: "clearly", 3: "much"}
 
@@ -102,14 +103,6 @@ class Figures:
         longer = self.chosen.sizes[-1] - self.rejected.sizes[-1]
         self.longer_chosen += longer > 0
         self.same_length += longer == 0
-
-
-def votes_of(verdict: Verdict) -> tuple[int, int, int]:
-    """Votes for the winner, against it, and for neither."""
-    for_first = sum(vote.strength > 0 for vote in verdict.votes)
-    for_second = sum(vote.strength < 0 for vote in verdict.votes)
-    neither = len(verdict.votes) - for_first - for_second
-    return (for_first, for_second, neither) if verdict.first_won else (for_second, for_first, neither)
 
 
 def spread(values: array[int]) -> dict[str, int]:

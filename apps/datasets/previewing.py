@@ -9,9 +9,9 @@ from apps.annotation.queries import flagged_items
 from apps.common.quantities import count
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
+from apps.datasets.selection.drops import REASONS
 from apps.datasets.selection.splitting import assign
 from apps.datasets.selection.surveying import Survey, survey
-from apps.datasets.selection.verdicts import REASONS
 
 
 class SplitPreview(NamedTuple):

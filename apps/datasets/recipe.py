@@ -9,11 +9,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from apps.annotation.models import Annotator, Queue
-from apps.datasets.layouts import LAYOUTS, READ_FROM
 from apps.datasets.models import Split
+from apps.datasets.rows import ROW_TYPES
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
-    "row_type": tuple(LAYOUTS),
+    "row_type": tuple(ROW_TYPES),
     "judgements": ("majority", "each"),
     "aggregation": ("votes", "dawid_skene", "glad"),
     "adjudicated": ("win", "ignore"),
@@ -43,7 +43,7 @@ class Recipe:
     queues: tuple[str, ...]
     """Ids of the queues whose judgements go in, sorted."""
     row_type: str = "preference"
-    """What a row is. See `layouts`; each type is read from queues of some kinds only."""
+    """What a row is. See `rows`; each type is read from queues of some kinds only."""
     judgements: str = "majority"
     """majority: one row a pair, for the side that more annotators preferred. each: one row a judgement."""
     minimum_margin: int = 1
@@ -147,7 +147,7 @@ class Recipe:
 
 def check_kinds(recipe: Recipe, kinds: Iterable[str]) -> None:
     """Raises BadRecipe where a queue of such a kind makes no rows of the recipe's type."""
-    fitting = READ_FROM[recipe.row_type]
+    fitting = ROW_TYPES[recipe.row_type].queue_kinds
     if unfit := sum(kind not in fitting for kind in kinds):
         wanted = " or ".join(f"“{Queue.Kind(kind).label.lower()}”" for kind in fitting)
         raise BadRecipe("queues", f"{unfit} of the queues cannot make such rows: they are made where people {wanted}.")

@@ -10,12 +10,12 @@ from uuid import UUID
 from django.urls import reverse
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Annotator, Queue
+from apps.annotation.models import Annotator
 from apps.datasets import wording
-from apps.datasets.layouts import READ_FROM
 from apps.datasets.models import Split, Version
 from apps.datasets.queries import SampleRow
-from apps.datasets.selection.verdicts import REASONS, Drop
+from apps.datasets.rows import ROW_TYPES
+from apps.datasets.selection.drops import REASONS, Drop
 from apps.trajectories.rendering.text import excerpt, legible, one_line
 
 Message = dict[str, Any]
@@ -201,7 +201,7 @@ OF_PAIRS = ("aggregation", "minimum_confidence", "minimum_strength", "ties", "bo
 def rule_views(version: Version) -> list[tuple[str, str]]:
     """The recipe as facts, without rules that such rows do not follow."""
     recipe = version.recipe
-    silent = () if Queue.Kind.PAIRWISE in READ_FROM[version.row_type] else OF_PAIRS
+    silent = () if ROW_TYPES[version.row_type].pairs else OF_PAIRS
     rules = [key for key in wording.NAMES if key in recipe and key not in silent]
     facts = [(wording.NAMES[key], wording.in_words(key, recipe[key])) for key in rules]
     shares = " / ".join(f"{recipe[split]}" for split in Split.values)

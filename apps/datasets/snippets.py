@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from apps.datasets.models import Split, Version
+from apps.datasets.rows import ROW_TYPES
 
 
 class Snippet(NamedTuple):
@@ -18,16 +19,14 @@ class Snippet(NamedTuple):
     text: str
 
 
-TRAINERS = {"preference": "DPO", "step_preferences": "DPO", "demonstrations": "SFT", "unpaired": "KTO"}
-"""TRL's trainer for each row type that it has one for."""
 OPTIONS = {"SFT": ", assistant_only_loss=True"}
 
 
 def in_trl(row_type: str) -> tuple[str, str]:
     """The lines that import TRL's trainer for such rows and use it; empty where it has none."""
-    if row_type not in TRAINERS:
+    name = ROW_TYPES[row_type].trainer
+    if not name:
         return "", ""
-    name = TRAINERS[row_type]
     arguments = f'{name}Config(output_dir="{name.lower()}"{OPTIONS.get(name, "")})'
     made = f'trainer = {name}Trainer(model="Qwen/Qwen3-0.6B", args={arguments}, train_dataset=rows)'
     return f"from trl import {name}Config, {name}Trainer\n", f"\n{made}\ntrainer.train()"
@@ -52,7 +51,7 @@ def snippets(request: HttpRequest, version: Version) -> list[Snippet]:
         ),
         Snippet(
             "export-python",
-            "Python: load and train with TRL" if version.row_type in TRAINERS else "Python: load",
+            "Python: load and train with TRL" if training else "Python: load",
             f"""import os
 import shutil
 import urllib.request

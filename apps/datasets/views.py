@@ -118,7 +118,7 @@ def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse
             "annotators": annotator_views(found, request.member),
             "dropped": dropped_views(found),
             **policy_views(found),
-            "kinds": [(name.replace("_", " "), number) for name, number in found.card.get("kinds", {}).items()],
+            "kinds": _contents(found),
             "queues": _queues(request, found),
             "runs": found.runs.order_by("-pk")[:20],
             "sample": [row_view(sample) for sample in samples],
@@ -242,3 +242,10 @@ def _initial(request: HtmxRequest, found: Dataset) -> dict[str, Any]:
 def _queues(request: HtmxRequest, found: Version) -> list[tuple[Queue, str]]:
     known = Queue.objects.visible_to(request.member).filter(pk__in=found.recipe["queues"]).order_by("name")
     return [(queue, reverse("annotation:queue", args=[queue.pk])) for queue in known]
+
+
+def _contents(found: Version) -> list[tuple[str, int]] | None:
+    """What its rows say, counted; None for rows of whole pairs, which have figures of their own."""
+    if "kinds" not in found.card:
+        return None
+    return [(name.replace("_", " "), number) for name, number in found.card["kinds"].items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.datasets.layouts import ROW_TYPES
+from apps.datasets.rows import ROW_TYPES
 
 NAMES = {
     "row_type": "What a row is",
@@ -23,7 +23,7 @@ NAMES = {
 }
 NEVER_A_ROW = {"count": "Count them in the card", "drop": "Leave them out altogether"}
 CHOICES: dict[str, dict[Any, str]] = {
-    "row_type": dict(ROW_TYPES),
+    "row_type": {name: row_type.title for name, row_type in ROW_TYPES.items()},
     "judgements": {"majority": "Put together: one row", "each": "Each its own row"},
     "aggregation": {
         "votes": "Everybody alike: the share of votes",

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from apps.datasets.agreeing import Agreement, rows_of
-from apps.datasets.selection.verdicts import Vote
+from apps.datasets.selection.votes import Vote
 
 ANN, BEA, RULE, MODEL = uuid4(), uuid4(), uuid4(), uuid4()
 

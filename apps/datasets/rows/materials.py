@@ -9,11 +9,11 @@ from apps.annotation.models import Annotator
 from apps.datasets.agreeing import Agreement
 from apps.datasets.figures import Figures
 from apps.datasets.files.splitfiles import SplitFiles
-from apps.datasets.layouts import LAYOUTS
 from apps.datasets.models import Split, Version
 from apps.datasets.people import label
 from apps.datasets.recipe import Recipe
-from apps.datasets.rows.preference import Turn, encode_tools, read_turns
+from apps.datasets.rows import ROW_TYPES
+from apps.datasets.rows.encoding import Turn, encode_tools, read_turns
 from apps.datasets.selection.selecting import annotators_of
 from apps.policies.models import Policy
 from contract import jsontext
@@ -40,7 +40,7 @@ class Materials:
     def __init__(self, version: Version) -> None:
         self.version = version
         self.recipe = Recipe.from_json(version.recipe)
-        self.layout = LAYOUTS[self.recipe.row_type]
+        self.row_type = ROW_TYPES[self.recipe.row_type]
         annotators = annotators_of(self.recipe, version.workspace)
         machines = {key for key, who in annotators.items() if who.kind != Annotator.Kind.PERSON}
         self.figures = Figures(agreement=Agreement(machines))

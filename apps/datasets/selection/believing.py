@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from apps.annotation.quality.aggregating import Floats, Votes, dawid_skene, glad, majority
-from apps.datasets.selection.verdicts import Belief, Vote
+from apps.datasets.selection.votes import Belief, Vote
 
 Beliefs = dict[tuple[str, str], Belief]
 """By the pair's first and second run."""

@@ -15,10 +15,11 @@ from apps.annotation.asking import RatingAsks
 from apps.annotation.models import Inspection
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
-from apps.datasets.selection.run_verdicts import RunDecision, RunVote, decide_run, standing
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.run_verdicts import decide_run
+from apps.datasets.selection.run_votes import RunDecision, RunVote, standing
 from apps.datasets.selection.selecting import annotators_of, items_left_out
 from apps.datasets.selection.splitting import SplitTask
-from apps.datasets.selection.verdicts import Drop
 
 OPINIONS = {Inspection.Ending.SOLVED: 1, Inspection.Ending.FOUND_ERROR: -1}
 
@@ -71,9 +72,7 @@ class JudgedRun(NamedTuple):
 
 
 def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
-    """Every run with a judgement that the recipe lets in, through a server-side cursor. None for row types that are made of pairs."""
-    if recipe.row_type == "preference":
-        return
+    """Every run with a judgement that the recipe lets in, through a server-side cursor."""
     with connection.chunked_cursor() as cursor:
         cursor.cursor.itersize = 1000
         cursor.execute(

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from apps.accounts.models import Workspace
 from apps.datasets.recipe import Recipe
+from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.selecting import judged_pairs
 from apps.datasets.selection.selecting_runs import judged_runs
 from apps.datasets.selection.splitting import SplitTask
-from apps.datasets.selection.verdicts import Drop
 
 
 @dataclass

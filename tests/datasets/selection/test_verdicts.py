@@ -7,7 +7,9 @@ import pytest
 
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.datasets.selection.believing import beliefs
-from apps.datasets.selection.verdicts import Belief, Drop, Vote, counted, decide
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.verdicts import counted, decide
+from apps.datasets.selection.votes import Belief, Vote
 
 QUEUE = str(uuid4())
 

@@ -1,4 +1,4 @@
-"""From judged runs to rows of judged steps, demonstrations, unpaired runs or corrected steps."""
+"""From judged runs to rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from hashlib import sha256
 from typing import Any
 
 from apps.datasets.files.splitfiles import Row
-from apps.datasets.rows import chats
+from apps.datasets.rows import stored_chats
+from apps.datasets.rows.divergence import SameRuns, Unusable
+from apps.datasets.rows.encoding import Turn, encode_message
 from apps.datasets.rows.materials import Files, Materials, Source
-from apps.datasets.rows.preference import SameRuns, Turn, Unusable
-from apps.datasets.rows.runs import Messages, answered, compared, corrected, read_action, whole
-from apps.datasets.selection.run_verdicts import RunVerdict
+from apps.datasets.rows.row_type import Messages, RunRule
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.run_votes import RunVerdict
 from apps.datasets.selection.selecting_runs import JudgedRun, judged_runs
-from apps.datasets.selection.verdicts import Drop
+from contract import jsontext
 
 RUNS_AT_ONCE = 128
 STEPS_AT_ONCE = 4096
@@ -23,8 +25,9 @@ STEPS_AT_ONCE = 4096
 class RunRows:
     """Writes a row for each verdict on a run."""
 
-    def __init__(self, materials: Materials) -> None:
+    def __init__(self, materials: Materials, rule: RunRule) -> None:
         self.materials = materials
+        self.rule = rule
         self.recipe = materials.recipe
         self.figures = materials.figures
 
@@ -42,7 +45,7 @@ class RunRows:
 
     def _write(self, chunk: list[JudgedRun], files: Files) -> Iterator[Source]:
         runs = [judged.run for judged in chunk]
-        for judged, said in zip(chunk, chats.read(runs), strict=True):
+        for judged, said in zip(chunk, stored_chats.read(runs), strict=True):
             turns = self.materials.turns(said.steps)
             split = self.materials.splits[judged.task.id]
             for verdict in judged.decision.verdicts:
@@ -60,11 +63,10 @@ class RunRows:
 
     def _messages(self, turns: list[Turn], verdict: RunVerdict) -> Messages:
         if verdict.correction is None:
-            return answered(turns) if self.recipe.row_type == "unpaired" else whole(turns)
+            return self.rule.messages(turns, None)
         step, message, _ = verdict.correction
-        better = read_action(message, keep_surrogates=self.materials.keep_surrogates)
-        make = compared if self.recipe.row_type == "step_preferences" else corrected
-        return make(turns, step, better)
+        action = {**jsontext.loads(message), "role": "assistant"}
+        return self.rule.messages(turns, (step, encode_message(action, self.materials.keep_surrogates)))
 
     def _about(self, judged: JudgedRun, verdict: RunVerdict) -> dict[str, Any]:
         judgements = [str(vote.judgement) for vote in verdict.votes]
@@ -86,7 +88,7 @@ class RunRows:
             "judgements": judgements,
             "items": [str(item) for item in judged.items],
         }
-        return {name: known[name] for name, _ in self.materials.layout.about}
+        return {name: known[name] for name, _ in self.materials.row_type.layout.about}
 
     def _count(self, judged: JudgedRun, verdict: RunVerdict, messages: Messages, split: str) -> None:
         self.figures.count_run_row(
@@ -96,22 +98,8 @@ class RunRows:
             environment=judged.task.environment,
             policy=self.materials.name_of(judged.policy),
         )
-        self.figures.kinds.update(_kinds(verdict.about))
-
-
-def _kinds(about: dict[str, Any]) -> list[str]:
-    """What the card counts of a row: its labels, or where it comes from."""
-    if "step_labels" in about:
-        names = [
-            "good" if label > 0 else "bad" if label < 0 else "neutral"
-            for label in about["step_labels"]
-            if label is not None
-        ]
-        error = about["first_error"]
-        return [*names, "no_first_error_known" if error is None else "without_error" if error < 0 else "with_error"]
-    if "label" in about:
-        return ["desirable" if about["label"] else "undesirable"]
-    return [about["origin"]]
+        if contents := self.materials.row_type.contents:
+            self.figures.kinds.update(contents(verdict.about))
 
 
 def _chunks(runs: Iterable[JudgedRun]) -> Iterator[list[JudgedRun]]:

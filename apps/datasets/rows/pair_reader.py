@@ -1,15 +1,16 @@
-"""From two stored runs to the messages of their rows: read, spelled and cut. The heavier half of freezing pairs."""
+"""From two stored runs to the messages of their rows. The heavier half of freezing pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from apps.datasets.rows import chats
-from apps.datasets.rows.preference import Sides, Turn, Unusable, first_turns, read_turns, sides
+from apps.datasets.rows import ROW_TYPES, stored_chats
+from apps.datasets.rows.divergence import Sides, Unusable
+from apps.datasets.rows.encoding import Turn, read_turns
 
 
-class Wanted(NamedTuple):
+class PairRequest(NamedTuple):
     """Two runs, and for each of their rows whether the first run is the chosen one."""
 
     first: str
@@ -17,7 +18,7 @@ class Wanted(NamedTuple):
     first_won: tuple[bool, ...]
 
 
-class Cut(NamedTuple):
+class PairMessages(NamedTuple):
     """What two runs come to."""
 
     tools: tuple[bytes, bytes]
@@ -26,25 +27,25 @@ class Cut(NamedTuple):
     """For each row its messages, or why there is none."""
 
 
-class Cutter(NamedTuple):
-    """How the rows of a version are cut."""
+class PairReader(NamedTuple):
+    """Makes the messages of rows of one type."""
 
-    by_step: bool
-    """Only the two actions at which the runs part."""
+    row_type: str
     keep_surrogates: bool
 
-    def cut(self, wanted: Sequence[Wanted]) -> Iterator[Cut]:
+    def read(self, requests: Sequence[PairRequest]) -> Iterator[PairMessages]:
         """The rows of each two runs, in order. Read it to its end: it streams from the database."""
-        said = chats.read([run for pair in wanted for run in (pair.first, pair.second)])
-        for pair, one, other in zip(wanted, said, said, strict=True):
+        chats = stored_chats.read([run for pair in requests for run in (pair.first, pair.second)])
+        for pair, one, other in zip(requests, chats, chats, strict=True):
             first = read_turns(one.steps, keep_surrogates=self.keep_surrogates)
             second = read_turns(other.steps, keep_surrogates=self.keep_surrogates)
             rows = [self._row(first, second) if won else self._row(second, first) for won in pair.first_won]
-            yield Cut((one.tools, other.tools), rows)
+            yield PairMessages((one.tools, other.tools), rows)
 
     def _row(self, chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides | Unusable:
+        rule = ROW_TYPES[self.row_type].pairs
+        assert rule is not None, f"no {self.row_type} row is made of a pair"
         try:
-            cut = sides(chosen, rejected)
-            return first_turns(cut) if self.by_step else cut
+            return rule.sides(chosen, rejected)
         except Unusable as refusal:
             return refusal

@@ -5,18 +5,9 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.rows.preference import (
-    NoSharedStart,
-    NoTurn,
-    SameRuns,
-    Turn,
-    encode_message,
-    encode_tools,
-    first_turns,
-    read_turns,
-    sides,
-)
-from apps.datasets.rows.runs import compared
+from apps.datasets.rows.divergence import NoSharedStart, NoTurn, SameRuns, first_actions, sides
+from apps.datasets.rows.encoding import Turn, encode_message, read_turns
+from apps.datasets.rows.step_preference import corrected_action
 
 Message = dict[str, Any]
 
@@ -77,12 +68,12 @@ def test_ids_of_calls_part_no_runs() -> None:
     row = sides(one, other)
     assert [json.loads(message).get("tool_call_id") for message in row.prompt] == [None, None, "c1"]  # the chosen run's
     assert (len(row.chosen), words(row.rejected)) == (1, ["It is not there."])
-    step = first_turns(row)
+    step = first_actions(one, other)
     assert (step.shared_turns, step.chosen, step.rejected) == (1, row.chosen, row.rejected)
     with pytest.raises(SameRuns):
         sides(one, [one[0], turn([answered("c1", "none")], called("x8", "Ulysses"))])
     with pytest.raises(SameRuns):
-        compared(one, 1, encode_message(called("x8", "Ulysses")))
+        corrected_action(one, (1, encode_message(called("x8", "Ulysses"))))
 
 
 def test_the_same_call_with_another_result_is_no_step_preference() -> None:
@@ -93,7 +84,7 @@ def test_the_same_call_with_another_result_is_no_step_preference() -> None:
     row = sides(one, other)
     assert (words(row.prompt), len(row.chosen), len(row.rejected)) == (["go"], 3, 3)
     with pytest.raises(NoTurn):
-        first_turns(row)
+        first_actions(one, other)
 
 
 def test_the_same_action_with_another_result_opens_both_sides() -> None:
@@ -128,63 +119,3 @@ def test_runs_that_begin_without_a_message_make_no_row() -> None:
 def test_the_same_runs_make_no_row() -> None:
     with pytest.raises(SameRuns):
         sides([START], [turn([user("go")], said("look"))])
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"role": "assistant", "content": None}, {"role": "assistant", "content": ""}),
-        ({"role": "developer", "content": "x"}, {"role": "system", "content": "x"}),
-        (
-            {"role": "tool", "content": "x", "is_error": True, "name": "f"},
-            {"role": "tool", "name": "f", "content": "x"},
-        ),
-        (
-            {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {}}]},
-            {"role": "user", "content": "see\n[image_url]"},
-        ),
-        ({"role": "user", "content": "NUL \x00 stays"}, {"role": "user", "content": "NUL \x00 stays"}),
-        ({"role": "user", "content": "lone \ud800"}, {"role": "user", "content": "lone \ufffd"}),
-    ],
-)
-def test_a_message_is_spelled_for_chat_templates(given: Message, expected: Message) -> None:
-    assert json.loads(encode_message(given)) == expected
-
-
-def test_lone_surrogates_can_be_kept() -> None:
-    assert json.loads(encode_message(user("\ud800"), keep_surrogates=True))["content"] == "\ud800"
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"a": 1}, {"a": 1}),
-        ('{"b": 1, "a": [null]}', {"b": 1, "a": [None]}),
-        ("", {}),
-        (None, {}),
-        ("[1]", "[1]"),
-        ("{broken", "{broken"),
-        ('{"card": "4111111111111111111"}', {"card": "4111111111111111111"}),
-        ('{"id": 18446744073709551616}', '{"id": 18446744073709551616}'),
-    ],
-)
-def test_arguments_are_an_object_where_nothing_is_lost(given: object, expected: object) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": given}}
-    message = json.loads(encode_message({"role": "assistant", "content": "", "tool_calls": [call]}))
-    assert message["tool_calls"][0]["function"]["arguments"] == expected
-
-
-def test_deep_nesting_is_written() -> None:
-    deep: Any = {}
-    for _ in range(400):
-        deep = {"a": deep}
-    call = {"id": "c", "function": {"name": "f", "arguments": deep}}
-    assert encode_message({"role": "assistant", "content": "", "tool_calls": [call]}).count(b'"a"') == 400
-
-
-def test_tools_of_both_runs_come_once_each() -> None:
-    assert json.loads(json.loads(encode_tools([{"n": 1}, {"n": 2}], [{"n": 2}, {"n": 3}]))) == [
-        {"n": 1},
-        {"n": 2},
-        {"n": 3},
-    ]

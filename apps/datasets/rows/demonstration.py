@@ -1,0 +1,67 @@
+"""Demonstrations: runs that were accepted, and runs up to a correction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.encoding import Turn
+from apps.datasets.rows.row_type import OF_A_RUN, PROVENANCE, Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+
+
+def _decide(votes: Sequence[RunVote], minimum_margin: int, steps: int) -> RunDecision:
+    """The run if it is accepted; and up to each annotator's first correction, that in place of what the policy did. Bad turns are not learned."""
+    verdicts = []
+    lead = sum(vote.opinion for vote in votes)
+    if lead >= minimum_margin:
+        train = _not_bad(votes, steps)
+        if any(train):
+            about = {"train_turns": train, "origin": "accepted"}
+            verdicts.append(RunVerdict(tuple(votes), 1.0, about))
+    for vote in votes:
+        if vote.corrections:
+            correction = vote.corrections[0]
+            train = [*_right_before(vote, correction[0]), True]
+            about = {"train_turns": train, "origin": "corrected"}
+            verdicts.append(RunVerdict((vote,), 1.0, about, correction))
+    return RunDecision(verdicts, [] if verdicts else [Drop.NOT_ACCEPTED])
+
+
+def _not_bad(votes: Sequence[RunVote], steps: int) -> list[bool]:
+    """For each of the first steps whether nobody's labels, taken together, call it bad."""
+    return [sum(vote.labels.get(step, 0) for vote in votes) >= 0 for step in range(steps)]
+
+
+def _right_before(vote: RunVote, steps: int) -> list[bool]:
+    """The same of one vote's first steps; what came after its first error is not learned unless it was labeled by itself."""
+    error = steps if vote.first_error is None or vote.first_error < 0 else vote.first_error
+    return [good and (step < error or step in vote.labels) for step, good in enumerate(_not_bad([vote], steps))]
+
+
+def _messages(turns: Sequence[Turn], correction: RunCorrection | None) -> Messages:
+    """The whole run, or the run up to a step and the better action there, which is where the row ends."""
+    if correction is None:
+        return (whole(turns),)
+    step, better = correction
+    return ([*whole(turns[:step]), *turns[step].context, better],)
+
+
+def _contents(about: Mapping[str, Any]) -> list[str]:
+    return [about["origin"]]
+
+
+DEMONSTRATION = RowType(
+    name="demonstrations",
+    title="Demonstrations: accepted or corrected runs",
+    layout=Layout(
+        ("messages",), (*OF_A_RUN, *columns("flags", "train_turns"), *columns("text", "origin"), *PROVENANCE)
+    ),
+    queue_kinds=("steps", "rating"),
+    tags=("sft",),
+    runs=RunRule(decide=_decide, messages=_messages),
+    contents=_contents,
+    trainer="SFT",
+)

@@ -1,0 +1,170 @@
+r"""Chat messages as rows hold them, in the spelling that TRL and chat templates read. Equal messages are equal bytes.
+
+- Tool-call arguments are objects, which chat templates expect; a string that holds a JSON object becomes that object. Where they are
+  no JSON object, or hold a whole number beyond 64 bits, they stay the string that the policy wrote.
+- Content is always text: typed parts are joined, and a part that is no text is named in brackets. `developer` messages are `system`
+  messages, which every chat template knows.
+- `tools` is one JSON string. As a column of structs Arrow would merge the schemas of different tools into one with nulls.
+- NUL characters stay. Lone surrogates, which no tokenizer can read, become U+FFFD unless the recipe keeps them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from contract import jsontext
+
+Json = Any
+LONG_NUMBER = re.compile(r"\d{19,}")
+SURROGATE = re.compile("[\ud800-\udfff]")
+PLAIN = ["role", "content"]
+"""Keys of a message that is written as it stands."""
+CALL = b'"tool_call'
+"""How the key of every id of a call begins, and that of the calls themselves."""
+
+
+class Turn(NamedTuple):
+    """One assistant turn as encoded messages: what came before it, and what it said."""
+
+    context: list[bytes]
+    message: bytes
+
+
+def alike(one: bytes, other: bytes) -> bool:
+    """Whether two encoded messages are the same but for the ids of calls."""
+    return one == other or (CALL in one and CALL in other and _without_ids(one) == _without_ids(other))
+
+
+def _without_ids(message: bytes) -> bytes:
+    told = jsontext.loads(message)
+    told.pop("tool_call_id", None)
+    for call in told.get("tool_calls", []):
+        del call["id"]
+    return encode(told, keep_surrogates=True)
+
+
+def read_turns(steps: bytes, *, keep_surrogates: bool = False) -> list[Turn]:
+    """A run's stored steps, a JSON list of [context, message], as turns of encoded messages."""
+    return [
+        Turn([encode_message(heard, keep_surrogates) for heard in context], encode_message(message, keep_surrogates))
+        for context, message in jsontext.loads(steps)
+    ]
+
+
+def encode_message(given: dict[str, Json], keep_surrogates: bool = False) -> bytes:
+    """One chat message in the spelling that chat templates expect, as JSON. Keys come in one order, so equal messages are equal bytes."""
+    message = _spelled(given)
+    try:
+        return orjson.dumps(message)
+    except TypeError:
+        return _encode_slowly(message, keep_surrogates)
+
+
+def _spelled(given: dict[str, Json]) -> dict[str, Json]:
+    # Written out, and the usual cases first: this runs for every message of every row.
+    role, content = given["role"], given.get("content")
+    if type(content) is not str:
+        content = _text(content)
+    elif len(given) == 2 and role != "developer" and list(given) == PLAIN:
+        return given
+    message: dict[str, Json] = {"role": "system" if role == "developer" else role}
+    if call_id := given.get("tool_call_id"):
+        message["tool_call_id"] = call_id
+    if name := given.get("name"):
+        message["name"] = name
+    message["content"] = content
+    if reasoning := given.get("reasoning_content"):
+        message["reasoning_content"] = reasoning
+    if calls := given.get("tool_calls"):
+        message["tool_calls"] = [_call(call) for call in calls]
+    return message
+
+
+def encode(value: Json, *, keep_surrogates: bool = False) -> bytes:
+    """JSON in UTF-8. Lone surrogates are replaced by U+FFFD, or kept as their escapes."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return _encode_slowly(value, keep_surrogates)
+
+
+def _encode_slowly(value: Json, keep_surrogates: bool) -> bytes:
+    if keep_surrogates:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    # Deep nesting is the other thing that orjson refuses; json writes it.
+    return json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def without_surrogates(value: Json) -> Json:
+    """The same value with U+FFFD for every lone surrogate."""
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    return value
+
+
+def encode_tools(chosen: Sequence[Json], rejected: Sequence[Json]) -> bytes:
+    """The tools that either run was offered, each once, as a JSON string holding a JSON list."""
+    tools = list(chosen)
+    tools += [tool for tool in rejected if tool not in tools]
+    return orjson.dumps(encode(tools).decode())
+
+
+def _text(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    if not content:
+        return ""
+    if isinstance(content, list):
+        return "\n".join(_part(part) for part in content)
+    return encode(content).decode()
+
+
+def _part(part: Json) -> str:
+    if isinstance(part, str):
+        return part
+    text = part.get("text") if isinstance(part, dict) else None
+    if isinstance(text, str):
+        return text
+    return f"[{part.get('type', 'part') if isinstance(part, dict) else 'part'}]"
+
+
+def _call(call: dict[str, Json]) -> dict[str, Json]:
+    function = call["function"]
+    return {
+        "id": call.get("id", ""),
+        "type": "function",
+        "function": {"name": function["name"], "arguments": _arguments(function.get("arguments"))},
+    }
+
+
+def _arguments(given: Json) -> Json:
+    if type(given) is not str:
+        return given if isinstance(given, dict) else {} if given is None else encode(given).decode()
+    if not given:
+        return {}
+    try:
+        value = _exactly(given) if LONG_NUMBER.search(given) else jsontext.parse(given)
+    except ValueError:
+        return given
+    return value if type(value) is dict else given
+
+
+def _exactly(text: str) -> Json:
+    """Raises ValueError for a whole number that would come back as another."""
+    return json.loads(text, parse_int=_int64)
+
+
+def _int64(digits: str) -> int:
+    number = int(digits)
+    if not -(2**63) <= number < 2**64:
+        raise ValueError(f"{digits} has more than 64 bits.")
+    return number

@@ -1,0 +1,78 @@
+"""Step preferences: the better of two actions, where two runs part or where an annotator corrected one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.divergence import NothingBefore, SameRuns, Sides, first_actions
+from apps.datasets.rows.encoding import Turn, alike
+from apps.datasets.rows.row_type import (
+    OF_A_PAIR,
+    PROVENANCE,
+    Messages,
+    PairRule,
+    RowType,
+    RunCorrection,
+    RunRule,
+    whole,
+)
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+from apps.datasets.selection.votes import Verdict
+
+
+def _about_divergence(verdict: Verdict, found: Sides) -> dict[str, Any]:
+    return {"origin": "divergence", "weight": verdict.weight, "step": found.shared_turns}
+
+
+def _decide(votes: Sequence[RunVote], _: int, __: int) -> RunDecision:
+    """Every correction is better than what the policy did there."""
+    verdicts = [
+        RunVerdict((vote,), 1.0, {"origin": "correction", "step": correction[0]}, correction)
+        for vote in votes
+        for correction in vote.corrections
+    ]
+    return RunDecision(verdicts, [] if verdicts else [Drop.NO_CORRECTION])
+
+
+def corrected_action(turns: Sequence[Turn], correction: RunCorrection | None) -> Messages:
+    """Prompt, chosen, rejected: the run up to a step, the better action, and what the policy did.
+
+    Raises SameRuns and NothingBefore.
+    """
+    assert correction is not None, "a step preference of a single run is a correction"
+    step, better = correction
+    if alike(better, turns[step].message):
+        raise SameRuns
+    prompt = [*whole(turns[:step]), *turns[step].context]
+    if not prompt:
+        raise NothingBefore
+    return prompt, [better], [turns[step].message]
+
+
+def _contents(about: Mapping[str, Any]) -> list[str]:
+    return [about["origin"]]
+
+
+STEP_PREFERENCE = RowType(
+    name="step_preferences",
+    title="Step preferences: the better of two actions",
+    layout=Layout(
+        ("prompt", "chosen", "rejected"),
+        (
+            *OF_A_PAIR,
+            *columns("text", "origin"),
+            *columns("number", "weight"),
+            *columns("count", "step"),
+            *PROVENANCE,
+        ),
+    ),
+    queue_kinds=("steps", "pairwise"),
+    tags=("preference", "dpo", "step-level"),
+    pairs=PairRule(sides=first_actions, about=_about_divergence),
+    runs=RunRule(decide=_decide, messages=corrected_action),
+    contents=_contents,
+    trainer="DPO",
+)

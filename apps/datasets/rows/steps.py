@@ -1,0 +1,56 @@
+"""Process labels: a run with a label at each step, and where it first went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.encoding import Turn
+from apps.datasets.rows.row_type import OF_A_RUN, PROVENANCE, Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+
+
+def _decide(votes: Sequence[RunVote], _: int, steps: int) -> RunDecision:
+    """Each step's mean label, and the first error where more than half of those who looked agree on it."""
+    labels: list[float | None] = []
+    for step in range(steps):
+        values = [vote.labels[step] for vote in votes if step in vote.labels]
+        labels.append(round(fmean(values), 6) if values else None)
+    looked = [vote.first_error for vote in votes if vote.first_error is not None]
+    first_error = max(set(looked), key=looked.count) if looked else None
+    if first_error is not None and 2 * looked.count(first_error) <= len(looked):
+        first_error = None
+    if first_error is None and not any(label is not None for label in labels):
+        return RunDecision([], [Drop.NO_LABELS])
+    about = {"step_labels": labels, "first_error": first_error}
+    return RunDecision([RunVerdict(tuple(votes), 1.0, about)], [])
+
+
+def _messages(turns: Sequence[Turn], _: RunCorrection | None) -> Messages:
+    return (whole(turns),)
+
+
+def _contents(about: Mapping[str, Any]) -> list[str]:
+    labels = [label for label in about["step_labels"] if label is not None]
+    error = about["first_error"]
+    return [
+        *("good" if label > 0 else "bad" if label < 0 else "neutral" for label in labels),
+        "no_first_error_known" if error is None else "without_error" if error < 0 else "with_error",
+    ]
+
+
+STEPS = RowType(
+    name="steps",
+    title="Judged steps: a label at each step",
+    layout=Layout(
+        ("messages",),
+        (*OF_A_RUN, *columns("numbers", "step_labels"), *columns("count", "first_error"), *PROVENANCE),
+    ),
+    queue_kinds=("steps",),
+    tags=("process-reward-model", "step-level"),
+    runs=RunRule(decide=_decide, messages=_messages, divides_weight=True),
+    contents=_contents,
+)

@@ -1,0 +1,47 @@
+"""Unpaired runs: desirable or not, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.divergence import NothingBefore
+from apps.datasets.rows.encoding import Turn
+from apps.datasets.rows.row_type import OF_A_RUN, PROVENANCE, Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+
+
+def _decide(votes: Sequence[RunVote], minimum_margin: int, _: int) -> RunDecision:
+    """Desirable where more accept the run than not."""
+    lead = sum(vote.opinion for vote in votes)
+    if not any(vote.opinion for vote in votes):
+        return RunDecision([], [Drop.NO_OPINION])
+    if abs(lead) < minimum_margin:
+        return RunDecision([], [Drop.NO_MAJORITY])
+    return RunDecision([RunVerdict(tuple(votes), round(abs(lead) / len(votes), 6), {"label": lead > 0})], [])
+
+
+def _messages(turns: Sequence[Turn], _: RunCorrection | None) -> Messages:
+    """Prompt and completion: what came before the first turn, and the rest. Raises NothingBefore."""
+    prompt = turns[0].context
+    if not prompt:
+        raise NothingBefore
+    return prompt, whole(turns)[len(prompt) :]
+
+
+def _contents(about: Mapping[str, Any]) -> list[str]:
+    return ["desirable" if about["label"] else "undesirable"]
+
+
+UNPAIRED = RowType(
+    name="unpaired",
+    title="Single runs: desirable or not",
+    layout=Layout(("prompt", "completion"), (*columns("flag", "label"), *OF_A_RUN, *PROVENANCE)),
+    queue_kinds=("steps", "rating"),
+    tags=("kto", "unpaired-preference"),
+    runs=RunRule(decide=_decide, messages=_messages, divides_weight=True),
+    contents=_contents,
+    trainer="KTO",
+)

@@ -1,0 +1,46 @@
+"""Why something that was judged is not a row."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Drop(StrEnum):
+    """Why something that was judged is not a row."""
+
+    TIE = "tie"
+    BOTH_BAD = "both_bad"
+    NO_MAJORITY = "no_majority"
+    UNSURE = "unsure"
+    WEAK = "weak"
+    NO_STEPS = "no_steps"
+    HELD_OUT = "held_out"
+    SAME = "same"
+    NO_SHARED_START = "no_shared_start"
+    NO_TURN = "no_turn"
+    NO_LABELS = "no_labels"
+    NO_OPINION = "no_opinion"
+    NOT_ACCEPTED = "not_accepted"
+    NO_CORRECTION = "no_correction"
+    OVERRULED = "overruled"
+    UNREADABLE = "unreadable"
+
+
+REASONS: dict[Drop, str] = {
+    Drop.TIE: "Judged a tie",
+    Drop.BOTH_BAD: "Both runs judged bad",
+    Drop.NO_MAJORITY: "Annotators disagree: the lead is smaller than asked for",
+    Drop.UNSURE: "Less certain than asked for",
+    Drop.WEAK: "Weaker than the strength asked for",
+    Drop.NO_STEPS: "A run has no assistant step",
+    Drop.HELD_OUT: "The task is held out, but was in the training split before",
+    Drop.SAME: "Both runs say the same",
+    Drop.NO_SHARED_START: "The runs have no opening message in common",
+    Drop.NO_TURN: "Not an action but an answer to one is where the runs part",
+    Drop.NO_LABELS: "No step was labelled",
+    Drop.NO_OPINION: "Nobody said whether the run is good",
+    Drop.NOT_ACCEPTED: "Not accepted, and nobody corrected it",
+    Drop.NO_CORRECTION: "Nobody gave a better action",
+    Drop.OVERRULED: "A reviewer upheld a judgement that is left out here",
+    Drop.UNREADABLE: "Nothing comes before its first action",
+}
