@@ -188,6 +188,8 @@ LOGOUT_REDIRECT_URL = "accounts:sign_in"
 # Safety ------------------------------------------------------------------------------------------------------------------
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SESSION_COOKIE_HTTPONLY = True
+# How long after giving their password people change roles, tokens and endpoints without giving it again.
+RECENT_SIGN_IN_SECONDS = 60 * int(os.environ.get("RECENT_SIGN_IN_MINUTES", "15"))
 # Not in the cache: people stay signed in, and signed out, whatever becomes of Valkey.
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SECURE_SSL_REDIRECT = PRODUCTION and os.environ.get("SECURE_SSL_REDIRECT", "1") == "1"

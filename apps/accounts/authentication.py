@@ -8,12 +8,13 @@ from django.utils.timezone import now
 from redis.exceptions import RedisError
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, Throttled
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
 from apps.accounts.membership import current_membership
 from apps.accounts.models import ApiToken, Membership, User
+from apps.accounts.recent_sign_in import is_recent
 from apps.common.limits import Limit, TooManyTries
 
 if TYPE_CHECKING:
@@ -84,6 +85,17 @@ class IsMember(BasePermission):
             return False
         view.member = member
         return True
+
+
+class RecentSignIn(BasePermission):
+    """What changes where models are reached asks a session for the password, as its page does. A token is no browser that was left open."""
+
+    message = "In a browser this needs your password, given a short while ago: use the page, which asks for it, or an API token."
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if request.method in SAFE_METHODS or isinstance(request.auth, ApiToken):
+            return True
+        return is_recent(request.session)
 
 
 class MemberRateThrottle(SimpleRateThrottle):

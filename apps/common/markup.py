@@ -120,4 +120,4 @@ def _attribute(key: str, value: str | int | bool | None) -> str:
 
 
 def _leads_somewhere_harmless(address: str) -> bool:
-    return address.startswith(("/", "#")) or is_web_address(address)
+    return address.startswith(("/", "#", "?")) or is_web_address(address)

@@ -14,6 +14,7 @@ from apps.accounts import inviting, staffing
 from apps.accounts.access import at_least
 from apps.accounts.forms import InvitationForm, RoleForm
 from apps.accounts.models import Invitation, Membership, Role
+from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 
@@ -31,6 +32,7 @@ def members(request: HtmxRequest) -> HttpResponse:
 
 
 @require_POST
+@needs_recent_sign_in("change a role")
 def change_role(request: HtmxRequest, membership_id: int) -> HttpResponse:
     membership = _manageable(request, membership_id)
     form = RoleForm(request.POST)
@@ -45,6 +47,7 @@ def change_role(request: HtmxRequest, membership_id: int) -> HttpResponse:
 
 
 @require_POST
+@needs_recent_sign_in("remove a member")
 def remove(request: HtmxRequest, membership_id: int) -> HttpResponse:
     membership = _manageable(request, membership_id)
     try:
@@ -58,6 +61,7 @@ def remove(request: HtmxRequest, membership_id: int) -> HttpResponse:
 @require_POST
 @never_cache
 @at_least(Role.OWNER)
+@needs_recent_sign_in("invite somebody")
 def invite(request: HtmxRequest) -> HttpResponse:
     """Answers with the page itself and no redirect: the link is shown this once and kept nowhere."""
     form = InvitationForm(request.POST)
@@ -74,6 +78,7 @@ def invite(request: HtmxRequest) -> HttpResponse:
 
 
 @require_POST
+@needs_recent_sign_in("revoke an invitation")
 def revoke_invitation(request: HtmxRequest, invitation_id: UUID) -> HttpResponse:
     invitation = get_object_or_404(
         Invitation.objects.visible_to(request.member).select_related("workspace"), pk=invitation_id

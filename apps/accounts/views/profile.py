@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts import preferring
 from apps.accounts.forms import NameForm, PasswordForm, PreferencesForm
+from apps.accounts.recent_sign_in import PER_PERSON
 from apps.common.http import HtmxRequest
 
 
@@ -32,9 +33,11 @@ def change_name(request: HtmxRequest) -> HttpResponse:
 @require_POST
 @sensitive_post_parameters("current", "password")
 def change_password(request: HtmxRequest) -> HttpResponse:
+    PER_PERSON.count(str(request.user.pk))
     form = PasswordForm(request.POST, user=request.user)
     if not form.is_valid():
         return _show(request, password_form=form, status=422)
+    PER_PERSON.forgive(str(request.user.pk))
     preferring.change_password(user=request.user, password=form.cleaned_data["password"])
     update_session_auth_hash(request, request.user)
     messages.success(request, "Your password is changed; other browsers are signed out.")

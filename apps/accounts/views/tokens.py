@@ -13,6 +13,7 @@ from apps.accounts import issuing
 from apps.accounts.access import at_least
 from apps.accounts.forms import TokenForm
 from apps.accounts.models import ApiToken, Role
+from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.limits import Limit
 from apps.common.pages import page_of
@@ -29,6 +30,7 @@ def tokens(request: HtmxRequest) -> HttpResponse:
 @require_POST
 @never_cache
 @at_least(Role.RESEARCHER)
+@needs_recent_sign_in("make an API token")
 def issue(request: HtmxRequest) -> HttpResponse:
     """Answers with the page itself and no redirect: the secret is shown this once and kept nowhere."""
     form = TokenForm(request.POST)
@@ -40,6 +42,7 @@ def issue(request: HtmxRequest) -> HttpResponse:
 
 
 @require_POST
+@needs_recent_sign_in("revoke an API token")
 def revoke(request: HtmxRequest, token_id: UUID) -> HttpResponse:
     token = get_object_or_404(
         ApiToken.objects.visible_to(request.member).select_related("membership__workspace", "membership__user"),

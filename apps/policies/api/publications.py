@@ -11,6 +11,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Role
 from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
@@ -50,6 +51,7 @@ class PublicationsView(MemberView):
     """Where a policy was published."""
 
     needs = Role.RESEARCHER
+    permission_classes = [IsMember, RecentSignIn]
     pagination_class = ApiCursorPagination
 
     @extend_schema(
@@ -110,6 +112,7 @@ class RollBackView(MemberView):
     """Undo a publication."""
 
     needs = Role.RESEARCHER
+    permission_classes = [IsMember, RecentSignIn]
 
     @extend_schema(
         operation_id="publications_roll_back",

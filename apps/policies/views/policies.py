@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
+from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.policies.forms import PolicyForm
@@ -74,6 +75,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @at_least(Role.RESEARCHER)
+@needs_recent_sign_in("register a policy")
 def register(request: HtmxRequest) -> HttpResponse:
     """Make a base model, a script or a served model known."""
     if request.method == "GET":

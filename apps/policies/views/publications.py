@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.streaming import download
@@ -24,6 +25,7 @@ from apps.policies.weights import weights_of
 
 
 @require_http_methods(["GET", "POST"])
+@needs_recent_sign_in("publish a policy")
 def publish(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     """Choose how and where, and ask for it."""
     policy = _policy(request, policy_id)
@@ -52,6 +54,7 @@ def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 
 
 @require_POST
+@needs_recent_sign_in("roll back a publication")
 def roll_back(request: HtmxRequest, publication_id: UUID) -> HttpResponse:
     """Publish again what had the name before."""
     found = get_object_or_404(

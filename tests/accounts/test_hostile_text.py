@@ -1,0 +1,224 @@
+"""Every page of every role, with markup in every text that somebody can write: none of it becomes an element.
+
+The texts are found in the models and the pages in the addresses. A new field of text is filled, too; where no row here has it, or
+it holds what only the product writes, the test fails until SPARED says why.
+"""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.db import DatabaseError, models, transaction
+from django.test import Client
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership, Workspace
+from apps.annotation.asking import Aspect, PairwiseAsks, Question, RatingAsks
+from apps.annotation.models import Queue
+from tests.accounts.test_access import ASKED, PUBLIC, Address, addresses, labeller, owner
+from tests.annotation import making
+
+__all__ = ["addresses", "labeller", "owner"]  # fixtures
+pytestmark = pytest.mark.django_db
+
+SHORT = "\"'><i data-injected>"
+PAYLOAD = (
+    f"{SHORT}<i data-injected hx-post=/x hx-trigger=load></i></script></template></textarea></title><svg data-injected "
+    "onload=x()></svg> [a](javascript:x) ![b](javascript:x) <javascript:x> [c](https://example.org '\"><i data-injected>') "
+    "\x1b[31m<i data-injected>\x1b]8;;javascript:x\x07y\x1b]8;;\x07 `<i data-injected>` &lt;i data-injected&gt;"
+)
+STRUCTURE = {"role", "type", "kind", "id", "tool_call_id"}
+"""Keys in JSON whose values decide how the rest is shown."""
+
+FITTING = {
+    "Inspection": {"first_error": 0},
+    "Adjudication": {"upheld": uuid4()},
+    "StepLabel": {"index": 0, "value": -1},
+    "Correction": {"index": 0, "policy": None, "message": {"content": "x"}},
+}
+"""What the constraints of a model want of a row."""
+
+OURS = "written by the product: a state, a digest, a path or a number, which no form and no import sets"
+SPARED = {
+    **dict.fromkeys(
+        (
+            *(
+                "User.password",
+                "User.email",
+                "User.preferences",
+                "Workspace.slug",
+                "Invitation.digest",
+                "ApiToken.digest",
+            ),
+            *("Invitation.email", "ImportBatch.sha256", "ImportBatch.format", "Continuation.action_hash"),
+            *("Version.content_hash", "Version.row_type", "Version.row_counts", "Version.files", "Version.recipe"),
+            *("RolloutBatch.config", "Queue.selection", "Item.known", "Run.config", "Run.preset", "Run.report"),
+            *(
+                "QualityReport.figures",
+                "QualityReport.basis",
+                "Experiment.plan",
+                "Experiment.alike",
+                "Experiment.verdict",
+            ),
+            *("Policy.report", "Metric.values", "RunEvent.kind", "Publication.canary", "Promotion.evidence"),
+            *("Run.failure", "RolloutBatch.failure", "Version.card"),
+        ),
+        OURS,
+    ),
+    "Queue.asks": "filled by queues_of, for only names and scales of its own shape are read",
+    "Version.error": "of versions that failed, which have no pages of contents",
+    "SavedView.query": "a query string, checked when it is saved",
+}
+
+
+OF_ONE_QUEUE = {
+    f"annotation:{name}" for name in ("queue", "settings", "items", "quality", "guidelines", "judges", "desk")
+}
+
+
+class Injected(HTMLParser):
+    """The elements and attributes of a page that only data can have made."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            runs = (value or "").strip().lower().startswith(("javascript:", "vbscript:"))
+            if name == "data-injected" or name.startswith("on") or (runs and name != "value"):
+                self.found.append(self.get_starttag_text() or tag)
+
+
+def texts_of(model: type[models.Model]) -> list[models.Field[Any, Any]]:
+    kinds = (models.CharField, models.TextField, models.JSONField)
+    return [field for field in model._meta.concrete_fields if isinstance(field, kinds) and not field.choices]
+
+
+def hostile(value: Any) -> Any:
+    """JSON of the same shape, with the payload for every text."""
+    if isinstance(value, dict):
+        shown = {key: inner if key in STRUCTURE else hostile(inner) for key, inner in value.items()}
+        return {**shown, SHORT: PAYLOAD}
+    if isinstance(value, list):
+        return [hostile(inner) for inner in value]
+    return PAYLOAD if isinstance(value, str) else value
+
+
+def fill() -> set[str]:
+    """Put the payload into every text of every row; returns the fields for which that was possible."""
+    filled = set()
+    for model in apps.get_models():
+        if not model.__module__.startswith("apps."):
+            continue
+        make_one(model)
+        for field in texts_of(model):
+            name = f"{model.__name__}.{field.name}"
+            if name in SPARED:
+                continue
+            for row in model._default_manager.all():
+                given = getattr(row, field.name)
+                text = PAYLOAD[: field.max_length] if field.max_length else PAYLOAD
+                if not field.max_length and isinstance(field, models.JSONField):
+                    text = hostile(given)
+                try:
+                    with transaction.atomic():
+                        model._default_manager.filter(pk=row.pk).update(**{field.name: text})
+                    filled.add(name)
+                except DatabaseError:
+                    continue
+    return filled
+
+
+def make_one(model: type[models.Model]) -> None:
+    """A row of a model that has none yet, of whatever is there."""
+    if model._default_manager.exists():
+        return
+    fields: dict[str, Any] = {}
+    for field in model._meta.concrete_fields:
+        if field.has_default() or field.has_db_default() or (field.null and not field.is_relation) or field.primary_key:
+            continue
+        if field.is_relation:
+            fields[field.name] = field.related_model._default_manager.first()
+        elif isinstance(field, models.UUIDField):
+            fields[field.name] = uuid4()
+        elif isinstance(field, models.DateTimeField):
+            fields[field.name] = now()
+        elif isinstance(field, models.JSONField):
+            fields[field.name] = {}
+        elif field.choices:
+            fields[field.name] = field.choices[0][0]
+        elif isinstance(field, models.CharField | models.TextField):
+            fields[field.name] = "x"
+        else:
+            fields[field.name] = 1
+    fields |= FITTING.get(model.__name__, {})
+    try:
+        with transaction.atomic():
+            model._default_manager.create(**fields)
+    except (DatabaseError, TypeError, ValueError):
+        return
+
+
+def queues_of(workspace: Workspace) -> list[Queue]:
+    """Queues that ask for hostile aspects and questions; what they ask for becomes labels and hints of forms."""
+    question = Question(SHORT, PAYLOAD, low=PAYLOAD[:60], high=PAYLOAD[:60])
+    return [
+        making.queue(of=workspace, asks=PairwiseAsks((Aspect(SHORT, PAYLOAD[:60]),))),
+        making.queue_of_runs(Queue.Kind.RATING, of=workspace, asks=RatingAsks((question,))),
+    ]
+
+
+def test_no_text_becomes_an_element_of_any_page(
+    owner: Membership, labeller: Membership, addresses: list[Address]
+) -> None:
+    (shown,) = Queue.objects.filter(workspace=owner.workspace, kind=Queue.Kind.STEPS)
+    for queue in queues_of(owner.workspace):
+        also = [each for each in addresses if str(shown.pk) in each.path and each.name in OF_ONE_QUEUE]
+        addresses = [
+            *addresses,
+            *(each._replace(path=each.path.replace(str(shown.pk), str(queue.pk))) for each in also),
+        ]
+    filled = fill()
+    every = {
+        f"{model.__name__}.{field.name}"
+        for model in apps.get_models()
+        if model.__module__.startswith("apps.")
+        for field in texts_of(model)
+    }
+    assert every - filled == set(SPARED), "fill these fields here, or say in SPARED why not"
+    injected: dict[str, list[str]] = {}
+    sniffable, told, failed = set(), set(), {}
+    for member in (owner, labeller):
+        client = Client(raise_request_exception=False)
+        client.force_login(member.user)
+        for address in addresses:
+            if address.name in PUBLIC:
+                continue
+            for headers in ({"accept": "text/html"}, {"HX-Request": "true"}):
+                answer = client.get(address.path, ASKED.get(address.name), headers=headers)
+                if answer.status_code > 499:
+                    failed[address.name] = answer.status_code
+                if answer.get("X-Content-Type-Options") != "nosniff":
+                    sniffable.add(address.name)
+                if answer.streaming or not answer.get("Content-Type", "").startswith("text/html"):
+                    continue
+                html = answer.content.decode()
+                if "data-injected" in html:
+                    told.add(address.name)
+                if found := Injected(html).found:
+                    injected[address.name] = found
+    assert injected == {}
+    assert sniffable == set()
+    assert failed == {}
+    assert len(told) > 40  # it was there to be shown
+
+
+def test_what_would_be_injected_is_found() -> None:
+    assert Injected(f'<input value="{SHORT}">').found == ["<i data-injected>"]
+    assert Injected("<a href=' JavaScript:x'>").found == ["<a href=' JavaScript:x'>"]
