@@ -1,7 +1,8 @@
 """Websocket addresses: `/ws/<noun>/<id>/`, one consumer an app."""
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, re_path
 
+from apps.common.live import NoSuchSocket
 from apps.datasets.consumers import VersionConsumer
 from apps.training.consumers import RolloutsConsumer, RunConsumer
 from apps.trajectories.consumers import EpisodeConsumer
@@ -13,4 +14,5 @@ websocket_urlpatterns: list[URLPattern | URLResolver] = [
     path("ws/runs/<uuid:run_id>/", RunConsumer.as_asgi()),
     path("ws/rollouts/<uuid:batch_id>/", RolloutsConsumer.as_asgi()),
     path("ws/rollouts/<uuid:batch_id>/episodes/<slug:name>/", EpisodeConsumer.as_asgi()),
+    re_path(r"", NoSuchSocket.as_asgi()),
 ]

@@ -142,6 +142,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "apps.common.limits.TooManyTriesMiddleware",
+    "apps.common.charsets.CharsetMiddleware",
 ]
 ROOT_URLCONF = "apps.urls"
 ASGI_APPLICATION = "apps.asgi.application"
@@ -269,10 +270,10 @@ WORKER_LEASE_SECONDS = int(os.environ.get("WORKER_LEASE_SECONDS", "60"))
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "apps.accounts.authentication.BearerTokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "apps.accounts.authentication.SessionAuthentication",
     ],
     "DEFAULT_PARSER_CLASSES": [
-        "apps.common.parsing.BoundedJSONParser",
+        "apps.common.parsing.StrictJSONParser",
         "rest_framework.parsers.FormParser",
         "rest_framework.parsers.MultiPartParser",
     ],

@@ -29,6 +29,7 @@ def healthz_live(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "alive"}, headers={"Cache-Control": "no-store"})
 
 
+handler400 = "apps.accounts.views.errors.bad_request"
 handler404 = "apps.accounts.views.errors.not_found"
 handler500 = "apps.accounts.views.errors.failed"
 api: list[URLPattern | URLResolver] = [

@@ -4,10 +4,11 @@ import hashlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.http import Http404
 from django.utils.timezone import now
 from redis.exceptions import RedisError
-from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.authentication import BaseAuthentication, CSRFCheck, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
@@ -57,6 +58,26 @@ class BearerTokenAuthentication(BaseAuthentication):
         return "Bearer"
 
 
+class SessionAuthentication(BaseAuthentication):
+    """The session of a signed-in page. `IsMember` checks its CSRF token, once it's known that the address is for this person.
+
+    DRF's own does it here and reads the body for it: whoever may not know of an address would learn what it takes.
+    """
+
+    def authenticate(self, request: Request) -> tuple[User, None] | None:
+        user = getattr(request._request, "user", None)
+        return (user, None) if isinstance(user, User) and user.is_active else None
+
+
+def _check_csrf(request: Request) -> None:
+    check = CSRFCheck(lambda _: None)  # type: ignore[arg-type,return-value]  # nothing answers after it
+    check.process_request(request._request)
+    if reason := check.process_view(request._request, None, (), {}):  # type: ignore[arg-type]  # it asks the view for nothing
+        raise PermissionDenied(
+            f"The CSRF token is missing or of another session ({reason}). Reload the page, or send a token."
+        )
+
+
 def _count_unknown(request: Request) -> None:
     """Nobody guesses 32 random bytes; this keeps a broken client from asking the database all day."""
     try:
@@ -75,7 +96,10 @@ def member_of(request: Request) -> Membership | None:
 
 
 class IsMember(BasePermission):
-    """Lets members in and puts `member` on the view; what they see is up to the querysets."""
+    """Lets members in whose role the view needs, and puts `member` on the view; what they see is up to the querysets.
+
+    Decided before anything is counted, read or refused for its form. Whoever has too low a role gets 404, as an outsider does.
+    """
 
     message = "This account is in no workspace. Ask an owner for an invitation."
 
@@ -83,6 +107,10 @@ class IsMember(BasePermission):
         member = member_of(request)
         if member is None:
             return False
+        if member.role < view.needs:
+            raise Http404
+        if request.auth is None:
+            _check_csrf(request)
         view.member = member
         return True
 

@@ -7,6 +7,7 @@ An error is `{"detail": "what was wrong and what to do"}`. Where fields of the r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.forms import Form
@@ -19,27 +20,28 @@ from rest_framework.exceptions import (
     UnsupportedMediaType,
     ValidationError,
 )
-from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView, exception_handler
+
+from contract.quoting import legible
 
 if TYPE_CHECKING:
     from apps.accounts.models import Membership
 
 
+MOST_FIELDS = 50
+LONGEST_PROBLEM = 1000
+"""Of one sentence about a field: some quote what was sent."""
+
+
 class MemberView(APIView):
     """A view with `self.member`, the membership behind the request; set by `apps.accounts.authentication.IsMember`.
 
-    `needs` is the lowest role (a `Role`) that may know of the address; whoever has less gets 404, as an outsider does.
+    `needs` is the lowest role (a `Role`) that may know of the address.
     """
 
     member: Membership
     needs: ClassVar[int] = 0
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        if self.member.role < self.needs:
-            raise Http404
 
 
 class Conflict(APIException):
@@ -83,16 +85,22 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
             "detail": f"{context['request'].method} is not known at this address; use {' or '.join(known)}."
         }
     elif isinstance(error, UnsupportedMediaType):
-        response.data = {"detail": f"{error.detail} Send JSON, with `Content-Type: application/json`."}
+        given = legible(context["request"].content_type or "", 60)
+        response.data = {
+            "detail": f"Content-Type “{given}” is not read here. Send JSON, with `Content-Type: application/json`."
+        }
+    else:
+        response.data = {"detail": next(_words(response.data["detail"]), "")}
     return response
 
 
 def _of_fields(problems: Any) -> dict[str, Any]:
     if isinstance(problems, list):
-        return {"detail": " ".join(map(str, problems))}
+        return {"detail": " ".join(islice(_words(problems), MOST_FIELDS))}
     if set(problems) == {"detail"}:
         return {"detail": next(_words(problems["detail"]))}
-    fields = {name: list(_words(problem)) for name, problem in problems.items()}
+    named = list(problems.items())[:MOST_FIELDS]
+    fields = {legible(str(name), 100): list(islice(_words(problem), MOST_FIELDS)) for name, problem in named}
     return {"detail": " ".join(f"{name}: {words[0]}" for name, words in fields.items() if words), "fields": fields}
 
 
@@ -100,9 +108,9 @@ def _words(problem: Any) -> Iterator[str]:
     """Each sentence in what may be nested lists and objects of them, behind the names or places that lead there."""
     if isinstance(problem, Mapping):
         for name, inner in problem.items():
-            yield from (f"{name}: {words}" for words in _words(inner))
+            yield from (f"{legible(str(name), 100)}: {words}" for words in _words(inner))
     elif isinstance(problem, list):
         for inner in problem:
             yield from _words(inner)
     else:
-        yield str(problem)
+        yield legible(str(problem), LONGEST_PROBLEM)

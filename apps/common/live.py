@@ -14,6 +14,8 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.layers import get_channel_layer
 
+from apps.common.encoding import escaped
+
 if TYPE_CHECKING:
     from apps.accounts.models import Membership
 
@@ -21,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 NOT_FOUND = 4404
 """How a connection is closed for who may not see its subject; pages do not try again then."""
+
+NOTHING_TO_SAY = 4400
+"""How a connection is closed that sends messages: these sockets only carry news to pages."""
 
 
 @contextmanager
@@ -39,7 +44,7 @@ def send(group: str, html: str) -> None:
     """Send a rendered partial (its root element carries an id) to everyone who watches `group`."""
     layer = get_channel_layer()
     assert layer is not None, "CHANNEL_LAYERS is always configured"
-    async_to_sync(layer.group_send)(group, {"type": "partial", "html": html})
+    async_to_sync(layer.group_send)(group, {"type": "partial", "html": escaped(html)})
 
 
 def look_again(membership_pk: int) -> None:
@@ -73,6 +78,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             await self.channel_layer.group_add(group, self.channel_name)
         await self.accept()
 
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Pages send nothing. Whoever does is heard no further, so that they can't keep a process busy."""
+        await self.close(code=NOTHING_TO_SAY)
+
     async def disconnect(self, code: int) -> None:
         for group in self._groups:
             await self.channel_layer.group_discard(group, self.channel_name)
@@ -94,3 +103,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
     async def partial(self, event: dict[str, str]) -> None:
         """Handles `send`."""
         await self.send(text_data=event["html"])
+
+
+class NoSuchSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
+    """Every other websocket address."""
+
+    async def connect(self) -> None:
+        await self.close(code=NOT_FOUND)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
@@ -49,6 +50,17 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         "required": ["detail"],
     }
     return result
+
+
+class Session(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
+    """Describes `apps.accounts.authentication.SessionAuthentication`."""
+
+    target_class = "apps.accounts.authentication.SessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        words = "The cookie of a signed-in page; requests that change something also need its CSRF token."
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME, "description": words}
 
 
 class BearerToken(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
 
+from apps.common.encoding import utf8
+
 BLOCK = 1 << 16
 
 
@@ -26,7 +28,7 @@ def _blocks(parts: Iterable[str | bytes]) -> Iterator[bytes]:
     held: list[bytes] = []
     size = 0
     for part in parts:
-        held.append(part.encode() if isinstance(part, str) else part)
+        held.append(utf8(part) if isinstance(part, str) else part)
         size += len(held[-1])
         if size >= BLOCK:
             yield b"".join(held)

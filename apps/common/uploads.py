@@ -44,7 +44,7 @@ class LimitUploads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limit = _limit(scope["path"])
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared) > limit:
+        if not declared.isdigit() or len(declared) > 18 or int(declared) > limit:
             await _refuse(scope, send, limit)
             return
         if int(declared) > SPOOLED_BYTES and not disk.has_room(int(declared)):

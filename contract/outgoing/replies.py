@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-LONGEST = 300
+from contract.quoting import legible
 
 
 def problem_of(response: httpx.Response) -> str:
@@ -45,10 +45,3 @@ def error_in(body: bytes | str) -> str:
     error = nested if isinstance(nested, dict) else reply if reply.get("object") == "error" else {}
     message = error.get("message") if "type" in error else None
     return legible(message) if isinstance(message, str) else ""
-
-
-def legible(text: str, most: int = LONGEST) -> str:
-    """Words of a server on one line, without characters that can't be seen, and not longer than a few sentences."""
-    shown = "".join(character if character.isprintable() else " " for character in text[: 4 * most])
-    shown = " ".join(shown.split())
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

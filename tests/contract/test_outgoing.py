@@ -288,7 +288,7 @@ def test_a_reply_that_drips_is_over_when_its_time_is(inside):
         (
             400,
             json.dumps({"error": {"message": "Too\nlong: \ud800\x1b[31m", "type": "BadRequestError"}}).encode(),
-            "it refuses the request (400): Too long: [31m",
+            "it refuses the request (400): Too long: \\ud800\\x1b[31m",
         ),
         (
             429,

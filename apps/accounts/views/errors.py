@@ -34,6 +34,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render(request, "404.html", {"others": others, "words": words}, status=404)
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """What Django can't read as a request: a form with too many fields, a broken multipart body, a wrong host name."""
+    if request.path.startswith("/api/"):
+        words = "The request can't be read. Check its headers and its body, then send it again."
+        return JsonResponse({"detail": words}, status=400)
+    return HttpResponse(render_to_string("400.html"), status=400)
+
+
 def failed(request: HttpRequest) -> HttpResponse:
     """A fault of ours, or an outage of what we stand on. Asks for nothing that may be what failed."""
     outage = outage_of(sys.exception())

@@ -138,7 +138,8 @@ class AdjudicationsView(ReviewView):
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:
-        given = DecideSerializer(data=request.data, context={"queue": self.queue(queue_id)})
+        queue = self.queue(queue_id)
+        given = DecideSerializer(data=request.data, context={"queue": queue})
         given.is_valid(raise_exception=True)
         try:
             made = adjudicate(by=self.member.user, blind=False, **given.validated_data)

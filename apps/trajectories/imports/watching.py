@@ -11,6 +11,7 @@ from django.template.loader import render_to_string
 
 from apps.accounts.models import Membership
 from apps.common import live
+from apps.common.encoding import escaped
 from apps.ingest import formats
 from apps.trajectories.models import ImportBatch
 
@@ -73,7 +74,7 @@ class ImportConsumer(live.LiveConsumer):
         await super().connect()
         if self.group:
             # The import may have ended between the page and this connection; now that the group is joined, nothing is missed.
-            await self.send(text_data=await database_sync_to_async(self._state)())
+            await self.send(text_data=escaped(await database_sync_to_async(self._state)()))
 
     def _state(self) -> str:
         assert self._batch is not None, "a group was found for it"

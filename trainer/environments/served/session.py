@@ -18,8 +18,8 @@ from websockets.exceptions import InvalidHandshake, WebSocketException
 from websockets.sync.client import connect
 
 from contract.outgoing.networks import AddressRefused
-from contract.outgoing.replies import legible
 from contract.outgoing.transport import connected_socket, http_client
+from contract.quoting import legible
 from trainer.environments.tools import ToolError
 from trainer.records import JsonObject
 

@@ -1,0 +1,27 @@
+"""How text becomes the bytes of an answer: the one place, for pages, JSON, downloads and websockets."""
+
+from typing import Any
+
+from django.http.response import HttpResponseBase
+
+
+def utf8(text: str) -> bytes:
+    r"""UTF-8. Lone surrogates, which it can't hold and JSON can name, are written as their `\ud800` escapes; in JSON they stay what they are."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def escaped(text: str) -> str:
+    """Text that every encoder takes."""
+    return text if text.isascii() else utf8(text).decode()
+
+
+def encode_answers() -> None:
+    """Have all of Django's responses encode their content with `utf8`. Django offers no setting for it, and would answer 500."""
+    make_bytes = HttpResponseBase.make_bytes
+
+    def encoded(response: HttpResponseBase, value: object) -> bytes:
+        is_utf8 = isinstance(value, str) and str(response.charset).lower() in ("utf-8", "utf8")
+        return utf8(str(value)) if is_utf8 else make_bytes(response, value)
+
+    patched: Any = HttpResponseBase
+    patched.make_bytes = encoded

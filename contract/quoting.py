@@ -1,0 +1,11 @@
+"""Words of strangers inside sentences of ours."""
+
+LONGEST = 300
+
+
+def legible(text: str, most: int = LONGEST) -> str:
+    r"""`text` as an error may quote it: on one line, every character visible (`\x00`, `\ud800`, `\u202e`), at most `most` of them."""
+    shown = " ".join(text[: 4 * most].split())
+    if not shown.isprintable():
+        shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

@@ -1,0 +1,99 @@
+"""Websockets: what visitors send and ask for that no page of ours does."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.asgi import application
+from apps.common import live
+from apps.common.ids import new_id
+
+ORIGIN = [(b"host", b"testserver"), (b"origin", b"http://testserver")]
+ID = str(new_id())
+ADDRESSES = [
+    "/",
+    "/ws/",
+    "/ws/no/such/",
+    f"/ws/runs/{ID}",
+    f"/ws/runs/{ID}/more/",
+    "/ws/runs/x/",
+    "/api/v1/runs",
+    "/ws/runs/%00/",
+]
+
+
+def socket_to(
+    path: str, *headers: tuple[bytes, bytes], app: Any = application, **scope: Any
+) -> ApplicationCommunicator:
+    found = {"type": "websocket", "path": path, "query_string": b"", "subprotocols": [], "headers": [*ORIGIN, *headers]}
+    return ApplicationCommunicator(app, {**found, **scope})
+
+
+async def refusal_of(socket: ApplicationCommunicator) -> dict[str, Any]:
+    await socket.send_input({"type": "websocket.connect"})
+    answer: dict[str, Any] = await socket.receive_output(timeout=5)
+    return answer
+
+
+NOT_FOUND = {"type": "websocket.close", "code": live.NOT_FOUND}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "path", [*ADDRESSES, f"/ws/runs/{ID}/", f"/ws/imports/{ID}/", f"/ws/rollouts/{ID}/episodes/a/"]
+)
+async def test_an_unknown_address_is_closed_like_one_that_may_not_be_seen(path: str) -> None:
+    assert await refusal_of(socket_to(path)) == NOT_FOUND
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("cookie", [b"sessionid=\xff\x00", b"=;=;", b"sessionid=" + b"9" * 5000, b"a" * 20_000])
+async def test_odd_cookies_are_those_of_a_stranger(cookie: bytes) -> None:
+    assert await refusal_of(socket_to(f"/ws/runs/{ID}/", (b"cookie", cookie))) == NOT_FOUND
+
+
+class Watching(live.LiveConsumer):
+    """Joins a group for whoever comes."""
+
+    def find_group(self, member: object) -> str:
+        return "test.group"
+
+
+class Somebody:
+    pk = 1
+
+
+async def connected() -> ApplicationCommunicator:
+    socket = socket_to("/", app=Watching.as_asgi(), member=Somebody())
+    assert (await refusal_of(socket))["type"] == "websocket.accept"
+    return socket
+
+
+FRAMES = ["", "{}", "[" * 100_000, "x" * 1_000_000, b"", b"\xff" * 1000, '{"type": "partial", "html": "x"}']
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=range(len(FRAMES)))
+async def test_whoever_sends_something_is_closed(frame: str | bytes) -> None:
+    socket = await connected()
+    key = "text" if isinstance(frame, str) else "bytes"
+    await socket.send_input({"type": "websocket.receive", key: frame})
+    assert await socket.receive_output() == {"type": "websocket.close", "code": live.NOTHING_TO_SAY}
+
+
+async def test_news_with_lone_surrogates_arrive_escaped() -> None:
+    socket = await connected()
+    await sync_to_async(live.send)("test.group", "half of a character: \ud83d")
+    assert await socket.receive_output() == {"type": "websocket.send", "text": r"half of a character: \ud83d"}
+    await socket.send_input({"type": "websocket.disconnect", "code": 1000})
+    await socket.wait()
+
+
+@pytest.mark.django_db(transaction=True)
+@given(path=st.text(max_size=60))
+def test_no_path_is_a_fault(path: str) -> None:
+    assert asyncio.run(refusal_of(socket_to(f"/{path}"))) == NOT_FOUND
