@@ -25,7 +25,7 @@ class DeskProgress:
     mine: int
     """Judgements, those of gold items too: a count that stood still would say which ones they are."""
     left: int
-    """Judgements that the queue still asks for and, until there are none, the gold items that this person has not seen."""
+    """See `left_for`."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -34,12 +34,18 @@ class DeskProgress:
 def desk_progress(queue: Queue, annotator: Annotator) -> DeskProgress:
     desks = {who: found for who, *found in Desk.objects.filter(queue=queue).values_list("annotator", "judged", "golds")}
     mine, golds = desks.get(annotator.pk, (0, 0))
-    left = queue.places - sum(judged for judged, _ in desks.values())
-    return DeskProgress(mine=mine + golds, left=with_golds(queue, left, golds))
+    return DeskProgress(
+        mine=mine + golds, left=left_for(queue, sum(judged for judged, _ in desks.values()), mine, golds)
+    )
 
 
-def with_golds(queue: Queue, left: int, golds: int) -> int:
-    """What somebody who judged `golds` gold items is told is `left`: it goes down with each of their answers, whatever it was about."""
+def left_for(queue: Queue, judged: int, mine: int, golds: int) -> int:
+    """The most that one person, who judged `mine` of `judged` and `golds` gold items, can still judge: one an item.
+
+    It goes down with each of their answers, whatever it was about. Annotators are told this and never how many items the queue has or
+    how often each is asked about: with these they could tell how many items are gold.
+    """
+    left = min(queue.places - judged, queue.item_count - mine)
     return left + max(queue.gold_count - golds, 0) if left > 0 else 0
 
 
@@ -59,7 +65,12 @@ class QueueRow(NamedTuple):
 
     @property
     def left(self) -> int:
-        return with_golds(self.queue, self.queue.places - self.judged, self.golds)
+        """Judgements that the queue still asks for, of anybody; for reviewers."""
+        return max(self.queue.places - self.judged, 0)
+
+    @property
+    def left_for_me(self) -> int:
+        return left_for(self.queue, self.judged, self.mine - self.golds, self.golds)
 
 
 def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
@@ -140,10 +151,10 @@ def source_of(queue: Queue) -> dict[str, Any]:
     }
 
 
-def judgements_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[Judgement]]:
-    """The standing judgements of each of these items of `queue`."""
+def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership) -> dict[int, list[Judgement]]:
+    """The standing judgements of each of these items of `queue` that `member` may see."""
     found: dict[int, list[Judgement]] = defaultdict(list)
-    standing = _standing(Queue.Kind(queue.kind)).filter(item__in=[item.pk for item in items])
+    standing = _standing(Queue.Kind(queue.kind)).visible_to(member).filter(item__in=[item.pk for item in items])
     for judgement in standing.select_related("annotator").order_by("pk"):
         found[judgement.item_id].append(judgement)
     return found
@@ -173,9 +184,9 @@ def _standing(kind: Queue.Kind) -> Any:
     return model.standing()
 
 
-def latest_judgements_of(queue: Queue, annotator: Annotator) -> list[Any]:
-    """The newest standing judgements of one annotator in one queue, of the queue's kind."""
-    judgements = _standing(Queue.Kind(queue.kind)).filter(queue=queue, annotator=annotator)
+def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership) -> list[Any]:
+    """The newest standing judgements of one annotator in one queue that `member` may see."""
+    judgements = _standing(Queue.Kind(queue.kind)).visible_to(member).filter(queue=queue, annotator=annotator)
     standing = judgements.select_related("item__task")
     return list(
         standing.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]

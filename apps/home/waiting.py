@@ -10,7 +10,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.annotation.models import JUDGEMENTS, Desk, Item, Queue
-from apps.annotation.queries import with_golds
+from apps.annotation.queries import left_for
 from apps.annotation.review.reviewing import undecided
 from apps.common.ids import first_id_at
 from apps.common.quantities import duration
@@ -40,24 +40,14 @@ class Waiting:
         return self.judged_by_me + self.golds_by_me
 
     @property
-    def left(self) -> int:
-        """Judgements that the queue still asks for, of anybody."""
-        return with_golds(self.queue, self.queue.places - self.judged_by_all, self.golds_by_me)
-
-    @property
-    def all(self) -> int:
-        """Judgements that the queue asks for, done or left."""
-        return self.queue.places + self.queue.gold_count
-
-    @property
-    def done(self) -> int:
-        return self.all - self.left
+    def all_for_me(self) -> int:
+        """What I judged, and what is left for me."""
+        return self.answered_by_me + self.left_for_me
 
     @property
     def left_for_me(self) -> int:
-        """The most that I can still judge: one an item, and no more than are left."""
-        left = min(self.queue.places - self.judged_by_all, self.queue.item_count - self.judged_by_me)
-        return with_golds(self.queue, left, self.golds_by_me)
+        """The most that I can still judge."""
+        return left_for(self.queue, self.judged_by_all, self.judged_by_me, self.golds_by_me)
 
     @property
     def time_left(self) -> str:

@@ -27,7 +27,7 @@ def desk(queue, member, judged, seconds=0.0):
 def test_a_queue_that_nobody_began_is_all_left(member):
     factories.queue(of=member.workspace, item_count=10, overlap=2)
     [row] = waiting_for(member)
-    assert (row.left, row.left_for_me, row.judged_by_me, row.time_left) == (20, 10, 0, "")
+    assert (row.all_for_me, row.left_for_me, row.judged_by_me, row.time_left) == (10, 10, 0, "")
 
 
 def test_what_is_left_for_me_is_bounded_by_my_items_and_by_what_others_leave(member):
@@ -36,7 +36,6 @@ def test_what_is_left_for_me_is_bounded_by_my_items_and_by_what_others_leave(mem
     desk(queue, factories.member(of=member.workspace), judged=10)
     [row] = waiting_for(member)
     assert row.judged_by_all == 14
-    assert row.left == 6  # of 20 places
     assert row.left_for_me == 6  # of the 6 items that I have not judged
     assert row.time_left == "3 min"  # 6 at 30 s each
 

@@ -145,7 +145,7 @@ class ImportJudgementsView(MemberView):
             )
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(QueueSerializer(queue).data, status=status.HTTP_201_CREATED)
+        return Response(QueueSerializer(queue, context={"member": self.member}).data, status=status.HTTP_201_CREATED)
 
     def _batch(self, batch_id: UUID) -> ImportBatch:
         return get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)

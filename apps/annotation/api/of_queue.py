@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 
+from apps.accounts.models import Membership
 from apps.annotation.models import Queue
 from apps.common.api import MemberView
 
+COUNTS = ("overlap", "item_count", "items_expected")
+
 
 class QueueSerializer(serializers.ModelSerializer[Queue]):
-    """A queue of pairs or runs to judge. `asks`: what a judgement answers beside the main thing."""
+    """A queue of pairs or runs to judge. `asks`: what a judgement answers beside the main thing.
+
+    Annotators aren't told `overlap`, `item_count` and `items_expected`: with these they could tell how many items are gold.
+    """
 
     class Meta:
         model = Queue
@@ -21,6 +28,12 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
             *("item_count", "items_expected", "asks", "created_at"),
         ]
         read_only_fields = fields
+        extra_kwargs = {name: {"required": False} for name in COUNTS}
+
+    def to_representation(self, queue: Queue) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(queue)
+        member: Membership = self.context["member"]
+        return shown if member.is_reviewer else {name: value for name, value in shown.items() if name not in COUNTS}
 
 
 class OfQueue(MemberView):

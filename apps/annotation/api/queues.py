@@ -150,7 +150,9 @@ class QueuesView(MemberView):
         """The workspace's queues, newest first."""
         pages = self.pagination_class()
         rows = pages.paginate_queryset(Queue.objects.visible_to(self.member), request, self)
-        return pages.get_paginated_response(QueueSerializer(rows or [], many=True).data)
+        return pages.get_paginated_response(
+            QueueSerializer(rows or [], many=True, context={"member": self.member}).data
+        )
 
 
 class QueueView(OfQueue):
@@ -159,7 +161,7 @@ class QueueView(OfQueue):
     @extend_schema(operation_id="queues_retrieve", responses=QueueSerializer)
     def get(self, request: Request, queue_id: UUID) -> Response:
         """One queue."""
-        return Response(QueueSerializer(self.queue(queue_id)).data)
+        return Response(QueueSerializer(self.queue(queue_id), context={"member": self.member}).data)
 
 
 class JudgementsView(OfQueue):

@@ -52,7 +52,7 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
         "desk": queue.desks.filter(annotator=annotator).first(),
         "report": (report := report_of(queue)),
         "row": showing.person_row(report.figures, annotator, golds_of(queue)),
-        "latest": latest_judgements_of(queue, annotator),
+        "latest": latest_judgements_of(queue, annotator, request.member),
     }
     return render(request, "annotation/person.html", context)
 

@@ -18,6 +18,7 @@ from apps.annotation.forms.queues import GuidelinesForm, QueueForm
 from apps.annotation.forms.settings import KnownForm
 from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.models import Adjudication, Item, Queue
+from apps.annotation.models.judgements import on_desk_of
 from apps.annotation.queues import queueing
 from apps.annotation.queues.selecting import Selection, preview_of
 from apps.annotation.refusals import Refusal
@@ -143,7 +144,7 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "queue": found,
         "page": page,
         "shown": shown,
-        "judgements": queries.judgements_of_items(found, page.rows),
+        "judgements": queries.judgements_of_items(found, page.rows, request.member),
         "decided": set(Adjudication.objects.standing().filter(item__in=page.rows).values_list("item_id", flat=True)),
         "undecided": shown == "disputed" and awaiting_review(found).exists(),
     }
@@ -156,13 +157,15 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item: what was said of it and, where it is a check, what is known."""
     found = _visible(request, queue_id)
     shown = get_object_or_404(queries.items_of(found), pk=item_id)
-    judgements = queries.judgements_of_items(found, [shown]).get(shown.pk, [])
+    judgements = queries.judgements_of_items(found, [shown], request.member).get(shown.pk, [])
+    is_mine = on_desk_of(request.member).filter(item=shown).exists()
     context = {
         "queue": found,
         "item": shown,
         "judgements": judgements,
         "judged_by_people": any(each.annotator.user_id for each in judgements),
-        "machines": said_by_machines(shown.pk, a_is_left=True) if shown.b_id else [],
+        "is_on_my_desk": is_mine,
+        "machines": said_by_machines(shown.pk, a_is_left=True) if shown.b_id and not is_mine else [],
         "decision": Adjudication.objects.standing().filter(item=shown).select_related("by").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
         "known_form": KnownForm(queue=found, initial=_known(shown)),

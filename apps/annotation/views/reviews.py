@@ -47,7 +47,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item to decide. In a blind review what others said shows once it is decided."""
     queue = _visible(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
-    judgements = queries.judgements_of_items(queue, [item]).get(item.pk, [])
+    judgements = queries.judgements_of_items(queue, [item], request.member).get(item.pk, [])
     decision = Adjudication.objects.standing().filter(item=item).select_related("by", "item").first()
     form = DecisionForm(request.POST or None, item=item, judgements=judgements, decision=decision)
     if request.method == "POST" and form.is_valid():

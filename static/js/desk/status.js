@@ -26,7 +26,7 @@ export class Status {
 
   showProgress(progress) {
     this.progress = progress;
-    const words = `${progress.mine.toLocaleString()} by you, ${progress.left.toLocaleString()} left for all`;
+    const words = `${progress.mine.toLocaleString()} by you, ${progress.left.toLocaleString()} left for you`;
     this.counts.textContent = words;
   }
 

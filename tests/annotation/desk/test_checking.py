@@ -131,7 +131,7 @@ def told(queue: Queue, member: Membership) -> tuple[int, int]:
     progress = desk_progress(queue, annotator_of(member))
     [row], [waiting] = queue_rows([queue], member), waiting_for(member)
     assert progress.mine == row.mine == waiting.answered_by_me == pace_of(member).judged
-    assert progress.left == row.left == waiting.left == waiting.left_for_me == waiting.all - waiting.done
+    assert progress.left == row.left_for_me == waiting.left_for_me == waiting.all_for_me - waiting.answered_by_me
     return progress.mine, progress.left
 
 

@@ -147,7 +147,7 @@ def test_at_the_end_the_desk_says_that_all_is_done(annotator):
     act(annotator, "judge", open_desk(annotator, member_queue), answer="0")
     page = annotator.get(at("desk", member_queue)).content.decode()
     assert "All done" in page
-    assert "Everything in this queue has all the judgements" in page
+    assert "Nothing in this queue is left for you" in page
 
 
 def test_rows_come_in_chunks_and_long_parts_on_demand(annotator):

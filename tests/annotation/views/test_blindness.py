@@ -1,0 +1,125 @@
+"""What an annotator can find out about an item before they answer: in two worlds that differ only in gold items, nothing."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Membership, Role
+from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.labelling import record_preference
+from apps.annotation.models import Desk, Item, Queue
+from tests import factories
+from tests.annotation import making
+
+pytestmark = pytest.mark.django_db
+
+ITEMS, GOLD = 10, 3
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+PACE = re.compile(r'[\d.,]+( m?s)?</span><span class="name">(half take less|judged an hour)')
+"""What really passed isn't the same twice."""
+OF_THIS_WORLD = re.compile(
+    r'(queue|workspace|person|task|policy|Person|Workspace)[- ]?\d+|"\w{64}"|nonce="[^"]*"|datetime="[^"]*"'
+)
+
+
+def world(golds: int) -> tuple[Queue, Membership, Client]:
+    """A queue of ten items that two people each judge, of which some are gold."""
+    member = factories.member(Role.ANNOTATOR)
+    queue = making.queue(of=member.workspace, items=ITEMS, steps=0, overlap=2)
+    if golds:
+        making.known(queue, Item.Purpose.GOLD, golds)
+        Queue.objects.filter(pk=queue.pk).update(gold_percent=50)
+    queue.refresh_from_db()
+    client = Client()
+    client.force_login(member.user)
+    return queue, member, client
+
+
+def seen(queue: Queue, member: Membership, client: Client) -> dict[str, Any]:
+    """Everything that an annotator may ask for, without what differs between any two queues."""
+    token = factories.token(member)
+    api = Client(headers={"authorization": f"Bearer {token}"})
+    pages = {
+        name: client.get(address)
+        for name, address in {
+            "home": "/",
+            "queues": reverse("annotation:queues"),
+            "mine": reverse("annotation:mine", args=[queue.pk]),
+        }.items()
+    }
+    rest = {path: api.get(f"/api/v1/{path}") for path in ("queues", f"queues/{queue.pk}")}
+    desk = client.get(reverse("annotation:desk", args=[queue.pk])).content.decode()
+    progress = re.search(r"<span data-desk-progress.*?</span>", desk)
+    assert progress
+    headers = {name: sorted(set(answer.headers) - {"Content-Length"}) for name, answer in {**pages, **rest}.items()}
+    texts = {name: answer.content.decode() for name, answer in {**pages, **rest}.items()} | {"desk": progress[0]}
+    plain = {
+        UUID.sub("id", name): OF_THIS_WORLD.sub("", PACE.sub("", UUID.sub("id", text))) for name, text in texts.items()
+    }
+    for each in (name for name in plain if name.startswith("queues")):
+        plain[each] = re.sub(r'"created_at":"[^"]*"', "", plain[each])
+    return {**plain, "headers": {UUID.sub("id", name): value for name, value in headers.items()}}
+
+
+def test_gold_items_change_nothing_that_an_annotator_sees() -> None:
+    """Before the first answer, and after each; the item is another one, but the numbers and the pages are the same."""
+    worlds = [world(0), world(GOLD)]
+    for _ in range(ITEMS - GOLD - 1):
+        plain, golden = (seen(*each) for each in worlds)
+        for name in plain:
+            assert golden[name] == plain[name], name
+        for queue, member, _client in worlds:
+            held = next_assignment(queue=queue, annotator=annotator_of(member))
+            assert held is not None
+            record_preference(assignment=held, strength=1 if held.a_is_left else -1, seconds=2.0)
+        Desk.objects.update(seconds=10.0)
+    assert Item.objects.filter(purpose="gold", judged__gt=0).exists()
+
+
+def test_an_annotator_is_told_neither_how_many_items_there_are_nor_how_often_each_is_asked_about() -> None:
+    queue, member, _ = world(GOLD)
+    for who, told in ((member, set()), (factories.member(Role.REVIEWER, of=member.workspace), COUNTS)):
+        api = Client(headers={"authorization": f"Bearer {factories.token(who)}"})
+        shown = api.get(f"/api/v1/queues/{queue.pk}").json()
+        assert COUNTS & shown.keys() == told
+        assert api.get("/api/v1/queues").json()["results"] == [shown]
+
+
+COUNTS = {"overlap", "item_count", "items_expected"}
+
+
+def test_a_reviewer_reads_what_others_said_of_an_item_once_they_answered_it_themselves() -> None:
+    """By page and by token, whether a person or a model said it."""
+    reviewer = factories.member(Role.REVIEWER)
+    queue = making.queue(of=reviewer.workspace, items=1, steps=0, overlap=3)
+    other = annotator_of(factories.member(Role.ANNOTATOR, of=reviewer.workspace))
+    making.judge(queue, other, 2)
+    item = queue.items.get()
+    client = Client()
+    client.force_login(reviewer.user)
+    api = Client(headers={"authorization": f"Bearer {factories.token(reviewer)}"})
+    page, rows = reverse("annotation:queue_item", args=[queue.pk, item.pk]), f"/api/v1/queues/{queue.pk}/preferences"
+    held = next_assignment(queue=queue, annotator=annotator_of(reviewer))
+    assert held is not None
+    assert api.get(rows).json()["results"] == []
+    assert "on your desk" in client.get(page).content.decode()
+    assert other.name not in client.get(page).content.decode()
+    assert other.name not in client.get(reverse("annotation:items", args=[queue.pk])).content.decode()
+    record_preference(assignment=held, strength=1)
+    assert len(api.get(rows).json()["results"]) == 2
+    assert other.name in client.get(page).content.decode()
+
+
+def test_what_a_model_said_is_no_annotators_to_read() -> None:
+    queue, member, client = world(0)
+    item = queue.items.first()
+    assert item is not None
+    api = Client(headers={"authorization": f"Bearer {factories.token(member)}"})
+    for path in ("judges", "preferences", "disputed", "adjudications"):
+        assert api.get(f"/api/v1/queues/{queue.pk}/{path}").status_code == 404
+    for name, given in (("items", [queue.pk]), ("queue_item", [queue.pk, item.pk])):
+        assert client.get(reverse(f"annotation:{name}", args=given)).status_code == 404
