@@ -27,8 +27,8 @@ from apps.demo import recipe
 from bench.harness import Figure, Size
 from bench.learning.pairs import pair
 from bench.side_by_side import Spent, compared, side_by_side
+from contract.configs import DpoConfig, GrpoConfig, RolloutConfig, ScratchConfig, SftConfig, run_config_from_json
 from trainer.allocator import keep_freed_memory
-from trainer.configs import DpoConfig, GrpoConfig, RolloutConfig, ScratchConfig, SftConfig, run_config_from_json
 from trainer.events import Event, EventLog, Progress
 from trainer.records import Message, ToolSchema, read_trajectories
 from trainer.rows import read_demonstrations, read_preferences

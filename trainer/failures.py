@@ -10,6 +10,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Literal
 
+from contract.configs.errors import InvalidConfig
+
 Category = Literal["data", "config", "out_of_memory", "crash"]
 
 
@@ -76,6 +78,8 @@ def as_failure(error: BaseException) -> RunFailure:
     """What any exception means to the owner of the run."""
     if isinstance(error, RunFailure):
         return error
+    if isinstance(error, InvalidConfig):
+        return ConfigFailure(error.message, advice=error.advice)
     first_line = (str(error).splitlines() or [""])[0]
     if is_out_of_memory(error):
         return OutOfMemory(

@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from contract.configs import RunConfig, config_hash
 from trainer.canary import facts_of
-from trainer.configs import RunConfig, config_hash
 
 PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from contract.configs import RunConfig, read_run_config
 from trainer.allocator import keep_freed_memory
-from trainer.configs import RunConfig, read_run_config
 from trainer.events import EventLog, Failed, Finished, Log, RunCancelled
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
 from trainer.reports import complete_report, write_report

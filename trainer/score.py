@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from trainer.configs.rewards import LearnedOutcomeTerm
+from contract.configs.rewards import LearnedOutcomeTerm
 from trainer.failures import RunFailure
 from trainer.records import read_trajectories
 from trainer.rewards.learned import LearnedOutcome

@@ -22,15 +22,14 @@ from apps.demo import judging
 from apps.demo.sign_ins import RESEARCHER
 from apps.policies.models import Policy
 from apps.training.cancelling import resume_run
-from apps.training.launching import LaunchRefused, Plan, launch_run
+from apps.training.launching import launch_run
 from apps.training.models import Run
-from apps.training.recipes import settings_from
+from apps.training.plan import plan_run
+from apps.training.refusals import LaunchRefused
 from apps.trajectories.models import JobState, RolloutBatch, Trajectory
 from apps.trajectories.rollouts.rolling_out import resume_rollouts, start_rollouts
 
 ENVIRONMENT = "office"
-PARAMETERS = 1_000_000
-"""Roughly those of the model that a run from scratch makes; only picks learning rates."""
 MOST_TRIES = 3
 """Of rollouts and runs that fail: a machine that was short of memory for a moment must not end the story."""
 JUDGEMENTS_AT_ONCE = 200
@@ -180,22 +179,19 @@ def run(
         if found.state == Run.State.FAILED and found.attempt < MOST_TRIES:
             resume_run(run=found, by=scene.researcher.user)
         return found.state == Run.State.FINISHED
-    settings = settings_from(
-        preset=preset, algorithm=algorithm, method="full", parameters=PARAMETERS, changes=changes or {}
-    )
     frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=number) if dataset else None
     start_from = scene.policy(base) if base else None
-    plan = Plan(
-        workspace=scene.workspace,
-        name=name,
-        algorithm=algorithm,
-        version=frozen,
-        base=start_from,
-        preset=preset,
-        settings=settings,
-    )
     # Refused where there are too few rows for a step; the story ends here, and the version's page shows why.
     with suppress(LaunchRefused):
+        plan = plan_run(
+            member=scene.researcher,
+            name=name,
+            algorithm=algorithm,
+            version=frozen,
+            base=start_from,
+            preset=preset,
+            changes=changes,
+        )
         launch_run(plan=plan, by=scene.researcher.user)
     return False
 

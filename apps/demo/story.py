@@ -140,7 +140,7 @@ def model_learns(scene: Scene) -> bool:
         dataset="Office demonstrations",
         number=2,
         preset="standard",
-        changes={**recipe.SFT, "checkpoint_every": 200},
+        changes={"optimizer": recipe.SFT, "checkpoints": {"every": 200}},
     )
 
 
@@ -168,7 +168,7 @@ def model_improves(scene: Scene) -> bool:
         dataset="On-policy preferences",
         base="office-sft",
         preset="standard",
-        changes=recipe.DPO,
+        changes={"optimizer": recipe.DPO},
     )
 
 
@@ -190,7 +190,6 @@ def judgements_are_scored(scene: Scene) -> bool:
 
 
 def model_practises(scene: Scene) -> bool:
-    optimizer = {name: value for name, value in recipe.GRPO["optimizer"].items() if name != "schedule"}
     return making.run(
         scene,
         name="office-grpo",
@@ -198,14 +197,7 @@ def model_practises(scene: Scene) -> bool:
         dataset=None,
         base="office-sft",
         preset="standard",
-        changes={
-            **optimizer,
-            "levels": " ".join(recipe.LEVELS),
-            "samples": recipe.GRPO["samples"],
-            "turns": recipe.BUDGET["steps"],
-            "turn_tokens": recipe.SAMPLING["max_new_tokens"],
-            "checkpoint_every": 10,
-        },
+        changes={**recipe.GRPO, "tasks": {"levels": list(recipe.LEVELS)}, "checkpoints": {"every": 10}},
     )
 
 

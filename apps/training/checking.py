@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from django.core.cache import cache
 
-from apps.training.launching import LaunchRefused, Plan
+from apps.training.plan import Plan
+from apps.training.refusals import LaunchRefused
 from workers.app import enqueue
 
 TASK = "preflight.check"

@@ -85,6 +85,9 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     for name, value in config.items():
         if isinstance(value, Mapping):
             found |= _flat(value, f"{prefix}{name}.")
+        elif name == "terms" and isinstance(value, list):
+            for term in value:
+                found |= _flat(term, f"{prefix}{term.get('name') or term.get('component')}.")
         else:
             found[f"{prefix}{name}"] = f"{value:g}" if isinstance(value, float) else str(value)
     return found

@@ -130,6 +130,22 @@ class Run(WorkspaceModel):
         return self.state in self.RESUMABLE
 
 
+class RunReward(models.Model):
+    """A policy that was a term of a run's reward: what it was taught to like is in whatever the run made."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rewards")
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="rewarded")
+    term = models.CharField(max_length=60, help_text="Its name in the run's curves.")
+    component = models.CharField(max_length=30)
+    weight = models.FloatField()
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["run", "term"], name="one_policy_per_reward_term")]
+
+    def __str__(self) -> str:
+        return f"{self.policy} in {self.run}"
+
+
 class Metric(models.Model):
     """What the trainer measured at one step. A resumed run writes the same steps again; the later values hold."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import quantiles
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from apps.accounts.models import Workspace
 from apps.training.models import Metric, Run
@@ -65,7 +65,8 @@ def _alike(workspace: Workspace, environment: str, parameters: int, with_adapter
         parameters__range=(parameters * (1 - ALIKE), parameters * (1 + ALIKE)),
         config__tasks__environment=environment,
     )
-    return runs.filter(config__has_key="lora") if with_adapters else runs.exclude(config__has_key="lora")
+    whole_weights = ~Q(config__has_key="lora") | Q(config__lora=None)
+    return runs.exclude(whole_weights) if with_adapters else runs.filter(whole_weights)
 
 
 def _pace(run: Run, steps: Sequence[tuple[float, float]]) -> Pace:

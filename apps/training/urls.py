@@ -12,6 +12,7 @@ urlpatterns = [
     path("runs/", views.runs, name="list"),
     path("runs/compare/", views.compare, name="compare"),
     path("runs/new/", views.new, name="new"),
+    path("runs/new/settings/", views.settings_for, name="settings"),
     path("runs/new/check/", views.check, name="check"),
     path("runs/<uuid:run_id>/", views.show, name="run"),
     path("runs/<uuid:run_id>/live/", views.live, name="live"),

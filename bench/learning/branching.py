@@ -13,7 +13,7 @@ from typing import Literal
 from apps.demo import recipe
 from bench.learning.harness import BRANCHES
 from bench.learning.pairs import failures, few_of_each_task
-from trainer.configs import Budget, LocalPolicy, ModelConfig, Sampling
+from contract.configs import Budget, LocalPolicy, ModelConfig, Sampling
 from trainer.environments.replaying import replayed_to
 from trainer.records import Trajectory, read_trajectories
 from trainer.rollouts.episode import play
@@ -71,7 +71,7 @@ async def branches(failed: list[Trajectory], policy: Policy, config: BranchConfi
 
 def main(folder: Path) -> None:
     config = BranchConfig(**json.loads((folder / "branches.json").read_text()))
-    playing = LocalPolicy(ModelConfig(path=config.model), sampling=Sampling(**recipe.SAMPLING))
+    playing = LocalPolicy(model=ModelConfig(path=config.model), sampling=Sampling(**recipe.SAMPLING))
     policy = load_engine(playing, folder, StopRequest())
     failed = few_of_each_task(failures(read_trajectories(folder / config.runs)), config.at_most)
 

@@ -6,8 +6,10 @@ from apps.arena.experimenting import advance, take_up_again
 from apps.arena.models import Experiment
 from apps.demo import making, people, story
 from apps.training.models import Run
-from apps.training.recipes import settings_from
+from apps.training.plan import merged
+from apps.training.presets import PRESETS
 from apps.trajectories.models import JobState, RolloutBatch
+from contract.configs import run_config_from_json
 from tests import factories
 
 
@@ -17,14 +19,11 @@ def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatc
     for step in (story.model_is_tried, story.model_learns, story.model_improves, story.model_practises):
         step(None)  # type: ignore[arg-type]  # nothing is looked up
     for wanted in asked:
-        settings = settings_from(
-            preset=wanted["preset"],
-            algorithm=wanted["algorithm"],
-            method="full",
-            parameters=making.PARAMETERS,
-            changes=wanted.get("changes") or {},
-        )
-        assert settings.rows_a_step >= 8
+        start = PRESETS[wanted["preset"]].config(algorithm=wanted["algorithm"], method="full", parameters=1_000_000)
+        named = {"kind": wanted["algorithm"], "model": {"path": "base"}}
+        data = {} if wanted["dataset"] is None else {"data": {"train": "t"}}
+        config = run_config_from_json(merged({**start, **named, **data}, wanted.get("changes") or {}))
+        assert config.rows_a_step >= 8
     assert len(asked) == 4
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from trl.chat_template_utils import qwen3_chat_template
 
-from trainer.configs import ScratchConfig
+from contract.configs import ScratchConfig
 from trainer.models.scratch import make_model, train_tokenizer
 
 TOOLS = [

@@ -179,7 +179,7 @@ def fill_disk(monkeypatch: pytest.MonkeyPatch, written: str, *, at: Path) -> Non
 
 def test_no_memory_is_told_apart_from_a_crash(tmp_path: Path):
     """A model of 2^40 dimensions: more than any machine can address, so its first allocation fails for real."""
-    scratch = {"layers": 1, "hidden": 2**40, "intermediate": 1, "heads": 1, "vocabulary": 400}
+    scratch = {"layers": 1, "hidden": 1_000_000, "intermediate": 1, "heads": 1, "vocabulary": 400}
     config = sft_run(tmp_path / "run", model={"scratch": scratch})
     assert run_here(tmp_path / "run", config) == ExitCode.OUT_OF_MEMORY
     last = events_of(tmp_path / "run")[-1].event

@@ -169,7 +169,10 @@ def test_training_on_a_version_begins_with_the_algorithm_for_its_rows(client, re
 
 
 def test_a_refused_launch_comes_back_with_its_reason_at_the_field(client, researcher):
-    answer = client.post(reverse("training:new"), form_for(researcher, batch_size=64, gradient_accumulation=1))
+    answer = client.post(
+        reverse("training:new"),
+        form_for(researcher, **{"optimizer-batch_size": 64, "optimizer-gradient_accumulation": 1}),
+    )
     assert answer.status_code == 422
     assert "one step takes 64" in answer.content.decode()
     assert not Run.objects.exists()
@@ -291,7 +294,12 @@ def test_no_evaluation_of_a_very_long_run_is_left_out():
 def test_a_run_is_launched_followed_and_cancelled_over_the_api(client):
     member = factories.member()
     form = form_for(member)
-    body = {**form, "version": str(form["version"]), "base": str(form["base"]), "settings": {"max_steps": 3}}
+    body = {
+        **form,
+        "version": str(form["version"]),
+        "base": str(form["base"]),
+        "config": {"optimizer": {"max_steps": 3}},
+    }
     answer = client.post(reverse("v1:runs"), json.dumps(body), "application/json", **bearer(member))
     assert answer.status_code == 201
     assert answer.json()["total_steps"] == 3
@@ -308,7 +316,7 @@ def test_a_run_is_launched_followed_and_cancelled_over_the_api(client):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"settings": {"batchsize": 1}}, {"settings": {"batchsize": "There is no such setting"}}),
+        ({"config": {"batchsize": 1}}, {"config": "Unknown field. Known are"}),
         ({"algorithm": "ppo"}, {"algorithm": "“ppo” is not among the choices"}),
         ({"base": None}, {"base": "starts from a model"}),
     ],

@@ -78,7 +78,12 @@ def test_a_finished_run_becomes_a_policy_with_its_descent(run: Run):
     run.refresh_from_db()
     made = run.result
     assert made is not None
-    assert (made.name, made.kind, made.base, made.location) == (run.name, "model", run.base, f"{run.pk}/model")
+    assert (made.name, made.kind, made.base, made.location) == (
+        run.name,
+        "model",
+        run.base,
+        "",
+    )  # found through its run
     assert made.report == {"eval/loss": 0.41}
     assert (run.state, run.leased_until) == ("finished", None)
 

@@ -7,8 +7,8 @@ import pytest
 
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import following
+from contract.configs import Budget, ScriptedPolicy
 from tests import factories
-from trainer.configs import Budget, ScriptedPolicy
 from trainer.environments import environment_named
 from trainer.rollouts import unfinished
 from trainer.rollouts.episode import play

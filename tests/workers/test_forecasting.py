@@ -1,6 +1,5 @@
 """How long a run will practise: from earlier runs, from arithmetic, or unknown for a reason."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,11 @@ import pytest
 from apps.policies.models import Policy
 from apps.training.models import Metric, Run
 from apps.training.pacing import Pace, Range, paces_of
-from apps.training.recipes import PRESETS
+from apps.training.plan import preset_config
+from contract.configs import GrpoConfig, run_config_from_json
 from tests import factories
 from tests.training.test_launching import a_plan
 from tests.workers.test_preflight import a_model
-from trainer.configs import GrpoConfig, run_config_from_json
 from workers.bridge import preflight
 from workers.bridge.capacity import Capacity
 from workers.bridge.forecasting import evaluations_of, from_paces, from_shape, stretched
@@ -81,12 +80,13 @@ def test_without_earlier_runs_it_is_arithmetic_on_the_budget():
     # A tenth: one turn of 48 tokens, which is read at 512 and 24 tokens.
     assert forecast.low == pytest.approx(20 * (0.192 + 0.05 + 32 * (2e6 * 584 + 6e6 * 560) / 1e11))
     assert forecast.words.startswith("calculated: no run here was like it yet")
-    assert (from_shape(replace(config, held_out=60), FACTS, tflops=0.1).low or 0) > (forecast.low or 0)
+    assert (from_shape(config.replaced(held_out=60), FACTS, tflops=0.1).low or 0) > (forecast.low or 0)
 
 
 def practised(of: Policy, *, seconds: float = 5.0, **fields: object) -> Run:
     """A run of twelve steps that each took so long, nine tenths of it to play."""
-    config = PRESETS["quick"].settings(algorithm="grpo", method="full", parameters=1_000_000).as_config("grpo")
+    small = Policy(settings={"parameters": 1_000_000})
+    config = preset_config(preset="quick", algorithm="grpo", method="full", base=small).to_json()
     given = {"algorithm": "grpo", "step": 12, "parameters": 600_000_000, "device": "cpu", "config": config, **fields}
     run = factories.run(of=of.workspace, base=of, **given)
     values = {"step_time": seconds, "rollout_seconds": 0.9 * seconds, "reward": 1.0}
@@ -102,9 +102,16 @@ def base(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Policy:
 
 
 def answered(base: Policy, algorithm: str = "grpo"):
-    settings = PRESETS["quick"].settings(algorithm=algorithm, method="full", parameters=1_000_000)
-    plan = a_plan(workspace=base.workspace, base=base, algorithm=algorithm, settings=settings)
-    return preflight.check(replace(plan, version=None).as_json())
+    base.settings = {"parameters": 1_000_000}  # only picks the preset's batch
+    plan = a_plan(
+        workspace=base.workspace,
+        base=base,
+        algorithm=algorithm,
+        version=None,
+        preset="quick",
+        changes={"budget": {"steps": 12}},
+    )
+    return preflight.check(plan.as_json())
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo"])

@@ -2,18 +2,15 @@
 
 import json
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from apps.policies.models import Policy
 from apps.training.checking import check_with_worker, key_of
-from apps.training.launching import check_plan as check_launch
-from apps.training.recipes import RunSettings
+from contract.configs import DpoConfig, ScratchConfig, SftConfig, run_config_from_json
 from tests import factories
 from tests.training.test_launching import a_plan
-from trainer.configs import DpoConfig, ScratchConfig, SftConfig, run_config_from_json
 from trainer.failures import OutOfMemory
 from workers.bridge import capacity, preflight
 from workers.bridge.capacity import Capacity, measured
@@ -135,14 +132,14 @@ def test_what_does_not_fit_the_largest_worker_is_refused(tmp_path: Path, monkeyp
     monkeypatch.setattr(preflight, "largest", lambda: Capacity("1 GPU", 8_000, on_gpu=True))
     check = preflight.check(a_plan(workspace=base.workspace, base=base).as_json())
     assert check.state == "refused"
-    assert check.refusals[0].field == "batch_size"
+    assert check.refusals[0].field == "optimizer.batch_size"
     assert "(1 GPU) has 8.0 GB" in check.refusals[0].message
 
 
 @pytest.mark.django_db
 def test_four_bits_need_a_gpu_and_take_less_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
-    plan = a_plan(workspace=base.workspace, base=base, settings=RunSettings(batch_size=4, method="qlora")).as_json()
+    plan = a_plan(workspace=base.workspace, base=base, method="qlora").as_json()
     monkeypatch.setattr(preflight, "largest", lambda: Capacity("CPU", 64_000, on_gpu=False))
     check = preflight.check(plan)
     assert (check.state, [refusal.field for refusal in check.refusals]) == ("refused", ["method"])
@@ -162,10 +159,8 @@ def test_four_bits_need_a_gpu_and_take_less_of_it(tmp_path: Path, monkeypatch: p
 )
 def test_every_algorithms_plan_becomes_a_run_json(tmp_path: Path, algorithm: str, row_type: str | None):
     base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
-    version = factories.dataset_version(of=base.workspace, row_type=row_type or "preference")
+    version = factories.dataset_version(of=base.workspace, row_type=row_type) if row_type else None
     plan = a_plan(workspace=base.workspace, base=base, algorithm=algorithm, version=version)
-    plan = plan if row_type else replace(plan, version=None)
-    check_launch(plan)
     assert json.loads(preflight.check(plan.as_json()).run_json)["kind"] == algorithm
 
 

@@ -13,8 +13,8 @@ from apps.policies.models import Endpoint, Policy
 from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
 from apps.trajectories.rollouts import harvesting
 from apps.trajectories.rollouts.rolling_out import CannotAct, cancel_rollouts, resume_rollouts, start_rollouts
+from contract.configs import RolloutConfig, ServerPolicy
 from tests import factories
-from trainer.configs import RolloutConfig, ServerPolicy
 from trainer.environments import ENVIRONMENTS as BUILT_IN
 from workers.bridge import supervising
 from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config, whole_lines

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from peft import LoraConfig as PeftLoraConfig
 
-from trainer.configs import LoraConfig, TrainingConfig
+from contract.configs import LoraConfig, TrainingConfig
 from trainer.models.loading import compute_dtype
 
 
@@ -20,7 +20,7 @@ def arguments_for(config: TrainingConfig, folder: Path, *, rows: int, has_valida
 def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_validation: bool) -> dict[str, Any]:
     """Keyword arguments that transformers' TrainingArguments take, and with them every config of TRL."""
     optimizer = config.optimizer
-    total = total_steps(config, rows)
+    total = config.steps(rows, processes=int(os.environ.get("WORLD_SIZE", "1")))
     evaluate_every = config.evaluate_every or max(1, total // 10)
     on_gpu = torch.cuda.is_available()
     return {
@@ -53,15 +53,6 @@ def common_arguments(config: TrainingConfig, folder: Path, *, rows: int, has_val
         "seed": config.seed,
         "data_seed": config.seed,
     }
-
-
-def total_steps(config: TrainingConfig, rows: int) -> int:
-    """Optimizer steps of the whole run."""
-    if config.optimizer.max_steps:
-        return config.optimizer.max_steps
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    rows_a_step = config.optimizer.batch_size * config.optimizer.gradient_accumulation * processes
-    return max(1, round(config.optimizer.epochs * rows / rows_a_step))
 
 
 def lora_for(lora: LoraConfig | None, *, task: str, whole: tuple[str, ...] = ()) -> PeftLoraConfig | None:

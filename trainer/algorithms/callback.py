@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from contract.configs import GrpoConfig, RlooConfig, TrainingConfig, config_hash
 from trainer.checkpoints import mark_complete, remove_old
-from trainer.configs import GrpoConfig, RlooConfig, TrainingConfig, config_hash
 from trainer.events import CheckpointSaved, EventLog, Metrics, Progress, Started, memory_in_use_mb
 from trainer.stopping import StoppedMidway, StopRequest
 

@@ -15,11 +15,11 @@ from datasets import Dataset
 from trl.trainer.dpo_config import DPOConfig as TrlDpoConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
+from contract.configs import DpoConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.preferences import ABOUT_PAIRS, PairCollator, WeightedModel, pair_dataset
 from trainer.algorithms.reading import first_turns, read_pairs, without_ties
 from trainer.algorithms.training import TrainingRun
-from trainer.configs import DpoConfig
 from trainer.events import EventLog
 from trainer.models.loading import load_policy, load_tokenizer
 from trainer.stopping import StopRequest

@@ -11,11 +11,11 @@ from typing import Any
 from trl.trainer.grpo_config import GRPOConfig as TrlGrpoConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from contract.configs import GrpoConfig
 from trainer.algorithms.arguments import lora_for
 from trainer.algorithms.online import LearnsFromPractice, train_online, trl_arguments
 from trainer.algorithms.practice import Batch, Practice
 from trainer.algorithms.turn_credit import spread_over_tokens, turn_advantages, turn_rewards
-from trainer.configs import GrpoConfig
 from trainer.events import EventLog
 from trainer.stopping import StopRequest
 

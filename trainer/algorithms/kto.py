@@ -17,10 +17,10 @@ from transformers import PreTrainedTokenizerBase
 from trl.trainer.kto_config import KTOConfig as TrlKtoConfig
 from trl.trainer.kto_trainer import KTOTrainer
 
+from contract.configs import KtoConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.preferences import WeightedModel, padded
 from trainer.algorithms.training import Fitting, TrainingRun
-from trainer.configs import KtoConfig
 from trainer.events import EventLog, Warned
 from trainer.models.loading import load_policy, load_tokenizer
 from trainer.rendering.chat import Rendered, render_completion

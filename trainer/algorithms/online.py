@@ -14,13 +14,13 @@ import torch
 from accelerate.utils import gather_object  # type: ignore[import-untyped]  # accelerate has no marker
 from datasets import Dataset
 
+from contract.configs import GrpoConfig, RlooConfig
 from trainer.algorithms.arguments import common_arguments
 from trainer.algorithms.ordering import OrderOfEpoch
 from trainer.algorithms.playing import Attempt, Player
 from trainer.algorithms.practice import Batch, Practice, facts_of, figures_of, token_row
 from trainer.algorithms.training import TrainingRun
 from trainer.algorithms.trimming import TrimsPadding
-from trainer.configs import GrpoConfig, RlooConfig
 from trainer.events import EventLog
 from trainer.failures import DataFailure
 from trainer.models.loading import load_policy, load_tokenizer

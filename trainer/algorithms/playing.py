@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from trainer.configs import OnlineConfig
+from contract.configs import OnlineConfig
 from trainer.environments import environment_named
 from trainer.records import Task, Trajectory
 from trainer.rollouts.episode import play

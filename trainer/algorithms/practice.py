@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from contract.configs import OnlineConfig, TasksConfig, TrainingTasksConfig
 from trainer.algorithms.playing import Attempt, Player
-from trainer.configs import OnlineConfig, PracticeConfig, TasksConfig
 from trainer.failures import DataFailure
 from trainer.records import Task, Trajectory
 from trainer.rewards import Reward, Rewards
@@ -171,7 +171,7 @@ def check_played(rollouts: Sequence[Trajectory]) -> None:
     )
 
 
-def practice_tasks(config: PracticeConfig, folder: Path) -> list[Task]:
+def practice_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
     """The tasks to learn from. Raises ConfigFailure, or DataFailure where one of them is held out."""
     tasks = load_tasks(
         TasksConfig(

@@ -17,11 +17,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import Trainer, TrainingArguments
 
+from contract.configs import ProcessRewardModelConfig
 from trainer.algorithms.arguments import common_arguments, lora_for
 from trainer.algorithms.judged_steps import StepCollator, StepRun, read_steps, step_dataset
 from trainer.algorithms.step_figures import first_error, step_accuracy
 from trainer.algorithms.training import TrainingRun
-from trainer.configs import ProcessRewardModelConfig
 from trainer.events import EventLog
 from trainer.models.loading import load_process_model, load_tokenizer
 from trainer.models.scoring import step_chances

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
+from contract.configs import FileTrainingConfig
 from trainer.algorithms.preferences import Pair, Tokenised, rendered_pair, usable
 from trainer.algorithms.training import TrainingRun
-from trainer.configs import FileTrainingConfig
 from trainer.events import Warned
 from trainer.rows import PreferenceRow, read_preferences
 

@@ -15,13 +15,13 @@ from torch import Tensor
 from trl.trainer.reward_config import RewardConfig
 from trl.trainer.reward_trainer import RewardTrainer
 
+from contract.configs import RewardModelConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.pair_figures import Ranked, pair_figures
 from trainer.algorithms.pair_loss import pair_losses
 from trainer.algorithms.preferences import ABOUT_PAIRS, Pair, PairCollator, pair_dataset
 from trainer.algorithms.reading import read_pairs
 from trainer.algorithms.training import TrainingRun
-from trainer.configs import RewardModelConfig
 from trainer.events import EventLog
 from trainer.models.loading import load_reward_model, load_tokenizer
 from trainer.models.scoring import rewards_of

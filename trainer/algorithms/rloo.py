@@ -12,10 +12,10 @@ import torch
 from trl.trainer.rloo_config import RLOOConfig as TrlRlooConfig
 from trl.trainer.rloo_trainer import RLOOTrainer
 
+from contract.configs import RlooConfig
 from trainer.algorithms.arguments import lora_for
 from trainer.algorithms.online import LearnsFromPractice, train_online, trl_arguments
 from trainer.algorithms.practice import Practice
-from trainer.configs import RlooConfig
 from trainer.events import EventLog
 from trainer.stopping import StopRequest
 

@@ -16,10 +16,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl.trainer.sft_config import SFTConfig as TrlSftConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+from contract.configs import ModelConfig, SftConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.ordering import order_of_rows
 from trainer.algorithms.training import Fitting, TrainingRun
-from trainer.configs import ModelConfig, SftConfig
 from trainer.events import EventLog
 from trainer.models.loading import load_policy, load_tokenizer
 from trainer.models.scratch import CONTROL, MARKS, make_model, train_tokenizer

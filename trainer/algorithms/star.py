@@ -15,8 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from trainer.algorithms.sft import train_sft
-from trainer.configs import (
+from contract.configs import (
     DataConfig,
     LocalPolicy,
     ModelConfig,
@@ -25,6 +24,7 @@ from trainer.configs import (
     StarConfig,
     TasksConfig,
 )
+from trainer.algorithms.sft import train_sft
 from trainer.events import CheckpointSaved, Event, EventLog, Log, Metrics, Progress, Started, Warned, memory_in_use_mb
 from trainer.failures import DataFailure
 from trainer.records import Message, Task, Trajectory, read_trajectories
@@ -218,7 +218,7 @@ def say_how_it_went(events: EventLog, number: int, done: dict[str, Any]) -> None
 def seen_from(model: ModelConfig, folder: Path, place: Path) -> ModelConfig:
     """The same model, for a run in another folder."""
     if (folder / model.path).is_dir():
-        return replace(model, path=os.path.relpath(folder / model.path, place))
+        return model.replaced(path=os.path.relpath(folder / model.path, place))
     return model
 
 

@@ -18,12 +18,12 @@ from transformers import (
     TrainerState,
 )
 
+from contract.configs import FileTrainingConfig, TrainingConfig, config_hash
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.probing import Probing, can_probe
 from trainer.algorithms.watching import WatchCallback
 from trainer.canary import LEAST_APART, write_canary
 from trainer.checkpoints import made_by, newest_complete, remove_unfinished
-from trainer.configs import FileTrainingConfig, TrainingConfig, config_hash
 from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype

@@ -5,9 +5,9 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from contract.configs import TrainingConfig
 from trainer.alarms import Watch
 from trainer.algorithms.callback import metric_name
-from trainer.configs import TrainingConfig
 from trainer.events import AlarmRaised, EventLog
 from trainer.stopping import StopRequest
 

@@ -18,8 +18,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from contract.configs import ModelConfig, Precision
 from contract.hub_ids import is_hub_id
-from trainer.configs import ModelConfig, Precision
 from trainer.failures import ConfigFailure
 from trainer.rendering.templates import prepare_template
 

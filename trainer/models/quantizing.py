@@ -11,7 +11,7 @@ import torch
 from peft import PeftModel
 from transformers import BitsAndBytesConfig
 
-from trainer.configs import LoraConfig, ModelConfig
+from contract.configs import LoraConfig, ModelConfig
 from trainer.failures import ConfigFailure
 from trainer.models.loading import load
 

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl.chat_template_utils import qwen3_template
 
-from trainer.configs import ScratchConfig
+from contract.configs import ScratchConfig
 
 CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 """Never part of a message's text."""

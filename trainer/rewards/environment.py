@@ -6,7 +6,7 @@ Read from the record of the run, so the same numbers come out of a live episode 
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.configs.rewards import OutcomeTerm, StepCostTerm
+from contract.configs.rewards import OutcomeTerm, StepCostTerm
 from trainer.records import Step, Trajectory
 from trainer.rewards.protocol import Score
 

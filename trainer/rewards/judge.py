@@ -1,6 +1,7 @@
-"""A language model as the judge, behind any OpenAI-compatible address (Zheng et al., 2023, arXiv 2306.05685: single-answer grading).
+"""A language model as the judge, behind any OpenAI-compatible address: it grades each rollout (Zheng et al., 2023, arXiv 2306.05685: single-answer
+grading), or scores the rollouts of a group against each other (see `ranking`).
 
-Left out: several judges and votes, reference answers, and position swaps (there is one run at a time). What the run says cannot be kept from
+Left out: several judges and votes, and reference answers. What the run says cannot be kept from
 trying to talk the judge round; the transcript is fenced and named as data, no more can be done, so keep its weight below the outcome's.
 """
 
@@ -9,16 +10,17 @@ import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import httpx
 
+from contract.configs.rewards import JudgeTerm
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.transport import http_client
-from trainer.configs.rewards import JudgeTerm
 from trainer.failures import ConfigFailure
-from trainer.records import Message, Trajectory
+from trainer.records import Trajectory
+from trainer.rewards import ranking
 from trainer.rewards.protocol import Score
+from trainer.rewards.transcripts import lines_of, shortened
 from workers.keys import KeyRefused, key_for
 
 TRIES = 4
@@ -56,18 +58,22 @@ class Judge:
             raise ConfigFailure(f"judge.url: {refused}") from None
 
     def score(self, trajectories: Sequence[Trajectory]) -> list[Score]:
+        if self.term.mode == "ranking":
+            return ranking.score(trajectories, self.term, self._ask)
         with ThreadPoolExecutor(self.term.parallel) as pool:
             return [Score(grade) for grade in pool.map(self._grade, trajectories)]
 
     def _grade(self, trajectory: Trajectory) -> float | None:
         """0 … 1, or None where the server gives no grade."""
         transcript = written(trajectory, most=self.term.most_characters)
+        content = self._ask(SYSTEM.format(rubric=self.term.rubric), f"<transcript>\n{transcript}\n</transcript>")
+        return None if content is None else grade_in(content)
+
+    def _ask(self, system: str, user: str) -> str | None:
+        """What the judge answers; None where it doesn't."""
         body = {
             "model": self.term.model,
-            "messages": [
-                {"role": "system", "content": SYSTEM.format(rubric=self.term.rubric)},
-                {"role": "user", "content": f"<transcript>\n{transcript}\n</transcript>"},
-            ],
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "temperature": 0.0,
         }
         for attempt in range(TRIES):
@@ -80,18 +86,22 @@ class Judge:
             except httpx.TransportError:
                 continue
             if response.is_success:
-                return grade_in(response)
+                return content_of(response)
             if response.status_code not in RETRIED:
                 return None
         return None
 
 
-def grade_in(response: httpx.Response) -> float | None:
-    """The grade as 0 … 1; None where the answer holds none."""
+def content_of(response: httpx.Response) -> str | None:
+    """The text of a chat completion; None where there is none."""
     try:
-        content = str(response.json()["choices"][0]["message"]["content"])
+        return str(response.json()["choices"][0]["message"]["content"])
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
+
+
+def grade_in(content: str) -> float | None:
+    """The grade as 0 … 1; None where the answer holds none."""
     for found in reversed(GRADE.findall(content)):  # the last one: a thinking judge may write drafts before it
         try:
             grade = json.loads(found)["grade"]
@@ -103,23 +113,5 @@ def grade_in(response: httpx.Response) -> float | None:
 
 
 def written(trajectory: Trajectory, *, most: int) -> str:
-    """The run as text: the task, then message by message. Of one that is too long the beginning and the end."""
-    lines = [
-        f"TASK: {trajectory.task.instruction}",
-        *(line for message in trajectory.messages for line in said(message)),
-    ]
-    text = "\n".join(lines).replace("</transcript>", "<\\/transcript>")
-    if len(text) <= most:
-        return text
-    return f"{text[: most // 2]}\n[{len(text) - most:,} characters left out]\n{text[-(most - most // 2) :]}"
-
-
-def said(message: Message) -> list[str]:
-    role = str(message.get("role", "")).upper()
-    lines = [f"{role}: {message['content']}"] if message.get("content") else []
-    for call in message.get("tool_calls") or []:
-        function: dict[str, Any] = call.get("function") or {}
-        arguments = function.get("arguments")
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        lines.append(f"{role} CALLS {function.get('name')}({text})")
-    return lines
+    """The rollout as text, which cannot end its fence."""
+    return shortened("\n".join(lines_of(trajectory)).replace("</transcript>", "<\\/transcript>"), most=most)

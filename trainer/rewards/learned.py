@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from trainer.configs.models import ModelConfig
-from trainer.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
+from contract.configs.models import ModelConfig
+from contract.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
 from trainer.models.loading import compute_dtype, load_process_model, load_reward_model, load_tokenizer
 from trainer.models.scoring import rewards_of, step_scores
 from trainer.records import Trajectory

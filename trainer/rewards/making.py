@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainer.configs.rewards import (
+from contract.configs.rewards import (
     AnyTerm,
     FormatTerm,
     JudgeTerm,
@@ -14,8 +14,10 @@ from trainer.configs.rewards import (
     StepCostTerm,
     SubgoalsTerm,
     ToolUseTerm,
+    name_of,
 )
 from trainer.events import EventLog, Warned
+from trainer.failures import ConfigFailure
 from trainer.rewards.environment import Outcome, Safety, StepCost, Subgoals
 from trainer.rewards.format import Format
 from trainer.rewards.protocol import Component
@@ -30,7 +32,23 @@ def rewards_for(config: RewardsConfig, folder: Path, events: EventLog | None = N
     """
     if config.warning and events is not None:
         events.emit(Warned(config.warning, advice="Raise the outcome's weight, or lower the others'."))
+    for term in config.terms:
+        refuse_unresolved(term)
     return Rewards(config, [component_for(term, folder) for term in config.terms])
+
+
+def refuse_unresolved(term: AnyTerm) -> None:
+    """Raises ConfigFailure for a policy of Retrace whose place nobody has written down."""
+    if isinstance(term, LearnedOutcomeTerm | LearnedProcessTerm) and not term.path:
+        place = "path"
+    elif isinstance(term, JudgeTerm) and not term.url:
+        place = "url"
+    else:
+        return
+    raise ConfigFailure(
+        f"rewards: {name_of(term)} names the policy {term.policy} but no {place}.",
+        advice=f"A worker of Retrace writes it; in a run.json of your own, add the {place}.",
+    )
 
 
 def component_for(term: AnyTerm, folder: Path) -> Component:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 
-from trainer.configs.rewards import RewardsConfig, name_of
+from contract.configs.rewards import RewardsConfig, name_of
 from trainer.records import Trajectory
 from trainer.rewards.protocol import Component, Score
 

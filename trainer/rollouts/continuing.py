@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trainer.configs import ContinuationConfig, RolloutConfig, ScriptedPolicy, TasksConfig
+from contract.configs import ContinuationConfig, RolloutConfig, ScriptedPolicy, TasksConfig
 from trainer.environments.replaying import Replayed, replayed_to
 from trainer.events import EventLog, Progress, Started, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure
@@ -37,7 +37,7 @@ async def _watched(config: ContinuationConfig, folder: Path, events: EventLog, s
     if config.step >= len(recorded.steps):
         raise DataFailure(f"There is no turn {config.step}: the trajectory has {len(recorded.steps)} turns.")
     rollout = RolloutConfig(
-        config.policy, tasks=TasksConfig(environment=recorded.task.environment), parallel=config.count
+        policy=config.policy, tasks=TasksConfig(environment=recorded.task.environment), parallel=config.count
     )
     policy = speaking(config.policy, make_policy(rollout, folder, stop))
     total = config.count if config.action is None else 1

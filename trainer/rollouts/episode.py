@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
 
-from trainer.configs import Budget
+from contract.configs import Budget
 from trainer.environments.protocol import Environment, Score, Transition
 from trainer.environments.replaying import Replayed
 from trainer.failures import RunFailure

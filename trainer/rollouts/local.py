@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from trainer.configs import LocalPolicy, Sampling
+from contract.configs import LocalPolicy, Sampling
 from trainer.failures import ConfigFailure
 from trainer.models.loading import compute_dtype, load_policy, load_tokenizer
 from trainer.records import Message, Task, ToolSchema

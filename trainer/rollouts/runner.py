@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainer.configs import LocalPolicy, PolicyConfig, RolloutConfig, ScriptedPolicy, ServerPolicy, TasksConfig
+from contract.configs import LocalPolicy, PolicyConfig, RolloutConfig, ScriptedPolicy, ServerPolicy, TasksConfig
 from trainer.environments import environment_named
 from trainer.events import EventLog, Progress, RolloutFinished, Started, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure

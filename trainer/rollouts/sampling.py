@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trainer.configs import Sampling
+from contract.configs import Sampling
 from trainer.rollouts.memory import Memory, can_remember, recall, remember
 
 

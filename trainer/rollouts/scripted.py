@@ -5,7 +5,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.configs import ScriptedPolicy
+from contract.configs import ScriptedPolicy
 from trainer.environments.protocol import Environment
 from trainer.environments.scripting import Call, Script, ScriptFactory
 from trainer.failures import ConfigFailure

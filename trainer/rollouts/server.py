@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 
+from contract.configs import ServerPolicy
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import problem_of
 from contract.outgoing.transport import async_http_client
-from trainer.configs import ServerPolicy
 from trainer.failures import ConfigFailure
 from trainer.records import Message, Task, ToolSchema
 from trainer.rendering.call_ids import with_short_ids

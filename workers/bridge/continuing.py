@@ -7,8 +7,9 @@ from apps.annotation.desk import continuing
 from apps.annotation.models import Continuation
 from apps.training.folders import folder_of
 from apps.trajectories.writing_out import rich_form
-from trainer.configs import RunConfig, run_config_from_json, write_run_config
+from contract.configs import RunConfig, write_run_config
 from trainer.events import Progress, StampedEvent
+from workers.bridge.configs import checked_config
 from workers.bridge.outcomes import Outcome
 from workers.bridge.rollouts import acting_policy
 
@@ -41,7 +42,7 @@ class ContinuationJob:
             self.folder.path,
             workspace_id=wanted.workspace_id,
         )
-        return run_config_from_json(
+        return checked_config(
             {
                 "kind": "continuation",
                 "policy": policy,

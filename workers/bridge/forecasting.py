@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from apps.common.quantities import duration
 from apps.training.pacing import Pace, Range
-from trainer.configs import OnlineConfig
+from contract.configs import OnlineConfig
 from workers.bridge.sizing import ModelFacts
 from workers.bridge.timing import STEP_SECONDS
 
@@ -110,10 +110,7 @@ def most_tokens_of(config: OnlineConfig) -> int:
 
 def steps_of(config: OnlineConfig) -> int:
     """Optimizer steps of the whole run, on one device."""
-    optimizer = config.optimizer
-    return optimizer.max_steps or max(
-        1, round(optimizer.epochs * config.tasks.count * config.samples / rollouts_of(config))
-    )
+    return config.steps(config.tasks.count * config.samples)
 
 
 def evaluations_of(config: OnlineConfig) -> int:

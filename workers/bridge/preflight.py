@@ -16,8 +16,8 @@ from apps.policies.models import Policy
 from apps.training.checking import Check, Refusal
 from apps.training.folders import RunFolder
 from apps.training.pacing import paces_of
+from contract.configs import FileTrainingConfig, ModelConfig, OnlineConfig, TrainingConfig
 from contract.hub_ids import is_hub_id
-from trainer.configs import FileTrainingConfig, ModelConfig, OnlineConfig, TrainingConfig
 from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
 from workers.bridge.capacity import Capacity, largest, measured
 from workers.bridge.configs import config_from
@@ -92,7 +92,7 @@ def refuse_what_cannot_work(config: TrainingConfig, folder: RunFolder, *, versio
     capacity = measured()
     needs = _needs(config, facts, capacity, _row_tokens(version))
     for refusal in _reasons(needs, capacity, folder):
-        failure = OutOfMemory if refusal.field == "batch_size" else RunFailure
+        failure = OutOfMemory if refusal.field == "optimizer.batch_size" else RunFailure
         raise failure(f"{refusal.message} Nothing was started.", advice="Launch it again with smaller settings.")
 
 
@@ -160,7 +160,7 @@ def _reasons(needs: Estimate, capacity: Capacity | None, folder: RunFolder) -> l
     if capacity and needs.memory_mb > capacity.memory_mb:
         reasons.append(
             Refusal(
-                "batch_size",
+                "optimizer.batch_size",
                 f"It does not fit: it needs about {size(needs.memory_mb * 1e6)}, and the training worker ({capacity.device}) "
                 f"has {size(capacity.memory_mb * 1e6)}. Lower the batch size or the longest row, or use LoRA.",
             )
@@ -187,6 +187,6 @@ def _row_tokens(version: Version | None) -> int:
 
 
 def _form_field(failure: RunFailure) -> str:
-    """The form's field behind a dotted path of run.json."""
-    path: str = getattr(failure, "field", "") or failure.message.partition(":")[0]
-    return "base" if path.startswith("model") else path.rpartition(".")[2]
+    """What to change: the base, or the dotted path of a setting."""
+    path = failure.message.partition(":")[0]
+    return "base" if path.startswith("model") else path

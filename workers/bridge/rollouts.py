@@ -8,17 +8,18 @@ from typing import IO, Any
 from uuid import UUID
 
 from apps.common.live import telling
-from apps.policies.models import Endpoint, Policy
+from apps.policies.models import Policy
 from apps.training import live
 from apps.training.folders import folder_of, last_lines
 from apps.trajectories.imports.preparing import Prepared
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import following, harvesting
-from trainer.configs import RunConfig, run_config_from_json, write_run_config
+from contract.configs import RunConfig, write_run_config
 from trainer.events import StampedEvent, Started
 from trainer.failures import ConfigFailure
-from workers.bridge.configs import model_path
+from workers.bridge.configs import checked_config
 from workers.bridge.following import Relay
+from workers.bridge.locations import model_path, server_of
 from workers.bridge.outcomes import Outcome
 
 logger = logging.getLogger(__name__)
@@ -149,14 +150,14 @@ def whole_lines(output: IO[bytes]) -> list[bytes]:
 
 
 def rollout_config(batch: RolloutBatch, folder: Path) -> RunConfig:
-    """What run.json says for `batch`. Raises InvalidField."""
+    """What run.json says for `batch`. Raises ConfigFailure."""
     config = dict(batch.config)
     tasks = {**config.pop("tasks"), "environment": batch.environment}
     tool_calls = config.pop("tool_calls", "native")
     policy = acting_policy(batch.policy, config.pop("sampling", {}), folder, workspace_id=batch.workspace_id)
     if policy["engine"] != "scripted":
         policy["tool_calls"] = tool_calls
-    return run_config_from_json({**config, "kind": "rollout", "policy": policy, "tasks": tasks, "output": OUTPUT})
+    return checked_config({**config, "kind": "rollout", "policy": policy, "tasks": tasks, "output": OUTPUT})
 
 
 def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path, *, workspace_id: UUID) -> dict[str, Any]:
@@ -164,25 +165,16 @@ def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path, *, wor
     if policy.workspace_id != workspace_id:
         raise ConfigFailure("policy: it belongs to another workspace.", advice="Choose a policy of this workspace.")
     sampling = {**policy.settings.get("sampling", {}), **sampling}
-    if served := policy.publications.live().exclude(endpoint=None).select_related("endpoint").first():
-        return _on_server(policy, served.endpoint, served.name, sampling)
-    match policy.kind:
-        case Policy.Kind.SCRIPTED:
-            return {"engine": "scripted", "script": policy.location, "name": policy.name}
-        case Policy.Kind.ENDPOINT:
-            return _on_server(policy, policy.endpoint, policy.location, sampling)
-        case _:
-            model = {"path": model_path(policy, folder, workspace_id=workspace_id)}
-            return {"engine": "local", "model": model, "name": policy.name, "sampling": sampling}
-
-
-def _on_server(policy: Policy, endpoint: Endpoint | None, model: str, sampling: dict[str, Any]) -> dict[str, Any]:
-    assert endpoint is not None, "a constraint holds it"
-    return {
-        "engine": "server",
-        "url": endpoint.base_url,
-        "model": model,
-        "name": policy.name,
-        "api_key_variable": endpoint.key_variable,
-        "sampling": sampling,
-    }
+    if served := server_of(policy):
+        return {
+            "engine": "server",
+            "url": served.endpoint.base_url,
+            "model": served.name,
+            "name": policy.name,
+            "api_key_variable": served.endpoint.key_variable,
+            "sampling": sampling,
+        }
+    if policy.kind == Policy.Kind.SCRIPTED:
+        return {"engine": "scripted", "script": policy.location, "name": policy.name}
+    model = {"path": model_path(policy, folder, workspace_id=workspace_id)}
+    return {"engine": "local", "model": model, "name": policy.name, "sampling": sampling}

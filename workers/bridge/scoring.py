@@ -18,7 +18,7 @@ from apps.trajectories.models import Trajectory
 from apps.trajectories.writing_out import rich_form
 from trainer.failures import ConfigFailure
 from workers.bridge import shutdown
-from workers.bridge.configs import model_path
+from workers.bridge.locations import model_path
 from workers.bridge.process import ChildProcess
 
 PAIRS_A_STRETCH = 200

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.configs import (
+from contract.configs import (
     DpoConfig,
     KtoConfig,
     ProcessRewardModelConfig,

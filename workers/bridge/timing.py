@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from trainer.configs import DpoConfig, FileTrainingConfig, KtoConfig, RewardModelConfig
+from contract.configs import DpoConfig, FileTrainingConfig, KtoConfig, RewardModelConfig
 from workers.bridge.sizing import ModelFacts
 
 STEP_SECONDS = 0.05

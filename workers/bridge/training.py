@@ -8,7 +8,7 @@ from apps.datasets.models import Split
 from apps.training import claiming, live, progress, recovering
 from apps.training.folders import folder_of, last_lines
 from apps.training.models import Run
-from trainer.configs import TrainingConfig, write_run_config
+from contract.configs import TrainingConfig, write_run_config
 from trainer.events import StampedEvent
 from workers.bridge.configs import training_config
 from workers.bridge.digesting import digest

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -21,12 +21,14 @@ from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
 from apps.training.checking import refuse_if_known
-from apps.training.choices import METHODS, InvalidSetting
-from apps.training.forms.runs import default_name, parameters_of
-from apps.training.launching import LaunchRefused, Plan, launch_run
+from apps.training.launching import launch_run
 from apps.training.models import Run
+from apps.training.plan import Plan, plan_run
+from apps.training.presets import METHODS, PRESETS
 from apps.training.queries import metric_points
-from apps.training.recipes import PRESETS, settings_from
+from apps.training.refusals import LaunchRefused, SettingsRefused
+from contract.configs import TRAINING_CONFIGS
+from contract.configs.schema import launch_schema
 
 CHECK_PATIENCE_SECONDS = 5.0
 
@@ -60,8 +62,23 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         return reverse("run", kwargs={"run_id": run.pk}, request=self.context["request"])
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "description": "Settings to change, by algorithm; whatever is left out is the preset’s.",
+        "oneOf": [
+            {**launch_schema(cls), "title": Run.Algorithm(algorithm).label}
+            for algorithm, cls in TRAINING_CONFIGS.items()
+        ],
+        "example": {"optimizer": {"learning_rate": 1e-5, "max_steps": 100}},
+    }
+)
+class ConfigField(serializers.DictField):
+    """A partial config: what it may hold depends on the algorithm, and is checked with the plan."""
+
+
 class LaunchSerializer(RequestSerializer):
-    """A run to launch. `settings` changes single settings of the preset: learning_rate, batch_size, max_steps, beta, …"""
+    """A run to launch. `config` changes settings of the preset, in the shape of the algorithm's run.json."""
 
     algorithm = serializers.ChoiceField(choices=Run.Algorithm.choices)
     version = serializers.UUIDField(
@@ -73,7 +90,7 @@ class LaunchSerializer(RequestSerializer):
     preset = serializers.ChoiceField(choices=list(PRESETS), default="standard")
     method = serializers.ChoiceField(choices=list(METHODS), default="full")
     name = serializers.CharField(max_length=180, required=False, default="")
-    settings = serializers.DictField(required=False, default=dict)
+    config = ConfigField(required=False, default=dict)
 
 
 class PointSerializer(serializers.Serializer[Any]):
@@ -103,8 +120,8 @@ class RunsView(MemberView):
             plan = self._plan(given.validated_data)
             refuse_if_known(plan, seconds=CHECK_PATIENCE_SECONDS)
             run = launch_run(plan=plan, by=self.member.user)
-        except InvalidSetting as refusal:
-            raise ValidationError({"settings": {refusal.field: [str(refusal)]}}) from None
+        except SettingsRefused as refusal:
+            raise ValidationError({"config": _by_field(refusal)}) from None
         except LaunchRefused as refusal:
             raise ValidationError({refusal.field or "detail": [str(refusal)]}) from None
         answer = RunSerializer(run, context={"request": request}).data
@@ -129,22 +146,23 @@ class RunsView(MemberView):
             base = Policy.objects.visible_to(self.member).filter(pk=given["base"]).first()
             if base is None:
                 raise ValidationError({"base": ["There is no such policy in this workspace."]})
-        settings = settings_from(
-            preset=given["preset"],
-            algorithm=given["algorithm"],
-            method=given["method"],
-            parameters=parameters_of(base, given["algorithm"]),
-            changes=given["settings"],
-        )
-        return Plan(
-            workspace=self.member.workspace,
-            name=given["name"] or default_name(given["algorithm"], version, settings),
+        return plan_run(
+            member=self.member,
             algorithm=given["algorithm"],
             version=version,
             base=base,
             preset=given["preset"],
-            settings=settings,
+            method=given["method"],
+            changes=given["config"],
+            name=given["name"],
         )
+
+
+def _by_field(refusal: SettingsRefused) -> dict[str, list[str]]:
+    problems: dict[str, list[str]] = {}
+    for problem in refusal.problems:
+        problems.setdefault(problem.field or "detail", []).append(problem.words)
+    return problems
 
 
 class RunView(MemberView):

@@ -1,7 +1,10 @@
-"""The form of a new run."""
+"""The form of a new run: what to train on what, and every setting of the chosen algorithm."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, cast
 from uuid import UUID
 
@@ -11,80 +14,19 @@ from apps.accounts.models import Membership
 from apps.common.environments import CHOICES
 from apps.datasets.models import Version
 from apps.policies.models import Policy
-from apps.training.choices import CREDITS, LOSSES, METHODS, ONLY_FOR, RANGES, SCOPES, InvalidSetting
-from apps.training.launching import LaunchRefused, Plan, check_plan
+from apps.training.forms.settings import Choices, at, form_field, form_name, nested, settings_shown, value_of
+from apps.training.forms.terms import TermRow, rows_of, term_form_fields, terms_from
 from apps.training.models import Run
-from apps.training.recipes import PRESETS, RunSettings, settings_from
+from apps.training.plan import Plan, plan_run, preset_config
+from apps.training.presets import METHODS, PRESETS
+from apps.training.refusals import LaunchRefused, SettingsRefused
+from apps.training.reward_terms import FormulaPart, candidates, formula
+from contract.configs import TRAINING_CONFIGS, InvalidField, OnlineConfig, TrainingConfig
+from contract.configs.declaration import Source
+from contract.configs.fields import ConfigField
 
-PRACTICE = ("environment", "levels")
-ADVANCED = (
-    "learning_rate",
-    "epochs",
-    "max_steps",
-    "batch_size",
-    "gradient_accumulation",
-    "max_length",
-    "warmup_steps",
-    "beta",
-    "loss",
-    "label_smoothing",
-    "scope",
-    "desirable_weight",
-    "undesirable_weight",
-    "margin",
-    "tie_margin",
-    "error_weight",
-    "tasks",
-    "samples",
-    "turns",
-    "turn_tokens",
-    "credit",
-    "rounds",
-    "lora_rank",
-    "checkpoint_every",
-    "seed",
-    "gradient_checkpointing",
-    "pause_on_alarms",
-)
-HELP = {
-    "learning_rate": "At the top of the schedule.",
-    "epochs": "Passes over the training rows.",
-    "max_steps": "Stop after so many steps; 0 leaves it to the passes.",
-    "batch_size": "Rows in one forward pass; for preferences, pairs.",
-    "gradient_accumulation": "Forward passes before each step.",
-    "max_length": "Longest row in tokens; longer ones are left out and counted.",
-    "warmup_steps": "Steps over which the learning rate rises.",
-    "beta": "How strongly to stay near the base.",
-    "label_smoothing": "Assumed share of wrong labels; for robust, exo_pair and aot.",
-    "desirable_weight": "How much a desirable row counts.",
-    "undesirable_weight": "How much an undesirable row counts.",
-    "margin": "Least difference of rewards for each grade of a judgement’s strength.",
-    "tie_margin": "Rewards that differ by less are likely a tie; 0 is half a win each.",
-    "error_weight": "How much more a bad turn counts than another.",
-    "tasks": "Different ones to practise on.",
-    "samples": "Rollouts of each task, compared with each other in a step: then they must divide batch size × accumulation.",
-    "turns": "Longest rollout.",
-    "rounds": "How often to attempt the tasks, keep what succeeded, and fine-tune the base on it.",
-    "turn_tokens": "Longest turn.",
-    "lora_rank": "Width of each adapter.",
-    "checkpoint_every": "Steps between two checkpoints.",
-    "seed": "Fixes the order of rows and the initial weights.",
-}
-WHOLE = (
-    "max_steps",
-    "batch_size",
-    "gradient_accumulation",
-    "max_length",
-    "warmup_steps",
-    "tasks",
-    "samples",
-    "turns",
-    "turn_tokens",
-    "rounds",
-    "lora_rank",
-    "checkpoint_every",
-    "seed",
-)
+GENERAL = "The run"
+TERM_AT = re.compile(r"rewards\.terms\[(\d+)\]\.?(.*)")
 
 
 class VersionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in the stubs only
@@ -96,19 +38,11 @@ class VersionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generi
 
 
 class RunForm(forms.Form):
-    """What to train, on what, from what. Empty advanced fields mean what the preset says."""
+    """Empty settings mean what the preset says, which their placeholders show."""
 
     algorithm = forms.ChoiceField(choices=Run.Algorithm.choices, initial=Run.Algorithm.DPO, widget=forms.RadioSelect)
     version = VersionChoice(
         Version.objects.none(), required=False, label="Dataset version", empty_label="Choose a version"
-    )
-    environment = forms.ChoiceField(
-        choices=CHOICES,
-        required=False,
-        help_text="Where the policy practises; its held-out tasks measure progress.",
-    )
-    levels = forms.CharField(
-        max_length=100, required=False, help_text="Such as L1 L2; empty is the environment’s usual ones."
     )
     base = forms.ModelChoiceField(
         Policy.objects.none(),
@@ -128,129 +62,174 @@ class RunForm(forms.Form):
         required=False,
         help_text="Names the run and the policy that it makes. Empty: made from the choices above.",
     )
-    loss = forms.ChoiceField(
-        choices=[("", "The usual one"), *((loss, loss) for losses in LOSSES.values() for loss in losses)],
-        required=False,
-        help_text="By TRL’s names; kto and apo_zero_unpaired are KTO’s.",
-    )
-    scope = forms.ChoiceField(
-        choices=[("", "From the preset"), *SCOPES.items()],
-        required=False,
-        label="Learns from",
-        help_text="Of each side.",
-    )
-    credit = forms.ChoiceField(
-        choices=[("", "From the preset"), *CREDITS.items()],
-        required=False,
-        label="Credits",
-        help_text="What an advantage is given to.",
-    )
-    gradient_checkpointing = forms.NullBooleanField(
-        required=False, help_text="A third slower, much less memory.", label="Recompute activations"
-    )
-    pause_on_alarms = forms.NullBooleanField(
-        required=False,
-        help_text="Stop at a checkpoint when a curve shows a known way to go wrong; the run can be resumed.",
-        label="Pause on alarms",
-    )
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.member = member
         self.plan: Plan | None = None
+        self._sent_terms: list[dict[str, Any]] = []
         frozen = Version.objects.visible_to(member).frozen().select_related("dataset").defer("card", "recipe", "files")
         cast("forms.ModelChoiceField[Version]", self.fields["version"]).queryset = frozen.order_by("-id")
         bases = Policy.objects.visible_to(member).trainable().defer("report")
         cast("forms.ModelChoiceField[Policy]", self.fields["base"]).queryset = bases.order_by("-id")
-        for name in ADVANCED:
-            if name in RANGES:
-                self.fields[name] = _number(name)
-            elif isinstance(widget := self.fields[name].widget, forms.NullBooleanSelect):
-                widget.choices = [("unknown", "From the preset"), *list(widget.choices)[1:]]
+        self.usual: TrainingConfig = preset_config(
+            preset=self._choice("preset", PRESETS, "standard"),
+            algorithm=self.chosen_algorithm,
+            method=self._choice("method", METHODS, "full"),
+            base=self._chosen_base,
+        )
+        for setting in self.settings:
+            self.fields[form_name(setting.path)] = form_field(
+                setting, preset=at(self.usual, setting.path), choices=self._choices
+            )
+        if isinstance(self.usual, OnlineConfig):
+            self.fields |= term_form_fields(self._choices, self.usual.rewards)
+
+    @property
+    def chosen_algorithm(self) -> str:
+        return self._choice("algorithm", TRAINING_CONFIGS, Run.Algorithm.DPO)
+
+    @cached_property
+    def settings(self) -> list[ConfigField]:
+        """Those of the chosen algorithm."""
+        return settings_shown(
+            TRAINING_CONFIGS[self.chosen_algorithm],
+            with_adapters=self._choice("method", METHODS, "full") != "full",
+            from_scratch=self._chosen_base is None,
+        )
+
+    @property
+    def basic(self) -> list[forms.BoundField]:
+        """What most people look at."""
+        return [self[form_name(setting.path)] for setting in self.settings if setting.is_basic]
+
+    @property
+    def advanced(self) -> list[tuple[str, list[forms.BoundField]]]:
+        """The rest, by section."""
+        sections: dict[str, list[forms.BoundField]] = {}
+        for setting in self.settings:
+            if not setting.is_basic:
+                sections.setdefault(setting.section or GENERAL, []).append(self[form_name(setting.path)])
+        return list(sections.items())
+
+    @property
+    def is_advanced_open(self) -> bool:
+        """Something is wrong there."""
+        return any(field.errors for _, fields in self.advanced for field in fields)
+
+    @property
+    def terms(self) -> list[TermRow]:
+        """Of the reward; none where an algorithm has no reward."""
+        return rows_of(self) if isinstance(self.usual, OnlineConfig) else []
+
+    @property
+    def formula(self) -> list[FormulaPart]:
+        """The reward of the plan; that of the preset while there is none."""
+        if self.plan is not None and isinstance(self.plan.config, OnlineConfig):
+            return formula(self.plan.config.rewards, self.plan.rewards)
+        return formula(self.usual.rewards) if isinstance(self.usual, OnlineConfig) and not self.is_bound else []
+
+    @property
+    def reward_warning(self) -> str:
+        """Why a failed rollout might be rewarded more than a successful one."""
+        config = self.plan.config if self.plan else self.usual
+        return config.rewards.warning if isinstance(config, OnlineConfig) else ""
+
+    @property
+    def is_online(self) -> bool:
+        """Learns from rollouts of its own."""
+        return self.chosen_algorithm in Run.ONLINE
+
+    @property
+    def has_reward(self) -> bool:
+        return isinstance(self.usual, OnlineConfig)
 
     @property
     def chosen_version(self) -> Version | None:
         """The version that a link came from."""
-        try:
-            given = UUID(str(self.initial.get("version")))
-        except ValueError:
+        if (given := _uuid(self.initial.get("version"))) is None:
             return None
         return Version.objects.visible_to(self.member).frozen().filter(pk=given).first()
 
     @property
     def unchosen(self) -> dict[str, str]:
         """What the method needs and nobody has chosen yet: by field, in words. To lack it is no mistake while one still chooses."""
-        algorithm = self["algorithm"].value()
         needed = {}
-        if algorithm not in Run.ONLINE:
+        if not self.is_online:
             needed["version"] = "a dataset version"
-        if algorithm != Run.Algorithm.SFT:
+        if self.chosen_algorithm != Run.Algorithm.SFT:
             needed["base"] = "a model to begin from"
         return {name: words for name, words in needed.items() if not self[name].value()}
-
-    @property
-    def advanced(self) -> list[tuple[forms.BoundField, tuple[str, ...]]]:
-        """The single settings, each with the algorithms that alone have it; none where all do."""
-        return [(self[name], ONLY_FOR.get(name, ())) for name in ADVANCED]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if self.errors:
             return cleaned
-        base, algorithm = cleaned["base"], cleaned["algorithm"]
-        version = None if algorithm in Run.ONLINE else cleaned["version"]  # hidden then, and whatever it holds
-        changes = {
-            name: cleaned[name]
-            for name in (*PRACTICE, *ADVANCED)
-            if cleaned.get(name) not in (None, "") and algorithm in ONLY_FOR.get(name, (algorithm,))
+        values = {
+            setting.path: value
+            for setting in self.settings
+            if (value := value_of(setting, cleaned.get(form_name(setting.path)))) is not None
         }
+        changes = nested(values)
+        self._sent_terms = terms_from(cleaned) if self.has_reward else []
+        if self._sent_terms or any(name.startswith("term-") for name in self.data):
+            changes |= {"rewards": {"terms": self._sent_terms}} if self.has_reward else {}
         try:
-            settings = settings_from(
+            self.plan = plan_run(
+                member=self.member,
+                algorithm=cleaned["algorithm"],
+                version=None if self.is_online else cleaned["version"],  # hidden then, and whatever it holds
+                base=cleaned["base"],
                 preset=cleaned["preset"],
-                algorithm=algorithm,
                 method=cleaned["method"],
-                parameters=parameters_of(base, algorithm),
                 changes=changes,
+                name=cleaned["name"],
             )
-            plan = Plan(
-                workspace=self.member.workspace,
-                name=cleaned["name"] or default_name(algorithm, version, settings),
-                algorithm=algorithm,
-                version=version,
-                base=base,
-                preset=cleaned["preset"],
-                settings=settings,
-            )
-            check_plan(plan)
-        except InvalidSetting as refusal:
-            self.add_error(refusal.field if refusal.field in self.fields else None, str(refusal))
+        except SettingsRefused as refusal:
+            for problem in refusal.problems:
+                self._add_problem(problem)
         except LaunchRefused as refusal:
             self.add_error(refusal.field if refusal.field in self.fields else None, str(refusal))
-        else:
-            self.plan = plan
         return cleaned
 
+    def field_at(self, path: str) -> str | None:
+        """The form's field behind a dotted path of a config."""
+        if found := TERM_AT.fullmatch(path):
+            place = int(found[1])
+            component = self._sent_terms[place]["component"] if place < len(self._sent_terms) else ""
+            name = f"term-{component}-{found[2] or 'weight'}"
+        elif path == "rewards.terms":
+            name = "term-outcome-weight"
+        else:
+            name = form_name(path.partition("[")[0])
+        return name if name in self.fields else None
 
-def parameters_of(base: Policy | None, algorithm: str) -> int | None:
-    """How large the base is, where it is known. A new model is small."""
-    if base is None:
-        return 0
-    known: int | None = base.settings.get("parameters")
-    return known
+    def _add_problem(self, problem: InvalidField) -> None:
+        name = self.field_at(problem.field)
+        words = problem.words if name else f"{problem.field}: {problem.words}"
+        self.add_error(name, words)
+
+    def _choices(self, source: Source) -> Choices:
+        if source == "environment":
+            return CHOICES
+        return [(str(policy.pk), policy.name) for policy in candidates(self.member, source)]
+
+    def _value(self, name: str) -> Any:
+        return self.data.get(name) if self.is_bound else self.initial.get(name)
+
+    def _choice(self, name: str, known: Mapping[str, object], usual: str) -> str:
+        given = self._value(name)
+        return given if isinstance(given, str) and given in known else str(usual)
+
+    @cached_property
+    def _chosen_base(self) -> Policy | None:
+        if (given := _uuid(self._value("base"))) is None:
+            return None
+        return Policy.objects.visible_to(self.member).trainable().filter(pk=given).first()
 
 
-def default_name(algorithm: str, version: Version | None, settings: RunSettings) -> str:
-    """What a run is called when nobody says."""
-    where = f"on {version}" if version else f"in {settings.environment}"
-    return f"{Run.Algorithm(algorithm).label} {where}"[:180]
-
-
-def _number(name: str) -> forms.Field:
-    low, high = RANGES[name]
-    label = "LoRA rank" if name == "lora_rank" else name.replace("_", " ").capitalize()
-    common: dict[str, Any] = {"required": False, "help_text": HELP[name], "label": label}
-    if name in WHOLE:
-        widget = forms.NumberInput(attrs={"placeholder": "from the preset"})
-        return forms.IntegerField(min_value=int(low), max_value=int(high), widget=widget, **common)
-    widget = forms.NumberInput(attrs={"step": "any", "placeholder": "from the preset"})
-    return forms.FloatField(min_value=low, max_value=high, widget=widget, **common)
+def _uuid(text: object) -> UUID | None:
+    try:
+        return UUID(str(text))
+    except ValueError:
+        return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlencode
 from uuid import UUID
@@ -26,11 +25,13 @@ from apps.training.checking import check_with_worker, refuse_if_known
 from apps.training.comparing import MOST_RUNS, overlays, settings_of
 from apps.training.folders import RunFolder, folder_of, read_log
 from apps.training.forms.runs import RunForm
-from apps.training.launching import USUAL, LaunchRefused, launch_run
+from apps.training.launching import launch_run
 from apps.training.live import charts_context, run_context
 from apps.training.models import Run
+from apps.training.plan import USUAL
+from apps.training.presets import PRESETS
 from apps.training.queries import headway, lineage_of, metric_points, run_for_page, runs_for_comparing, runs_for_list
-from apps.training.recipes import PRESETS
+from apps.training.refusals import LaunchRefused
 from apps.training.sampling import NotSampled, open_sampled, sampled
 
 CHECK_PATIENCE_SECONDS = 5.0
@@ -83,10 +84,10 @@ def _is_uuid(text: str) -> bool:
 def new(request: HtmxRequest) -> HttpResponse:
     """Choose what to train; launch it."""
     if request.method == "GET":
-        chosen = {name: request.GET[name] for name in ("version", "base", "algorithm") if name in request.GET}
+        chosen = request.GET.dict()
         form = RunForm(member=request.member, initial=chosen)
         if "algorithm" not in chosen and (version := form.chosen_version):
-            form.initial["algorithm"] = USUAL[version.row_type]
+            form = RunForm(member=request.member, initial={**chosen, "algorithm": USUAL[version.row_type]})
         return _new_page(request, form)
     form = RunForm(request.POST, member=request.member)
     if not form.is_valid() or form.plan is None:
@@ -95,7 +96,7 @@ def new(request: HtmxRequest) -> HttpResponse:
         refuse_if_known(form.plan, seconds=CHECK_PATIENCE_SECONDS)
         run = launch_run(plan=form.plan, by=request.user)
     except LaunchRefused as refusal:
-        form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
+        form.add_error(form.field_at(refusal.field), str(refusal))
         return _new_page(request, form, status=422)
     messages.success(request, f"{run.name} is queued.")
     return redirect("training:run", run.pk)
@@ -103,6 +104,14 @@ def new(request: HtmxRequest) -> HttpResponse:
 
 def _new_page(request: HtmxRequest, form: RunForm, status: int = 200) -> HttpResponse:
     return render(request, "training/new.html", {"form": form, "presets": PRESETS.values()}, status=status)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def settings_for(request: HtmxRequest) -> HttpResponse:
+    """The settings of the chosen algorithm, with what was filled in so far and the preset's values behind the rest."""
+    form = RunForm(member=request.member, initial=request.POST.dict())
+    return render(request, "training/_settings.html", {"form": form})
 
 
 @require_POST
@@ -121,7 +130,6 @@ def check(request: HtmxRequest) -> HttpResponse:
             "plan": plan,
             "check": check_with_worker(plan),
             "steps": plan.steps,
-            "settings": asdict(plan.settings),
             "command": RunFolder(Path(settings.RUNS_DIR) / "RUN").command_line,
         },
     )

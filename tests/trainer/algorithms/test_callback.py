@@ -5,10 +5,10 @@ from pathlib import Path
 import torch
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
+from contract.configs import SftConfig, run_config_from_json
 from tests.trainer.runs import events_of
 from trainer.algorithms import callback as module
 from trainer.algorithms.callback import RunCallback
-from trainer.configs import SftConfig, run_config_from_json
 from trainer.events import EventLog, Metrics
 from trainer.stopping import StopRequest
 

@@ -12,6 +12,7 @@ from datasets import Dataset
 from trl.trainer.dpo_config import DPOConfig as TrlDpoConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
+from contract.configs import DpoConfig, DpoLoss, InvalidConfig
 from tests.trainer.policies import (
     ANSWER,
     NOTHING,
@@ -26,13 +27,10 @@ from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.dpo import PolicyTokenDpo, trl_arguments
 from trainer.algorithms.preferences import Pair, PairCollator, pair_dataset, rendered_pair, usable
 from trainer.algorithms.reading import first_turns
-from trainer.configs import DpoConfig
-from trainer.configs.training import DpoLoss
 from trainer.events import CheckpointSaved, Failed, Metrics, Started
 from trainer.failures import ExitCode
 from trainer.rendering.templates import prepare_template
 from trainer.rows import preference_from_json
-from trainer.validation import InvalidField
 
 ROWS = preference_rows(4)
 BETA = 0.2
@@ -178,7 +176,7 @@ def test_every_loss_variant_takes_a_step(loss: str, tmp_path: Path):
 
 @pytest.mark.parametrize("change", [{"label_smoothing": 0.1}, {"loss": "exo_pair"}])
 def test_smoothing_goes_with_the_losses_that_know_it(change: dict[str, Any]):
-    with pytest.raises(InvalidField, match="label_smoothing"):
+    with pytest.raises(InvalidConfig, match="label_smoothing"):
         DpoConfig.from_json({"kind": "dpo", "model": {"path": "m"}, "data": {"train": "t"}, **change})
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from trl.trainer.kto_config import KTOConfig as TrlKtoConfig
 
+from contract.configs import InvalidConfig, KtoConfig
 from tests.trainer.algorithms.test_dpo import logprob_by_hand, prepared
 from tests.trainer.policies import preference_rows, save_policy, small_model
 from tests.trainer.runs import events_of, run_here
@@ -19,12 +20,10 @@ from trainer.algorithms.kto import (
     render_row,
     unpaired_dataset,
 )
-from trainer.configs import KtoConfig
 from trainer.events import Metrics, Warned
 from trainer.failures import ExitCode
 from trainer.rendering.chat import Rendered
 from trainer.rows import unpaired_from_json
-from trainer.validation import InvalidField
 
 PAIRS = preference_rows(4)
 ROWS = [
@@ -138,6 +137,6 @@ def test_rows_of_one_kind_only_are_warned_of(tmp_path: Path):
 
 def test_a_batch_of_one_is_refused_where_others_are_needed():
     settings = {"kind": "kto", "model": {"path": "m"}, "data": {"train": "t"}, "optimizer": {"batch_size": 1}}
-    with pytest.raises(InvalidField, match="batch_size: got 1, expected 2 or more"):
+    with pytest.raises(InvalidConfig, match="batch_size: got 1, expected 2 or more"):
         KtoConfig.from_json(settings)
     KtoConfig.from_json({**settings, "loss": "apo_zero_unpaired"})

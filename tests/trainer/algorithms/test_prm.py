@@ -8,6 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
+from contract.configs import ModelConfig
 from tests.trainer.algorithms.test_dpo import prepared
 from tests.trainer.policies import (
     AGAIN,
@@ -35,7 +36,6 @@ from trainer.algorithms.judged_steps import (
 )
 from trainer.algorithms.prm import step_loss
 from trainer.algorithms.step_figures import first_error, step_accuracy
-from trainer.configs import ModelConfig
 from trainer.events import Failed, Metrics
 from trainer.failures import ExitCode
 from trainer.models.loading import load_process_model

@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from contract.configs import RewardModelConfig
 from tests.trainer.policies import preference_rows, save_policy
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.pair_loss import pair_losses
 from trainer.algorithms.preferences import PairCollator, pair_dataset, rendered_pair, usable
 from trainer.algorithms.reward_model import PairReward
-from trainer.configs import RewardModelConfig
 from trainer.events import Metrics
 from trainer.failures import ExitCode
 from trainer.rows import preference_from_json

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from transformers import AutoModelForCausalLM
 
+from contract.configs import ScriptedPolicy
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.star import choose, hint_for, without_hint
-from trainer.configs import ScriptedPolicy
 from trainer.environments import environment_named
 from trainer.environments.office import Office
 from trainer.events import CheckpointSaved, Failed, Log, Metrics, Progress

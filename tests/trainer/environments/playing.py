@@ -4,7 +4,7 @@ import asyncio
 from itertools import islice
 from typing import Any
 
-from trainer.configs import Budget, ScriptedPolicy
+from contract.configs import Budget, ScriptedPolicy
 from trainer.environments.protocol import Environment
 from trainer.records import Message, Task, Trajectory
 from trainer.rollouts.episode import play

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainer.configs import Budget, ScriptedPolicy
+from contract.configs import Budget, ScriptedPolicy
 from trainer.environments.office import Office
 from trainer.environments.office.tasks import LEVELS
 from trainer.records import Message, Task, Trajectory

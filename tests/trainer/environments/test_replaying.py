@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from trainer.configs import Budget, ScriptedPolicy
+from contract.configs import Budget, ScriptedPolicy
 from trainer.environments.office import Office
 from trainer.environments.replaying import Diverged, replayed_to
 from trainer.failures import DataFailure

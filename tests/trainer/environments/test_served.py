@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
+from contract.configs import Budget
 from tests.trainer.environments.playing import call, first_tasks
 from tests.trainer.runs import ROOT, events_of, run_here
-from trainer.configs import Budget
 from trainer.environments import SERVED_VARIABLE, environment_named
 from trainer.environments.office import Office
 from trainer.environments.replaying import Diverged, replayed_to

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from contract.configs import ModelConfig
 from tests.trainer.policies import qwen3_tokenizer, save_policy, small_model
-from trainer.configs import ModelConfig
 from trainer.failures import ConfigFailure
 from trainer.models.loading import compute_dtype, load_policy, load_reward_model, load_tokenizer, located
 

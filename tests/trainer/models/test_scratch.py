@@ -3,8 +3,8 @@
 import torch
 from transformers import AutoTokenizer
 
+from contract.configs import ScratchConfig
 from tests.trainer.policies import SMALLEST, TEXTS, small_model, small_tokenizer
-from trainer.configs import ScratchConfig
 from trainer.models.scratch import COPYING, MARKS, make_model, train_tokenizer
 
 

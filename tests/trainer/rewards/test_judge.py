@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from trainer.configs.rewards import JudgeTerm
+from contract.configs.rewards import JudgeTerm
 from trainer.failures import ConfigFailure
 from trainer.records import Step, Task, Trajectory
 from trainer.rewards.judge import Judge, written

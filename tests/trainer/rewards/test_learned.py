@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from contract.configs import ModelConfig
+from contract.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
 from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, TOOLS, save_policy
-from trainer.configs import ModelConfig
-from trainer.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
 from trainer.models.loading import load_process_model, load_reward_model, load_tokenizer
 from trainer.records import Step, Task, Trajectory
 from trainer.rendering.chat import render_completion
@@ -30,7 +30,7 @@ def test_an_outcome_reward_is_the_models_at_the_last_token(base: Path, tmp_path:
     model = load_reward_model(ModelConfig(path=str(base)), tmp_path, torch.float32, tokenizer.pad_token_id).eval()
     model.save_pretrained(tmp_path / "rm")
     tokenizer.save_pretrained(tmp_path / "rm")
-    found = LearnedOutcome(LearnedOutcomeTerm(path="rm"), tmp_path).score([LONG, NOTHING, SHORT])
+    found = LearnedOutcome(LearnedOutcomeTerm(path="./rm"), tmp_path).score([LONG, NOTHING, SHORT])
     assert found[1].value is None
     for run, score in ((LONG, found[0]), (SHORT, found[2])):
         ids = render_completion(tokenizer, [], run.messages, TOOLS).ids
@@ -45,7 +45,7 @@ def test_a_process_reward_has_one_score_a_turn(base: Path, tmp_path: Path):
     load_process_model(ModelConfig(path=str(base)), tmp_path, torch.float32).save_pretrained(tmp_path / "prm")
     load_tokenizer(ModelConfig(path=str(base)), tmp_path).save_pretrained(tmp_path / "prm")
     mean, lowest = (
-        LearnedProcess(LearnedProcessTerm(path="prm", reduce=reduce), tmp_path).score([SHORT, LONG])
+        LearnedProcess(LearnedProcessTerm(path="./prm", reduce=reduce), tmp_path).score([SHORT, LONG])
         for reduce in ("mean", "lowest")
     )
     turns = mean[1].turns

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from trainer.configs import RewardsConfig
+from contract.configs import InvalidConfig, RewardsConfig
 from trainer.events import EventLog, EventReader, Warned
 from trainer.records import Outcome, Step, Task, Trajectory
 from trainer.rewards import rewards_for
 from trainer.rewards.total import metrics_of
-from trainer.validation import InvalidField
 
 TASK = Task(key="t", instruction="Do it.")
 
@@ -107,10 +106,10 @@ def test_a_warning_says_when_the_outcome_does_not_dominate(tmp_path: Path):
         ([{"component": "outcome"}, {"component": "outcome"}], "terms[1].name"),
         ([{"component": "applause"}], "terms[0].component"),
         ([{"component": "judge", "url": "host", "model": "m"}], "terms[0].url"),
-        ([{"component": "learned_process"}], "terms[0].path"),
+        ([{"component": "learned_process"}], "terms[0].policy"),
     ],
 )
 def test_terms_that_cannot_be_are_named(terms: list[dict[str, Any]], field: str):
-    with pytest.raises(InvalidField) as refused:
+    with pytest.raises(InvalidConfig) as refused:
         RewardsConfig.from_json({"terms": terms})
-    assert refused.value.field == field
+    assert refused.value.problems[0].field == field

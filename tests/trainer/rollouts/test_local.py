@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from contract.configs import Sampling
 from tests.trainer.policies import save_policy, small_model, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.configs import Sampling
 from trainer.events import Failed, Progress
 from trainer.failures import ExitCode
 from trainer.records import Trajectory, read_trajectories

@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import MistralConfig, MistralForCausalLM
 
+from contract.configs import Sampling
 from tests.trainer.policies import small_model
-from trainer.configs import Sampling
 from trainer.rollouts.memory import Memory, recall
 from trainer.rollouts.sampling import Request, Sampled, sample
 

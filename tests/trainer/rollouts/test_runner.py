@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from contract.configs import Budget
 from tests.trainer.runs import events_of, kinds_of, run_here
-from trainer.configs import Budget
 from trainer.environments.office import Office
 from trainer.environments.protocol import Transition
 from trainer.environments.scripting import Call

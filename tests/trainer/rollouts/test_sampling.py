@@ -7,8 +7,8 @@ from itertools import zip_longest
 import pytest
 import torch
 
+from contract.configs import Sampling
 from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, TOOLS, small_model, small_tokenizer
-from trainer.configs import Sampling
 from trainer.rendering.chat import render_prompt
 from trainer.rollouts.sampling import Request, Sampled, choose, sample
 

@@ -1,48 +1,47 @@
 """What a rollout may be told: who acts, on which tasks, within which budget."""
 
-from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from trainer.configs.models import ModelConfig, Precision
-from trainer.validation import Between, Checked, Count, InvalidField, NonNegative, Positive, Whole
+from pydantic import Field
+
+from contract.configs.declaration import Config, Count, Positive, Seed, Setting, Words, internal
+from contract.configs.errors import InvalidField
+from contract.configs.models import ModelConfig, Precision
 
 
-@dataclass(frozen=True)
-class TasksConfig(Checked):
+class TasksConfig(Config):
     """Which tasks to roll out: drawn by the environment, or from a file."""
 
-    environment: str = "office"
+    environment: Annotated[str, Setting(source="environment", basic=True)] = "office"
     """A built-in environment, for tasks that name none themselves."""
-    file: str | None = None
+    file: Annotated[str | None, internal("files stay on the worker")] = None
     """A JSON Lines file with one task a line; then the fields below do not apply."""
-    levels: tuple[str, ...] = ()
+    levels: Annotated[Words, Setting(source="levels", basic=True)] = ()
     """Levels to draw from in turn; empty is the environment's usual ones (of the office L1 to L3, elsewhere all)."""
     split: Literal["train", "held_out"] = "held_out"
-    """Never ask a policy to show what it has learnt on tasks it has learnt from."""
+    """Never ask a policy to show what it has learned on tasks it has learned from."""
     count: Count = 50
     """How many tasks to draw."""
-    seed: Whole = 0
+    seed: Seed = 0
     """Which ones."""
 
 
-@dataclass(frozen=True)
-class Sampling(Checked):
+class Sampling(Config):
     """How a language model's turn is sampled."""
 
-    temperature: NonNegative = 1.0
+    temperature: Annotated[float, Field(ge=0, le=5), Setting(basic=True)] = 1.0
     """0 always takes the likeliest token."""
-    top_p: Annotated[float, Between(0.01, 1)] = 1.0
+    top_p: Annotated[float, Field(ge=0.01, le=1), Setting("Top p")] = 1.0
     """Sample from the smallest set of tokens with this probability."""
-    max_new_tokens: Count = 512
-    """Longest turn."""
+    max_new_tokens: Annotated[int, Field(ge=1, le=100_000), Setting("Longest turn", unit="tokens")] = 512
+    """Longer turns are cut."""
 
 
 ToolCalls = Literal["native", "react"]
 """native: through the model's own chat template. react: as plain text (ReAct), for models and servers that know no tools."""
 
 
-@dataclass(frozen=True)
-class ScriptedPolicy(Checked):
+class ScriptedPolicy(Config):
     """A scripted worker that comes with the environment."""
 
     tag: ClassVar[str] = "engine"
@@ -54,8 +53,7 @@ class ScriptedPolicy(Checked):
     """The policy's name in the trajectories; empty is the script's."""
 
 
-@dataclass(frozen=True)
-class LocalPolicy(Checked):
+class LocalPolicy(Config):
     """A model loaded into this process (transformers)."""
 
     tag: ClassVar[str] = "engine"
@@ -65,7 +63,7 @@ class LocalPolicy(Checked):
     engine: Literal["local"] = "local"
     name: str = ""
     """The policy's name in the trajectories; empty is the model's path."""
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = Sampling()
     """How turns are sampled."""
     precision: Precision = "auto"
     """auto is bfloat16 where the accelerator has it (emulation does not count), else float32."""
@@ -77,8 +75,7 @@ class LocalPolicy(Checked):
             raise InvalidField("model.scratch", "a policy without training cannot act", advice="Give model.path.")
 
 
-@dataclass(frozen=True)
-class ServerPolicy(Checked):
+class ServerPolicy(Config):
     """An OpenAI-compatible server, such as vLLM."""
 
     tag: ClassVar[str] = "engine"
@@ -90,7 +87,7 @@ class ServerPolicy(Checked):
     engine: Literal["server"] = "server"
     name: str = ""
     """The policy's name in the trajectories; empty is the model's."""
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = Sampling()
     """How turns are sampled."""
     api_key_variable: str = ""
     """Name of the environment variable that holds the key; the key itself is never stored in run.json."""
@@ -106,23 +103,21 @@ class ServerPolicy(Checked):
             raise InvalidField("url", f"got {self.url!r}, expected an http:// or https:// address")
 
 
-PolicyConfig = ScriptedPolicy | LocalPolicy | ServerPolicy
+PolicyConfig = Annotated[ScriptedPolicy | LocalPolicy | ServerPolicy, Field(discriminator="engine")]
 
 
-@dataclass(frozen=True)
-class Budget(Checked):
+class Budget(Config):
     """What one episode may use."""
 
-    steps: Count = 12
+    steps: Annotated[int, Field(ge=1, le=1000), Setting("Longest rollout", unit="turns", basic=True)] = 12
     """Agent turns."""
-    tokens: Count = 16_384
+    tokens: Annotated[Count, Setting("Longest rollout", unit="tokens")] = 16_384
     """Tokens that the policy may generate in all, where the engine counts them."""
-    seconds: Positive = 600.0
+    seconds: Annotated[Positive, Setting("Longest rollout", unit="seconds")] = 600.0
     """Wall-clock time."""
 
 
-@dataclass(frozen=True)
-class RolloutConfig(Checked):
+class RolloutConfig(Config):
     """A policy acts on tasks; trajectories come out."""
 
     tag: ClassVar[str] = "kind"
@@ -130,15 +125,15 @@ class RolloutConfig(Checked):
     policy: PolicyConfig
     """Who acts."""
     kind: Literal["rollout"] = "rollout"
-    tasks: TasksConfig = field(default_factory=TasksConfig)
+    tasks: TasksConfig = TasksConfig()
     """On what."""
     samples: Count = 1
     """Episodes of each task."""
     parallel: Count = 32
     """Episodes at once."""
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = Budget()
     """When an episode is cut short."""
     output: str = "trajectories.jsonl"
     """Where the trajectories go, one a line."""
-    seed: Whole = 0
+    seed: Seed = 0
     """Fixes what each episode samples."""

@@ -1,34 +1,35 @@
 """What a run may be told that keeps its own successes and learns from them."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from trainer.configs.online import PracticeConfig
-from trainer.configs.rollouts import Budget, Sampling
-from trainer.configs.training import TrainingConfig
-from trainer.validation import Count, InvalidField, Whole
+from pydantic import Field
+
+from contract.configs.declaration import Count, Setting
+from contract.configs.errors import InvalidField
+from contract.configs.online import TrainingTasksConfig
+from contract.configs.rollouts import Budget, Sampling
+from contract.configs.training import TrainingConfig
 
 
-@dataclass(frozen=True)
 class StarConfig(TrainingConfig):
     """Rejection sampling in rounds. `optimizer` is for the fine-tuning at the end of each round."""
 
     kind: Literal["star"] = "star"
-    tasks: PracticeConfig = field(default_factory=PracticeConfig)
+    tasks: Annotated[TrainingTasksConfig, Setting("Tasks")] = TrainingTasksConfig()
     """What to attempt."""
-    rounds: Count = 2
+    rounds: Annotated[int, Field(ge=1, le=20), Setting(basic=True)] = 2
     """How often to attempt everything, keep what succeeded, and fine-tune the base on it."""
-    samples: Count = 4
+    samples: Annotated[int, Field(ge=1, le=1024), Setting("Attempts", basic=True)] = 4
     """Attempts at each task in a round."""
-    sampling: Sampling = field(default_factory=lambda: Sampling(max_new_tokens=256))
+    sampling: Annotated[Sampling, Setting("Sampling")] = Sampling(max_new_tokens=256)
     """How turns are sampled."""
-    budget: Budget = field(default_factory=Budget)
+    budget: Annotated[Budget, Setting("Rollouts")] = Budget()
     """When an attempt is cut short."""
     hints: bool = True
     """Attempt tasks at which every sample failed once more with the right calls as a hint, which is taken out again before learning."""
-    kept: Count = 2
-    """Most runs of one task to learn from: different ones, the shortest first."""
-    held_out: Whole = 60
+    kept: Annotated[Count, Setting("Most kept of a task")] = 2
+    """Most trajectories of one task to learn from: different ones, the shortest first."""
+    held_out: Annotated[int, Field(ge=0, le=10_000), Setting("Held-out tasks", basic=True)] = 60
     """Held-out tasks attempted before the first round and after each; 0 evaluates nothing."""
 
     def check(self) -> None:

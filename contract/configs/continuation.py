@@ -1,14 +1,12 @@
 """What a policy that takes over in the middle of an episode may be told."""
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from trainer.configs.rollouts import Budget, PolicyConfig
-from trainer.validation import Checked, Count, Whole
+from contract.configs.declaration import Config, Count, Seed, Whole
+from contract.configs.rollouts import Budget, PolicyConfig
 
 
-@dataclass(frozen=True)
-class ContinuationConfig(Checked):
+class ContinuationConfig(Config):
     """A policy stands where a recorded episode stood: what would it do there, or how would it go on after a given action?"""
 
     tag: ClassVar[str] = "kind"
@@ -24,9 +22,9 @@ class ContinuationConfig(Checked):
     """A JSON file with the assistant message to do there first, and go on from; None samples actions and does none."""
     count: Count = 4
     """Actions to sample."""
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = Budget()
     """When going on is cut short; its steps count those before, too."""
     output: str = "continuation.jsonl"
     """Where the sampled actions or the new trajectory go, one a line."""
-    seed: Whole = 0
+    seed: Seed = 0
     """Fixes what is sampled."""

@@ -1,4 +1,4 @@
-"""What `run.json` may say: one frozen dataclass for each kind of run.
+"""What `run.json` may say: one frozen class for each kind of run.
 
     {"kind": "sft",          "model": {"scratch": {}},         "data": {"train": "demonstrations.jsonl"}}
     {"kind": "dpo",          "model": {"path": "../1/model"},  "data": {"train": "train.jsonl", "validation": "validation.jsonl"}}
@@ -10,19 +10,28 @@
     {"kind": "star",         "model": {"path": "../1/model"},  "tasks": {"environment": "office", "count": 200}, "rounds": 2}
     {"kind": "rollout",      "tasks": {"environment": "office", "count": 50}, "policy": {"engine": "local", "model": {"path": "../2/model"}}}
 
-Everything else has the default that its class below states. Paths are relative to the folder of `run.json`. Unknown fields,
-wrong types and values out of range are refused by name.
+Everything else has the default that its class states. Paths are relative to the folder of `run.json`. Unknown fields,
+wrong types and values out of range are refused by name, all at once.
 """
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from trainer.configs.continuing import ContinuationConfig
-from trainer.configs.models import ModelConfig, Precision, ScratchConfig
-from trainer.configs.online import GrpoConfig, OnlineConfig, PracticeConfig, RlooConfig
-from trainer.configs.rewards import RewardsConfig
-from trainer.configs.rollouts import (
+from contract.configs.continuation import ContinuationConfig
+from contract.configs.declaration import Config
+from contract.configs.dpo import DpoConfig, DpoLoss
+from contract.configs.errors import InvalidConfig, InvalidField, alternatives, refused, shown
+from contract.configs.grpo import GrpoConfig
+from contract.configs.kto import KtoConfig
+from contract.configs.models import ModelConfig, Precision, ScratchConfig
+from contract.configs.online import OnlineConfig, TrainingTasksConfig
+from contract.configs.process_reward_model import ProcessRewardModelConfig
+from contract.configs.reward_model import RewardModelConfig
+from contract.configs.rewards import RewardsConfig
+from contract.configs.rloo import RlooConfig
+from contract.configs.rollouts import (
     Budget,
     LocalPolicy,
     PolicyConfig,
@@ -32,31 +41,31 @@ from trainer.configs.rollouts import (
     ServerPolicy,
     TasksConfig,
 )
-from trainer.configs.star import StarConfig
-from trainer.configs.training import (
+from contract.configs.sft import SftConfig
+from contract.configs.star import StarConfig
+from contract.configs.training import (
     CheckpointConfig,
     DataConfig,
-    DpoConfig,
     FileTrainingConfig,
-    KtoConfig,
     LoraConfig,
     OptimizerConfig,
-    ProcessRewardModelConfig,
-    RewardModelConfig,
-    SftConfig,
     TrainingConfig,
 )
-from trainer.failures import ConfigFailure
-from trainer.validation import Checked, choose
 
 __all__ = [
+    "RUN_CONFIGS",
+    "TRAINING_CONFIGS",
     "Budget",
     "CheckpointConfig",
+    "Config",
     "ContinuationConfig",
     "DataConfig",
     "DpoConfig",
+    "DpoLoss",
     "FileTrainingConfig",
     "GrpoConfig",
+    "InvalidConfig",
+    "InvalidField",
     "KtoConfig",
     "LocalPolicy",
     "LoraConfig",
@@ -64,7 +73,6 @@ __all__ = [
     "OnlineConfig",
     "OptimizerConfig",
     "PolicyConfig",
-    "PracticeConfig",
     "Precision",
     "ProcessRewardModelConfig",
     "RewardModelConfig",
@@ -80,6 +88,7 @@ __all__ = [
     "StarConfig",
     "TasksConfig",
     "TrainingConfig",
+    "TrainingTasksConfig",
     "config_hash",
     "read_run_config",
     "run_config_from_json",
@@ -98,34 +107,45 @@ RunConfig = (
     | RolloutConfig
     | ContinuationConfig
 )
-RUN_CONFIGS: list[type[Checked]] = [
-    SftConfig,
-    DpoConfig,
-    KtoConfig,
-    RewardModelConfig,
-    ProcessRewardModelConfig,
-    GrpoConfig,
-    RlooConfig,
-    StarConfig,
-    RolloutConfig,
-    ContinuationConfig,
-]
+TRAINING_CONFIGS: Mapping[str, type[TrainingConfig]] = {
+    "sft": SftConfig,
+    "dpo": DpoConfig,
+    "kto": KtoConfig,
+    "reward_model": RewardModelConfig,
+    "process_reward_model": ProcessRewardModelConfig,
+    "grpo": GrpoConfig,
+    "rloo": RlooConfig,
+    "star": StarConfig,
+}
+"""By algorithm."""
+RUN_CONFIGS: Mapping[str, type[Config]] = {
+    **TRAINING_CONFIGS,
+    "rollout": RolloutConfig,
+    "continuation": ContinuationConfig,
+}
+"""By kind of run."""
 
 
 def run_config_from_json(data: object) -> RunConfig:
-    """The config that decoded JSON stands for. Raises InvalidField."""
-    config: RunConfig = choose(RUN_CONFIGS, data, path="").from_json(data)
+    """The config that decoded JSON stands for. Raises InvalidConfig."""
+    if not isinstance(data, Mapping):
+        raise refused(f"got {shown(data)}, expected an object with 'kind'")
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in RUN_CONFIGS:
+        raise refused(f"got {shown(kind)}, expected {alternatives(RUN_CONFIGS)}", field="kind")
+    config: RunConfig = RUN_CONFIGS[kind].from_json(data)  # type: ignore[assignment]  # the mapping's values are its members
     return config
 
 
 def read_run_config(path: Path) -> RunConfig:
-    """Read `run.json`. Raises ConfigFailure."""
+    """Read `run.json`. Raises InvalidConfig."""
     try:
-        return run_config_from_json(json.loads(path.read_text(encoding="utf-8")))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigFailure(f"Cannot read {path}: {error.strerror}.", advice="Give the path of a run.json.") from None
+        raise refused(f"Cannot read {path}: {error.strerror}.", advice="Give the path of a run.json.") from None
     except ValueError as error:
-        raise ConfigFailure(f"{path} is no JSON: {error}.") from None
+        raise refused(f"{path} is no JSON: {error}.") from None
+    return run_config_from_json(data)
 
 
 def write_run_config(config: RunConfig, path: Path) -> None:
@@ -133,7 +153,7 @@ def write_run_config(config: RunConfig, path: Path) -> None:
     path.write_text(json.dumps(config.to_json(), indent=2) + "\n", encoding="utf-8")
 
 
-def config_hash(config: Checked) -> str:
+def config_hash(config: Config) -> str:
     """SHA-256 over everything that changes the result (not `resume` and `pause_on_alarms`)."""
     relevant = {key: value for key, value in config.to_json().items() if key not in ("resume", "pause_on_alarms")}
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()

@@ -1,28 +1,29 @@
 """Where a model comes from."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from trainer.validation import Between, Checked, Count, InvalidField, Positive
+from pydantic import Field
+
+from contract.configs.declaration import Config, Count, Setting, internal
+from contract.configs.errors import InvalidField
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
-@dataclass(frozen=True)
-class ScratchConfig(Checked):
+class ScratchConfig(Config):
     """A Qwen3-shaped model with random weights, and a tokenizer trained on the text of the training file."""
 
-    layers: Count = 2
+    layers: Annotated[Count, Setting("Layers")] = 2
     """Transformer blocks."""
-    hidden: Count = 192
+    hidden: Annotated[Count, Setting("Hidden size")] = 192
     """Width of the residual stream."""
-    intermediate: Count = 256
+    intermediate: Annotated[Count, Setting("Feed-forward size")] = 256
     """Width of the feed-forward layer: small, for the work is in the attention."""
-    heads: Count = 4
+    heads: Annotated[Count, Setting("Attention heads")] = 4
     """Attention heads; `hidden` must be divisible by it."""
-    vocabulary: Annotated[int, Between(300, 50_000)] = 1000
+    vocabulary: Annotated[int, Field(ge=300, le=50_000), Setting(unit="tokens")] = 1000
     """Tokens, the 256 bytes and the special ones included."""
-    initializer_range: Positive = 0.08
+    initializer_range: Annotated[float, Field(gt=0, le=1)] = 0.08
     """Standard deviation of the initial weights. Small models learn to copy from their context much sooner with 0.08 than with the usual 0.02."""
 
     def check(self) -> None:
@@ -30,17 +31,18 @@ class ScratchConfig(Checked):
             raise InvalidField("heads", f"{self.heads} does not divide hidden = {self.hidden}")
 
 
-@dataclass(frozen=True)
-class ModelConfig(Checked):
+class ModelConfig(Config):
     """Where the base model comes from: exactly one of `path` and `scratch`."""
 
-    path: str = ""
+    path: Annotated[str, internal("the worker writes where the base policy's weights are")] = ""
     """A folder, which begins with `/`, `./` or `../` (relative to run.json), or the id of a model on the Hugging Face hub."""
-    revision: str | None = None
+    revision: Annotated[str | None, internal("it belongs to the base policy")] = None
     """Commit, tag or branch of a hub model."""
-    scratch: ScratchConfig | None = None
+    scratch: Annotated[ScratchConfig | None, Setting("New model")] = None
     """Make a small model instead of loading one."""
-    trust_remote_code: bool = False
+    trust_remote_code: Annotated[
+        bool, internal("code from a hub runs on the worker, which is for its operator to decide")
+    ] = False
     """Run Python code that comes with the model. Leave it off unless you have read that code."""
 
     def check(self) -> None:

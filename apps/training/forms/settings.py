@@ -1,0 +1,103 @@
+"""Form fields from the declaration of a config: one for each setting, empty where the preset holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from django import forms
+
+from contract.configs.declaration import Config, Source
+from contract.configs.fields import ConfigField, fields_of
+
+Choices = Sequence[tuple[str, str]]
+PRESET = "Preset"
+
+
+def form_name(path: str) -> str:
+    """The name of a setting's form field: `optimizer.batch_size` is `optimizer-batch_size`."""
+    return path.replace(".", "-")
+
+
+def form_field(field: ConfigField, *, preset: Any, choices: Callable[[Source], Choices]) -> forms.Field:
+    """What one fills in for a setting. Ranges are checked by the config alone, which knows the words for them."""
+    label = f"{field.title} ({field.unit})" if field.unit else field.title
+    common: dict[str, Any] = {"required": False, "label": label, "help_text": field.help}
+    if field.kind == "choice" or field.source in ("environment", "reward_model", "process_model", "judge"):
+        options = list(field.choices.items()) if field.choices else list(choices(field.source)) if field.source else []
+        usual = dict(options).get(str(preset), str(preset or ""))
+        return forms.ChoiceField(choices=[("", f"{PRESET}: {usual}" if usual else "Choose one"), *options], **common)
+    if field.kind == "switch":
+        usual = "on" if preset else "off"
+        return forms.ChoiceField(choices=[("", f"{PRESET}: {usual}"), ("true", "On"), ("false", "Off")], **common)
+    attrs = {"placeholder": written(preset)}
+    if field.kind in ("whole", "number"):
+        attrs |= {"step": "1" if field.kind == "whole" else "any"} | limits(field)
+        number = forms.NumberInput(attrs=attrs)
+        return (forms.IntegerField if field.kind == "whole" else forms.FloatField)(widget=number, **common)
+    if field.kind == "words":
+        common["help_text"] = f"{field.help} Names with spaces between."
+    if field.name == "rubric":
+        return forms.CharField(widget=forms.Textarea(attrs={**attrs, "rows": 3}), **common)
+    return forms.CharField(max_length=4000, widget=forms.TextInput(attrs=attrs), **common)
+
+
+def limits(field: ConfigField) -> dict[str, str]:
+    """For the browser. An open lower end has no attribute."""
+    ends = {"min": None if field.range.is_open else field.range.low, "max": field.range.high}
+    return {name: f"{end:.10g}" for name, end in ends.items() if end is not None}
+
+
+def written(value: Any) -> str:
+    """A setting's value as one would type it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:g}"
+        case tuple() | list():
+            return " ".join(map(str, value))
+        case _:
+            return str(value)
+
+
+def value_of(field: ConfigField, cleaned: Any) -> Any:
+    """What the config takes for what was filled in; None where nothing was."""
+    if cleaned in (None, ""):
+        return None
+    if field.kind == "switch":
+        return cleaned == "true"
+    return cleaned.split() if field.kind == "words" else cleaned
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """{"optimizer.batch_size": 4} -> {"optimizer": {"batch_size": 4}}"""
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        *parents, name = path.split(".")
+        place = tree
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[name] = value
+    return tree
+
+
+def at(config: Config | None, path: str) -> Any:
+    """The value at a dotted path; None where a part is missing."""
+    value: Any = config
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+def settings_shown(cls: type[Config], *, with_adapters: bool, from_scratch: bool) -> list[ConfigField]:
+    """The settings that people can set, without those of what the run doesn't have."""
+    hidden = [] if with_adapters else ["lora."]
+    hidden += [] if from_scratch else ["model.scratch."]
+    return [
+        field
+        for field in fields_of(cls)
+        if not field.internal and field.kind != "terms" and not field.path.startswith(tuple(hidden))
+    ]

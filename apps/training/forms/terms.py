@@ -1,0 +1,99 @@
+"""The rows of reward terms: a weight takes a term into the reward, no weight leaves it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+
+from apps.training.forms.settings import Choices, form_field, value_of, written
+from contract.configs.declaration import Source
+from contract.configs.fields import ConfigField, fields_of
+from contract.configs.hints import item_of, members_of
+from contract.configs.rewards import RewardsConfig, RewardTerm
+
+TERMS: Mapping[str, type[RewardTerm]] = {
+    str(cls.model_fields[cls.tag].default): cls  # type: ignore[misc]  # the union's members are all terms
+    for cls in members_of(item_of(RewardsConfig.model_fields["terms"].annotation))
+}
+"""By component, in the order of their declaration."""
+
+
+def term_field_name(component: str, field: ConfigField) -> str:
+    return f"term-{component}-{field.path}"
+
+
+@dataclass(frozen=True)
+class TermRow:
+    """One component on the page."""
+
+    component: str
+    title: str
+    help: str
+    range: str
+    is_learned: bool
+    weight: forms.BoundField
+    main: list[forms.BoundField]
+    more: list[forms.BoundField]
+
+    @property
+    def has_errors(self) -> bool:
+        return any(field.errors for field in (self.weight, *self.main, *self.more))
+
+    @property
+    def is_open(self) -> bool:
+        """Its further settings hold something."""
+        return any(field.errors or field.value() for field in self.more)
+
+
+def settable(component: str) -> Iterator[ConfigField]:
+    return (field for field in fields_of(TERMS[component]) if not field.internal)
+
+
+def term_form_fields(choices: Callable[[Source], Choices], preset: RewardsConfig) -> dict[str, forms.Field]:
+    """All terms' fields. A weight is filled in where the preset has the term."""
+    known = {str(getattr(term, term.tag)): term for term in preset.terms}
+    found: dict[str, forms.Field] = {}
+    for component in TERMS:
+        for field in settable(component):
+            made = form_field(field, preset=field.default, choices=choices)
+            if field.name == "weight":
+                made.initial = written(known[component].weight) if component in known else ""
+                made.widget.attrs |= {"placeholder": "–", "aria-label": f"Weight of {TERMS[component].TITLE.lower()}"}
+            found[term_field_name(component, field)] = made
+    return found
+
+
+def rows_of(form: forms.Form) -> list[TermRow]:
+    rows = []
+    for component, cls in TERMS.items():
+        fields = {field.name: field for field in settable(component)}
+        bound = {name: form[term_field_name(component, field)] for name, field in fields.items()}
+        weight = bound.pop("weight")
+        rows.append(
+            TermRow(
+                component,
+                cls.TITLE,
+                cls.__doc__ or "",
+                f"{cls.LOW:g} to {cls.HIGH:g}",
+                cls.IS_LEARNED,
+                weight,
+                [each for name, each in bound.items() if fields[name].is_basic],
+                [each for name, each in bound.items() if not fields[name].is_basic],
+            )
+        )
+    return rows
+
+
+def terms_from(cleaned: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The terms with a weight, as a config takes them."""
+    terms = []
+    for component in TERMS:
+        values = {
+            field.name: value_of(field, cleaned.get(term_field_name(component, field))) for field in settable(component)
+        }
+        if values["weight"] is not None:
+            terms.append({"component": component, **{name: each for name, each in values.items() if each is not None}})
+    return terms

@@ -1,0 +1,115 @@
+"""Starting points of a run: partial configs, and the learning rates that algorithms usually want."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.training.models import Run
+
+METHODS = {"full": "Every weight", "lora": "LoRA adapters", "qlora": "QLoRA: adapters on 4-bit weights"}
+SMALL_MODEL = 20_000_000
+"""Parameters below which a model learns only with the large learning rates of training from scratch."""
+SMALL_TURN, TURN = 48, 512
+"""Tokens. A model that thinks before it calls needs some hundreds: cut off in its thought it calls nothing, and no rollout succeeds."""
+PATIENCE_SECONDS = 3600.0
+"""Of a rollout that is learned from. All of a step wait for each other's turns, so its time is the machine's and not the policy's: cut short by the
+clock it would be unlearned for being played on a slow one."""
+SMALL_LENGTH, LENGTH = 2048, 4096
+"""Tokens. An agent's trajectory begins with its tools and rules, and rows that are longer teach nothing."""
+LORA_RANK = 16
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named starting point."""
+
+    name: str
+    title: str
+    words: str
+    epochs: float
+    max_steps: int = 0
+    online_steps: int = 20
+
+    def config(self, *, algorithm: str, method: str, parameters: int | None) -> dict[str, Any]:
+        """What it sets for this algorithm on a model of so many parameters (None where nobody knows); the rest has its defaults."""
+        small = parameters is not None and parameters < SMALL_MODEL
+        if algorithm in (Run.Algorithm.GRPO, Run.Algorithm.RLOO):
+            config = self._online(small=small)
+        else:
+            config = self._rows(small=small)
+        config["optimizer"] |= {
+            "learning_rate": _learning_rate(algorithm, method, small=small),
+            "gradient_checkpointing": not small,
+        }
+        if algorithm in Run.ONLINE:
+            config["sampling"] = {"max_new_tokens": SMALL_TURN if small else TURN}
+            config["budget"] = {"seconds": PATIENCE_SECONDS}
+        if algorithm == Run.Algorithm.STAR:
+            config["tasks"] = {"count": 200}
+        if method != "full":
+            config["lora"] = {"rank": LORA_RANK, "alpha": 2.0 * LORA_RANK, "quantized": method == "qlora"}
+        return config
+
+    def _rows(self, *, small: bool) -> dict[str, Any]:
+        optimizer = {
+            "epochs": self.epochs,
+            "max_steps": self.max_steps,
+            "max_length": SMALL_LENGTH if small else LENGTH,
+            "batch_size": 16 if small else 4,
+            "gradient_accumulation": 1 if small else 4,
+        }
+        return {"optimizer": optimizer, "checkpoints": {"every": 10 if self.max_steps else 50}}
+
+    def _online(self, *, small: bool) -> dict[str, Any]:
+        """Rollouts cost more than updates, so these are counted in steps of 32 rollouts: 4 tasks, 8 each."""
+        optimizer = {
+            "max_steps": self.online_steps,
+            "batch_size": 16 if small else 4,
+            "gradient_accumulation": 2 if small else 8,
+        }
+        return {"optimizer": optimizer, "checkpoints": {"every": 10}}
+
+
+PRESETS: Mapping[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("quick", "Quick check", "20 steps: does it load, fit and move at all?", epochs=1.0, max_steps=20),
+        Preset(
+            "standard",
+            "Standard",
+            "Once over the rows, or 60 steps of rollouts: what most runs need.",
+            epochs=1.0,
+            online_steps=60,
+        ),
+        Preset(
+            "thorough",
+            "Thorough",
+            "Three times over the rows, or 200 steps of rollouts: for small or precious data.",
+            epochs=3.0,
+            online_steps=200,
+        ),
+    )
+}
+
+
+def _learning_rate(algorithm: str, method: str, *, small: bool) -> float:
+    """Usual values: preferences want smaller steps than imitation, adapters larger ones than whole weights."""
+    small_one, adapters, whole = LEARNING_RATES[Run.Algorithm(algorithm)]
+    if small:
+        return small_one
+    return whole if method == "full" else adapters
+
+
+LEARNING_RATES: Mapping[str, tuple[float, float, float]] = {
+    Run.Algorithm.SFT: (2e-3, 1e-4, 1e-5),
+    Run.Algorithm.DPO: (1e-4, 2e-5, 1e-6),
+    Run.Algorithm.KTO: (1e-4, 2e-5, 1e-6),
+    Run.Algorithm.REWARD_MODEL: (1e-3, 1e-4, 1e-5),
+    Run.Algorithm.PROCESS_REWARD_MODEL: (1e-3, 1e-4, 1e-5),
+    Run.Algorithm.GRPO: (3e-4, 2e-5, 1e-6),
+    Run.Algorithm.RLOO: (3e-4, 2e-5, 1e-6),
+    Run.Algorithm.STAR: (2e-3, 1e-4, 1e-5),
+}
+"""Of a small model, of adapters, of whole weights."""

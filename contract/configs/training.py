@@ -1,0 +1,113 @@
+"""What every training run may be told."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from contract.configs.declaration import Config, Count, Positive, Seed, Setting, Whole, Words, internal
+from contract.configs.models import ModelConfig, Precision
+
+
+class DataConfig(Config):
+    """JSON Lines files, as REST exports them."""
+
+    train: Annotated[str, internal("the worker exports the version's rows")]
+    """Rows to learn from."""
+    validation: Annotated[str | None, internal("the worker exports the version's rows")] = None
+    """Rows to measure on, from tasks that are in no training row."""
+
+
+class OptimizerConfig(Config):
+    """AdamW, and how often it steps."""
+
+    learning_rate: Annotated[float, Field(ge=1e-8, le=1), Setting(basic=True)] = 1e-5
+    """At the top of the schedule. Try 1e-5 for full fine-tuning, 1e-4 with LoRA, 2e-3 for a model from scratch."""
+    batch_size: Annotated[int, Field(ge=1, le=1024), Setting(basic=True)] = 8
+    """Rows (for preferences: pairs; online: rollouts) in one forward pass on one device."""
+    gradient_accumulation: Annotated[int, Field(ge=1, le=1024), Setting(unit="passes")] = 1
+    """Forward passes before each optimizer step."""
+    epochs: Annotated[float, Field(ge=0.01, le=100), Setting(basic=True)] = 1.0
+    """Passes over the training rows or tasks, unless the number of steps is set."""
+    max_steps: Annotated[Whole, Setting("Steps", basic=True)] = 0
+    """Stop after so many optimizer steps; 0 leaves it to the epochs."""
+    schedule: Annotated[Literal["cosine", "linear", "constant"], Setting("Learning rate schedule")] = "cosine"
+    """How the learning rate falls after warm-up."""
+    warmup_steps: Annotated[int, Field(ge=0, le=100_000), Setting("Warm-up", unit="steps")] = 0
+    """Steps over which the learning rate rises from 0."""
+    weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.0
+    """Decoupled weight decay."""
+    max_grad_norm: Annotated[Positive, Setting("Gradient clipping")] = 1.0
+    """Gradients are clipped to this norm."""
+    max_length: Annotated[int, Field(ge=8, le=1_000_000), Setting("Longest row", unit="tokens")] = 2048
+    """Longest row of a dataset. Longer rows are left out, counted, and named in a warning: cutting one would change what its judgment is about."""
+    precision: Precision = "auto"
+    """auto is bfloat16 where the accelerator has it (emulation does not count), else float32."""
+    gradient_checkpointing: Annotated[bool, Setting("Recompute activations")] = False
+    """About a third slower, much less memory."""
+
+
+class LoraConfig(Config):
+    """Low-rank adapters (Hu et al., 2021) instead of full fine-tuning."""
+
+    rank: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Width of each adapter."""
+    alpha: Positive = 32.0
+    """Scale: an adapter's output is multiplied by alpha / rank. Twice the rank unless set."""
+    dropout: Annotated[float, Field(ge=0, le=0.9)] = 0.0
+    """On the adapters' inputs."""
+    targets: Annotated[Words, Setting("Adapted layers")] = ("all-linear",)
+    """Names of the layers to adapt; "all-linear" is every linear layer but the head."""
+    quantized: Annotated[bool, internal("the choice between full, LoRA and QLoRA sets it")] = False
+    """QLoRA (Dettmers et al., 2023): the frozen weights in 4 bits (NF4). Needs an NVIDIA GPU and the package bitsandbytes."""
+
+
+class CheckpointConfig(Config):
+    """Saving while training, so that a killed run loses little."""
+
+    every: Annotated[Count, Setting("Save every", unit="steps")] = 100
+    """Optimizer steps between two checkpoints. One more is saved on SIGTERM."""
+    keep: Annotated[int, Field(ge=1, le=1000), Setting("Keep")] = 2
+    """How many of the newest to keep."""
+
+
+class TrainingConfig(Config):
+    """What every training run has."""
+
+    tag: ClassVar[str] = "kind"
+
+    model: Annotated[ModelConfig, internal("the base policy says where its weights are")]
+    """The policy or model to begin from."""
+    optimizer: Annotated[OptimizerConfig, Setting("Optimizer")] = OptimizerConfig()
+    """How to learn."""
+    lora: Annotated[LoraConfig | None, Setting("LoRA")] = None
+    """Adapters instead of full fine-tuning; null trains every weight."""
+    checkpoints: Annotated[CheckpointConfig, Setting("Checkpoints")] = CheckpointConfig()
+    """When to save."""
+    evaluate_every: Annotated[Whole, Setting(unit="steps")] = 0
+    """Optimizer steps between evaluations on what was held out; 0 evaluates before, at each tenth, and after."""
+    log_every: Annotated[Count, Setting(unit="steps")] = 1
+    """Optimizer steps between metrics."""
+    seed: Seed = 0
+    """Fixes initial weights, the order of rows and dropout."""
+    resume: Annotated[bool, internal("a run of Retrace always goes on from its own checkpoint")] = True
+    """Go on from the newest complete checkpoint in the run's folder, if there is one."""
+    pause_on_alarms: bool = False
+    """Stop at a checkpoint when an alarm rises (see trainer.alarms), to be looked at and resumed."""
+
+    @property
+    def rows_a_step(self) -> int:
+        """Rows, pairs or rollouts for one optimizer step of one process."""
+        return self.optimizer.batch_size * self.optimizer.gradient_accumulation
+
+    def steps(self, rows: int, *, processes: int = 1) -> int:
+        """Optimizer steps of the whole run on so many rows."""
+        if self.optimizer.max_steps:
+            return self.optimizer.max_steps
+        return max(1, round(self.optimizer.epochs * rows / (self.rows_a_step * processes)))
+
+
+class FileTrainingConfig(TrainingConfig):
+    """What a run has that learns from rows of a file."""
+
+    data: DataConfig
+    """What to learn from."""

@@ -1,0 +1,32 @@
+"""Rollouts as text for a judge."""
+
+import json
+from typing import Any
+
+from trainer.records import Message, Trajectory
+
+
+def lines_of(trajectory: Trajectory) -> list[str]:
+    """The task, then message by message."""
+    return [
+        f"TASK: {trajectory.task.instruction}",
+        *(line for message in trajectory.messages for line in message_lines(message)),
+    ]
+
+
+def message_lines(message: Message) -> list[str]:
+    role = str(message.get("role", "")).upper()
+    lines = [f"{role}: {message['content']}"] if message.get("content") else []
+    for call in message.get("tool_calls") or []:
+        function: dict[str, Any] = call.get("function") or {}
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        lines.append(f"{role} CALLS {function.get('name')}({text})")
+    return lines
+
+
+def shortened(text: str, *, most: int) -> str:
+    """Of a text that is too long the beginning and the end."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n[{len(text) - most:,} characters left out]\n{text[-(most - most // 2) :]}"

@@ -1,0 +1,41 @@
+"""The policies behind a run's learned reward terms, as run.json says where they are. Looked up again each time that a run is taken."""
+
+from pathlib import Path
+from uuid import UUID
+
+from apps.policies.models import Policy
+from contract.configs.references import Online, with_terms
+from contract.configs.rewards import JudgeTerm, LearnedOutcomeTerm, LearnedProcessTerm, RewardTerm
+from trainer.failures import ConfigFailure
+from workers.bridge.locations import model_path, server_of
+
+
+def with_places(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
+    """`config` with the path or address of each policy that its reward names. Raises ConfigFailure."""
+    return with_terms(config, [_placed(term, folder, workspace_id) for term in config.rewards.terms])
+
+
+def _placed(term: RewardTerm, folder: Path, workspace_id: UUID) -> RewardTerm:
+    match term:
+        case LearnedOutcomeTerm(policy=policy_id) | LearnedProcessTerm(policy=policy_id) if policy_id:
+            policy = _policy(policy_id, workspace_id)
+            return term.replaced(path=model_path(policy, folder, workspace_id=workspace_id))
+        case JudgeTerm(policy=policy_id) if policy_id:
+            policy = _policy(policy_id, workspace_id)
+            served = server_of(policy)
+            if served is None:
+                raise ConfigFailure(
+                    f"rewards: {policy} is on no server any more, so it can’t judge.",
+                    advice="Publish it to an endpoint and resume the run, or launch one with another judge.",
+                )
+            address = served.endpoint
+            return term.replaced(url=address.base_url, model=served.name, api_key_variable=address.key_variable)
+        case _:
+            return term
+
+
+def _policy(policy_id: str, workspace_id: UUID) -> Policy:
+    policy = Policy.objects.filter(workspace=workspace_id, pk=policy_id).first()
+    if policy is None:
+        raise ConfigFailure(f"rewards: there is no policy {policy_id} in this workspace.", advice="Choose another one.")
+    return policy
