@@ -164,9 +164,9 @@ def train(page: Page, version_address: str, *, algorithm: str, base: str | None,
     page.locator("input[name=preset][value=quick]").check(force=True)
     page.fill("input[name=name]", name)
     page.locator("#advanced summary").click()
-    page.fill("input[name=batch_size]", "2")
-    page.fill("input[name=max_steps]", "6")
-    page.fill("input[name=checkpoint_every]", "3")
+    page.fill("input[name=optimizer-batch_size]", "2")
+    page.fill("input[name=optimizer-max_steps]", "6")
+    page.fill("input[name=checkpoints-every]", "3")
     expect(page.locator("#check")).to_contain_text("python", timeout=LONG)  # the exact command, once it is checked
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/runs/*/", timeout=60_000)
