@@ -15,8 +15,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from apps.common.stack import paths
 from apps.demo import sign_ins
+from contract import endpoint_keys
 from contract.outgoing.networks import OutgoingRules
-from workers import keys
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENVIRONMENT = os.environ.get("RETRACE_ENV", "development")
@@ -249,7 +249,7 @@ SERVED_ENVIRONMENTS = [
 ]
 # Which keys of the workers' environment go to which servers of models: "VLLM_API_KEY=http://vllm:8000 …". Without it no server gets one.
 try:
-    ENDPOINT_KEYS = keys.permissions(os.environ.get("ENDPOINT_KEYS", ""))
+    ENDPOINT_KEYS = endpoint_keys.permissions(os.environ.get("ENDPOINT_KEYS", ""))
 except ValueError as _problem:
     raise ImproperlyConfigured(str(_problem)) from None
 # Which private networks servers of models and environments may be in; read where a connection is made; checked here, so that a mistake is told at the start.

@@ -116,7 +116,9 @@ class Flows:
             self._judge(queue)
         version = self._freeze(queue)
         self.base = str(
-            self._train(algorithm="sft", version=version, settings={"max_steps": 60, "batch_size": 4}).result_id
+            self._train(
+                algorithm="sft", version=version, config={"optimizer": {"max_steps": 60, "batch_size": 4}}
+            ).result_id
         )
 
     def upload(self) -> None:
@@ -133,12 +135,19 @@ class Flows:
         for _ in range(PAIRS):
             self._judge(queue)
         version = self._freeze(queue)
-        self._train(algorithm="dpo", version=version, base=self.base, settings={"max_steps": 2, "batch_size": 4})
+        self._train(
+            algorithm="dpo", version=version, base=self.base, config={"optimizer": {"max_steps": 2, "batch_size": 4}}
+        )
 
     def online(self) -> None:
         """A GRPO run, until its curve can be read."""
-        settings = {"max_steps": 2, "batch_size": 4, "gradient_accumulation": 1, "samples": 4, "tasks": 16, "turns": 2}
-        run = self._train(algorithm="grpo", base=self.base, settings=settings)
+        config = {
+            "optimizer": {"max_steps": 2, "batch_size": 4, "gradient_accumulation": 1},
+            "tasks": {"environment": "office", "count": 16},
+            "samples": 4,
+            "budget": {"steps": 2},
+        }
+        run = self._train(algorithm="grpo", base=self.base, config=config)
         if not self.rest.get(f"runs/{run.pk}/metrics").raise_for_status().json():
             raise RuntimeError("The run measured nothing.")
 

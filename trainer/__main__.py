@@ -9,10 +9,10 @@ import os
 import sys
 from pathlib import Path
 
+from contract.lifetime import TIED, die_with_parent
 from trainer.failures import ExitCode
 from trainer.running import run
 from trainer.stopping import StopRequest
-from workers.lifetime import TIED, die_with_parent
 
 
 def main(arguments: list[str]) -> ExitCode:

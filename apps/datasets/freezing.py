@@ -19,6 +19,7 @@ from django.utils.timezone import now
 from apps.accounts import auditing
 from apps.accounts.models import Membership
 from apps.annotation.models import Queue
+from apps.common.broker import enqueue
 from apps.common.commits import unawaited
 from apps.common.leases import REMIND_AFTER, Superseded, lease
 from apps.datasets import announcing
@@ -30,7 +31,6 @@ from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.selection.selecting import items_left_out
 from apps.datasets.selection.surveying import leaves_rows
-from workers.app import enqueue
 
 RENEW_AFTER_SECONDS = 1.0
 MOST_ATTEMPTS = 5

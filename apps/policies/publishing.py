@@ -9,10 +9,10 @@ from django.utils.timezone import now
 
 from apps.accounts import auditing
 from apps.accounts.models import User
+from apps.common.broker import enqueue
 from apps.common.leases import REMIND_AFTER
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.weights import weights_of
-from workers.app import enqueue
 
 TASK = "publishing.publish"
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,79}")

@@ -12,7 +12,7 @@ from apps.accounts.models import User, Workspace
 from apps.common.environments import SCRIPTS
 from apps.policies.locations import LocationRefused, checked_location
 from apps.policies.models import Endpoint, Policy
-from workers.keys import BadAddress, KeyRefused, address_of, check_key
+from contract.endpoint_keys import BadAddress, KeyRefused, address_of, check_key
 
 KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 

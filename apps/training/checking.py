@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from django.core.cache import cache
 
+from apps.common.broker import enqueue
 from apps.training.plan import Plan
 from apps.training.refusals import LaunchRefused
-from workers.app import enqueue
 
 TASK = "preflight.check"
 ASKED_SECONDS = 20

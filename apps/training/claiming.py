@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.timezone import now
 
+from apps.common.broker import enqueue
 from apps.common.leases import REMIND_AFTER, Superseded, lease
 from apps.training.models import Run, RunEvent
-from workers.app import enqueue
 
 TASK = "training.run"
 

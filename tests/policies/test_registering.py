@@ -22,8 +22,8 @@ from apps.policies.registering import (
 from apps.policies.reports import calibration_of, report_rows, success_of
 from apps.training.models import Run
 from apps.trajectories.models import RolloutBatch
+from contract.endpoint_keys import permissions
 from tests import factories
-from workers.keys import permissions
 
 pytestmark = pytest.mark.django_db
 

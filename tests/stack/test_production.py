@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from workers.keys import KeyRefused, check_key, permissions
+from contract.endpoint_keys import KeyRefused, check_key, permissions
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())

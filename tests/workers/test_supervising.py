@@ -16,12 +16,12 @@ from django.db import OperationalError
 from apps.training import claiming, progress
 from apps.training.folders import folder_of
 from apps.training.models import Run
+from contract.endpoint_keys import permissions
 from tests import factories
 from tests.processes import alive
 from workers.bridge import shutdown, supervising
 from workers.bridge.supervising import supervise
 from workers.bridge.training import TrainingJob
-from workers.keys import permissions
 
 pytestmark = pytest.mark.django_db
 

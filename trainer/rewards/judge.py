@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 
 from contract.configs.rewards import JudgeTerm
+from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.transport import http_client
 from trainer.failures import ConfigFailure
@@ -21,7 +22,6 @@ from trainer.records import Trajectory
 from trainer.rewards import ranking
 from trainer.rewards.protocol import Score
 from trainer.rewards.transcripts import lines_of, shortened
-from workers.keys import KeyRefused, key_for
 
 TRIES = 4
 FIRST_WAIT_SECONDS = 0.5

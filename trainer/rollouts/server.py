@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from contract.configs import ServerPolicy
+from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import problem_of
 from contract.outgoing.transport import async_http_client
@@ -17,7 +18,6 @@ from trainer.records import Message, Task, ToolSchema
 from trainer.rendering.call_ids import with_short_ids
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.react import STOP
-from workers.keys import KeyRefused, key_for
 
 TRIES = 6
 FIRST_WAIT_SECONDS = 0.5

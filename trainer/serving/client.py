@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Self
 
 import httpx
 
+from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import problem_of
 from contract.outgoing.transport import http_client
-from workers.keys import KeyRefused, key_for
 
 TIMEOUT_SECONDS = 30.0
 

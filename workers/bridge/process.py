@@ -16,8 +16,8 @@ from typing import Self
 from django.conf import settings
 
 from apps.training.folders import RunFolder
+from contract.lifetime import TIED, die_with_parent
 from contract.outgoing.networks import OutgoingRules
-from workers.lifetime import TIED, die_with_parent
 
 OOM_SCORE = 600
 """Added to the child's badness: when the machine runs out of memory the kernel should end this one, not the database."""

@@ -34,9 +34,9 @@ from apps.annotation.models import (
 )
 from apps.annotation.queues.selecting import Selection, selected
 from apps.annotation.refusals import Refusal
+from apps.common.broker import enqueue
 from apps.trajectories.models import ImportBatch, JobState
 from apps.trajectories.outlines import visible
-from workers.app import enqueue
 
 TASKS_A_BATCH = 500
 ASKS: dict[Queue.Kind, Asks] = {

@@ -14,6 +14,7 @@ from apps.annotation.asking import Alternatives
 from apps.annotation.models import Continuation
 from apps.annotation.models.continuations import ContinuationQuerySet
 from apps.annotation.refusals import CannotContinue
+from apps.common.broker import enqueue
 from apps.common.environments import ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER, Superseded, lease
 from apps.ingest.formats import named
@@ -22,7 +23,6 @@ from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
 from apps.trajectories.models import JobState, Trajectory
 from contract import jsontext
-from workers.app import enqueue
 
 LOADED_TASK, SERVED_TASK = "continuations.run", "served_continuations.run"
 MAX_LOSSES = 3

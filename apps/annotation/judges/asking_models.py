@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import httpx
 
 from apps.trajectories.outlines import visible
+from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import problem_of
 from contract.outgoing.transport import http_client
-from workers.keys import KeyRefused, key_for
 
 TRIES = 5
 FIRST_WAIT_SECONDS = 0.5

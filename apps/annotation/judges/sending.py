@@ -8,8 +8,8 @@ from apps.annotation.auditing import record
 from apps.annotation.desk.labelling import take_back_skips
 from apps.annotation.models import Annotator, Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
+from apps.common.broker import enqueue
 from apps.policies.models import Policy
-from workers.app import enqueue
 
 JUDGING = (Policy.Kind.ENDPOINT, Policy.Kind.REWARD_MODEL)
 REMIND_SECONDS = 300

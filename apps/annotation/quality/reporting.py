@@ -13,7 +13,7 @@ from django.utils.timezone import now
 from apps.annotation.models import JUDGEMENTS, Desk, QualityReport, Queue
 from apps.annotation.quality.gathering import gather
 from apps.annotation.quality.measuring import measure
-from workers.app import enqueue
+from apps.common.broker import enqueue
 
 MEASURED_AT_ONCE = 200
 """So few judgements are measured while the page waits, which takes about a tenth of a second."""

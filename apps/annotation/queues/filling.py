@@ -14,7 +14,7 @@ from apps.annotation.models import Item, Queue
 from apps.annotation.queues.drawing import draw_runs, shuffled_place
 from apps.annotation.queues.pairing import Pairing, Run, draw, shuffled_position
 from apps.annotation.queues.selecting import Selection, runs_by_task
-from workers.app import enqueue
+from apps.common.broker import enqueue
 
 TASKS_A_BATCH = 500
 STALLED_AFTER = timedelta(minutes=1)

@@ -14,8 +14,8 @@ from apps.annotation.models import Guideline, Item, Queue
 from apps.annotation.queues.pairing import Pair, Pairing
 from apps.annotation.queues.selecting import Selection, preview_of, selected
 from apps.annotation.refusals import Refusal
+from apps.common.broker import enqueue
 from apps.trajectories.models import Trajectory
-from workers.app import enqueue
 
 
 class NothingToCompare(Refusal):

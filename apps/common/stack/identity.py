@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from apps.common.stack.errors import StackError
-from workers.lifetime import die_with_parent, prctl
+from contract.lifetime import die_with_parent, prctl
 
 _PR_SET_KEEPCAPS = 8
 _PR_CAP_AMBIENT = 47

@@ -18,7 +18,7 @@ from apps.common.stack.errors import StackError
 from apps.common.stack.identity import Identity
 from apps.common.stack.logs import last_lines, open_log
 from apps.common.stack.paths import DATABASE_NAME, DATABASE_PORT, DATABASE_USER, StackPaths
-from workers.lifetime import stop
+from contract.lifetime import stop
 
 START_SECONDS = 60  # recovery after a crash included
 STOP_SECONDS = 30

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from apps.common.stack.logs import open_log
 from apps.common.stack.paths import StackPaths
-from workers.lifetime import tied_to_this_process
+from contract.lifetime import tied_to_this_process
 
 ROOT = Path(__file__).resolve().parents[3]
 

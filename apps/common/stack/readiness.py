@@ -30,7 +30,7 @@ def workers_answer(queues: Iterable[str]) -> Callable[[], bool]:
     missing = set(queues)
 
     def check() -> bool:
-        from workers.app import app
+        from apps.common.broker import app
 
         for answer in app.control.ping(timeout=0.5, limit=len(missing)) or []:
             missing.difference_update(name.split("@")[0] for name in answer)

@@ -16,7 +16,7 @@ from apps.common.stack.paths import StackPaths
 from apps.common.stack.services import EmbeddedServices
 from apps.common.stack.stopping import StopRequested, StopSignal
 from apps.common.stack.supervisor import Supervisor, kill_descendants, stop_together
-from workers.lifetime import adopt_orphans, die_with_parent, tied_to_this_process
+from contract.lifetime import adopt_orphans, die_with_parent, tied_to_this_process
 
 QUEUES = {"default": 2, "gpu": 1}  # tasks at once; a device holds one training run
 

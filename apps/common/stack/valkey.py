@@ -11,7 +11,7 @@ import redis
 from apps.common.stack.errors import StackError
 from apps.common.stack.logs import last_lines, open_log
 from apps.common.stack.paths import StackPaths
-from workers.lifetime import stop, tied_to_this_process
+from contract.lifetime import stop, tied_to_this_process
 
 START_SECONDS = 60  # a large append-only file is read first
 STOP_SECONDS = 15

@@ -11,10 +11,10 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils.timezone import now
 
+from apps.common.broker import enqueue
 from apps.common.leases import REMIND_AFTER, Superseded, lease
 from apps.trajectories.imports.uploading import TASK
 from apps.trajectories.models import ImportBatch, JobState
-from workers.app import enqueue
 
 MOST_LOSSES = 3
 """Workers that may vanish at the same record before the batch is given up."""

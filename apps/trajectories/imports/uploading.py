@@ -17,12 +17,12 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.common import disk
+from apps.common.broker import enqueue
 from apps.common.ids import new_id
 from apps.common.leases import REMIND_AFTER
 from apps.ingest import formats
 from apps.trajectories.models import ImportBatch, JobState
 from apps.trajectories.outlines import clip
-from workers.app import enqueue
 
 TASK = "imports.run"
 

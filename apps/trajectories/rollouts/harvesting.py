@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.timezone import now
 
+from apps.common.broker import enqueue
 from apps.common.leases import Superseded, lease
 from apps.ingest.formats import named
 from apps.trajectories.imports.copying import Origin, copy_in
@@ -17,7 +18,6 @@ from apps.trajectories.imports.preparing import Prepared, prepare
 from apps.trajectories.models import JobState, RolloutBatch, RolloutBatchQuerySet
 from apps.trajectories.rollouts.rolling_out import queue_rollouts
 from contract import jsontext
-from workers.app import enqueue
 
 MAX_LOSSES = 3
 

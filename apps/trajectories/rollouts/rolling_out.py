@@ -10,13 +10,13 @@ from django.utils.timezone import now
 
 from apps.accounts import auditing
 from apps.accounts.models import User, Workspace
+from apps.common.broker import enqueue
 from apps.common.environments import ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER
 from apps.policies.locations import LocationRefused, refuse_unusable_location
 from apps.policies.models import Policy
 from apps.trajectories.models import JobState, RolloutBatch
 from apps.trajectories.rollouts import following
-from workers.app import enqueue
 
 TASK = "rollouts.run"
 MOST_EPISODES = 20_000

@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from contract.lifetime import TIED
 from tests.processes import wait_until_gone
-from workers.lifetime import TIED
 
 ROOT = Path(__file__).resolve().parents[2]
 # A child that ignores what it can, and below it a grandchild that does too; each writes its pid.
 FAMILY = """
 import os, signal, subprocess, sys, time
-from workers.lifetime import tied_to_this_process
+from contract.lifetime import tied_to_this_process
 depth = int(sys.argv[1])
 for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(signum, signal.SIG_IGN)
@@ -44,7 +44,7 @@ def test_when_one_is_killed_all_below_it_end(victim: int) -> None:
 
 
 def test_a_child_whose_parent_died_before_the_tie_ends_itself() -> None:
-    code = "import os; from workers.lifetime import die_with_parent; die_with_parent(parent=os.getppid() + 1); print('lived')"
+    code = "import os; from contract.lifetime import die_with_parent; die_with_parent(parent=os.getppid() + 1); print('lived')"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, "")
 

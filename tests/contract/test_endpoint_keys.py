@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from contract.endpoint_keys import BadAddress, KeyRefused, address_of, check_key, key_for, permissions
 from trainer.serving.client import ServerProblem, VllmServer
 from workers.bridge.process import ChildProcess
-from workers.keys import BadAddress, KeyRefused, address_of, check_key, key_for, permissions
 
 ALLOWED = "VLLM_API_KEY=http://vllm:8000 OPENAI_API_KEY=https://api.example/openai VLLM_API_KEY=https://gpu.example"
 

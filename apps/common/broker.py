@@ -1,0 +1,48 @@
+"""The way to the workers: the Celery application as everybody sees it who sends tasks. Tasks are sent by name, so no app imports one.
+
+What only workers need of it (their tasks, the clock, how they start) is in `workers.app`.
+"""
+
+import os
+from typing import Any
+
+from celery import Celery
+from django.conf import settings
+from django.db import transaction
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
+
+
+def _url() -> str:
+    # Celery spells a unix socket redis+socket://…?virtual_host=0 where redis-py says unix://…?db=0.
+    url: str = settings.VALKEY_URL
+    if url.startswith("unix://"):
+        return url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=")
+    return url
+
+
+app = Celery("retrace")
+app.conf.update(
+    broker_url=_url(),
+    task_ignore_result=True,  # outcomes live in Postgres, where pages read them
+    task_default_queue="default",
+    task_routes={f"{kind}.*": {"queue": "gpu"} for kind in ("training", "rollouts", "continuations", "scoring")},
+    # A task not acknowledged within this time is given to another worker. Long runs renew a lease in Postgres and
+    # refuse the second delivery, so this only bounds how long a lost message stays lost.
+    broker_transport_options={
+        "visibility_timeout": 3600,
+        "global_keyprefix": "celery:",
+        # Seconds; more than a worker ever waits for the next message. Whoever sends one must not hang with Valkey.
+        "socket_connect_timeout": 5,
+        "socket_timeout": 30,
+    },
+    timezone="UTC",
+)
+
+
+def enqueue(task: str, *args: Any) -> None:
+    """Send a task once the current transaction commits; at once where there is none.
+
+    Where the broker is away, that is logged and nothing else: what is committed holds, and the clock tells the workers of all that waits.
+    """
+    transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
