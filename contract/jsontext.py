@@ -20,6 +20,10 @@ MAX_DEPTH = 250
 """Levels of nesting a record may have. orjson writes 254; a reader of the stored rows needs a bound too."""
 
 
+MAX_DIGITS = 300
+"""Digits of a whole number: more than any float can stand for."""
+
+
 class UnreadableJSON(ValueError):
     """Why some bytes are not a JSON value that can be kept, in words for the person who wrote the file."""
 
@@ -68,14 +72,22 @@ def _loads_slowly(body: bytes, refusal: orjson.JSONDecodeError) -> Any:
         raise UnreadableJSON(f"Byte {error.start + 1} (0x{body[error.start]:02x}) is not UTF-8.") from None
     try:
         # strict=False lets raw control characters stand inside strings; NaN and Infinity have no JSON spelling.
-        value = json.loads(text, strict=False, parse_constant=str)
+        value = json.loads(text, strict=False, parse_constant=str, parse_int=_integer)
     except RecursionError:
         raise UnreadableJSON(f"Nested deeper than {MAX_DEPTH} levels.") from None
+    except UnreadableJSON:
+        raise
     except ValueError as error:
         if "Recursion" in str(refusal):
             raise UnreadableJSON(f"Nested deeper than {MAX_DEPTH} levels.") from None
         raise UnreadableJSON(f"Not JSON: {_lower_first(str(error))}.") from None
     return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise UnreadableJSON(f"A number has {len(digits.lstrip('-')):,} digits; at most {MAX_DIGITS} fit.")
+    return int(digits)
 
 
 def _dumps_slowly(value: Any, *, sort_keys: bool) -> bytes:

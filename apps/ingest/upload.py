@@ -5,31 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO
 
 from apps.ingest.archives import DATA, Folder, open_folder
 from apps.ingest.files.raw_records import EXCERPT, RawRow
 from apps.ingest.files.source import Source, UnreadableFile
-from apps.ingest.formats import Format, UnknownFormat
+from apps.ingest.formats import UnknownFormat
 from apps.ingest.limits import USUAL, Limits
-from apps.ingest.normalization.evaluation_reports import Outcomes
-from apps.ingest.recognition import recognize_file
+from apps.ingest.reading import Found
+from apps.ingest.recognition import LISTED, recognize_file
 
 MOST_NAMED = 20
 """Files that are named where there is something to say of many."""
 
 REPORTS_ALONE = "The archive holds reports of evaluations alone. Pack them with the runs that they judge."
-
-
-class Found(NamedTuple):
-    """A record as written, and who can read it."""
-
-    row: RawRow
-    format: Format | None
-    """None only where the row has a problem."""
-    filename: str
-    outcomes: Outcomes | None = None
-    """In an archive, what its reports say of its runs."""
 
 
 class Upload:
@@ -94,7 +83,7 @@ def _of_member(path: str, file: IO[bytes] | UnreadableFile, limits: Limits) -> I
         _, rows, format = recognize_file(file, limits)
     except (UnreadableFile, UnknownFormat) as error:
         file.seek(0)
-        yield Found(RawRow(0, 0, file.read(EXCERPT), str(error).partition(" One of these was expected")[0]), None, name)
+        yield Found(RawRow(0, 0, file.read(EXCERPT), str(error).removesuffix(LISTED).rstrip()), None, name)
         return
     try:
         for row in rows:

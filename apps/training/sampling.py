@@ -12,12 +12,11 @@ from django.db import transaction
 
 from apps.accounts import auditing
 from apps.accounts.models import User
-from apps.ingest.formats import named
+from apps.ingest.reading import read_line
 from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import Prepared, prepare
-from contract import jsontext
 
 SOURCE = "training"
 FILE = re.compile(r"(step|evaluation)-(\d{1,9})\.jsonl")
@@ -81,7 +80,7 @@ def _prepared(run: Run, path: Path, *, tags: list[str]) -> list[Prepared]:
     prepared = []
     for line in path.read_bytes().splitlines(keepends=True):
         if line.endswith(b"\n"):
-            [record] = named("retrace").read(jsontext.loads(line), path.name)
+            record = read_line(line)
             record.policy = None  # the policy in the making has no name yet; the run is what they come from
             record.info = {**record.info, "run": str(run.pk)}
             record.tags = [*record.tags, *tags]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from apps.accounts.models import Workspace
-from apps.ingest.formats import named
+from apps.ingest.reading import read_line
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
@@ -46,7 +46,7 @@ def office_run(*, of: Workspace) -> Trajectory:
     with ThreadPoolExecutor(1) as elsewhere:  # browser tests have an event loop in this thread
         run = elsewhere.submit(played, Office, task, "careless").result()
     line = jsontext.dumps(run.to_json())
-    [record] = named("retrace").read(jsontext.loads(line), "run.jsonl")
+    record = read_line(line)
     prepared = prepare(record, line)
     copy_in([prepared], Origin(workspace_id=of.pk, source="retrace"))
     return Trajectory.objects.get(pk=prepared.id)

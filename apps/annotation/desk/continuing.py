@@ -17,7 +17,7 @@ from apps.annotation.refusals import CannotContinue
 from apps.common.broker import enqueue
 from apps.common.environments import ENVIRONMENTS
 from apps.common.leases import REMIND_AFTER, Superseded, lease
-from apps.ingest.formats import named
+from apps.ingest.reading import read_line
 from apps.policies.models import Policy
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
@@ -119,7 +119,7 @@ def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]
 @transaction.atomic
 def finish_going_on(continuation: Continuation, *, line: bytes) -> None:
     """Store the new trajectory as a branch of the run. Raises Superseded."""
-    [record] = named("retrace").read(jsontext.loads(line), "continuation.jsonl")
+    record = read_line(line)
     record.info = {**record.info, "continuation": str(continuation.pk)}
     prepared = prepare(record, line)
     copy_in([prepared], Origin(continuation.workspace_id, "branch", policy_id=continuation.policy_id))

@@ -1,4 +1,4 @@
-"""The formats that can be imported, one file each. Adding a format is adding a file here that defines `FORMAT`."""
+"""The formats that can be imported, a module each, and which of them a record is. Adding one is adding a module that defines `FORMAT`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from functools import cache
 
 from apps.ingest.files.raw_records import RawRow
-from apps.ingest.normalization.roles import role_of
 from apps.ingest.records import Json, TrajectoryRecord
 
 Row = Json
 """A parsed record of a file: an object, or a list of messages."""
+
+FEW = 8
+"""Elements of a list, or values of an object, that are looked into for a key."""
+
+LISTED = "[]."
+"""How a key begins that is looked for in the elements of a record that is a list."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +32,17 @@ class Format:
     """What people call it."""
 
     shape: str
-    """What one record looks like, in a line, for the message to somebody whose file is something else."""
+    """What one record looks like, in a line."""
 
-    recognizes: Callable[[Row], bool]
-    """Whether a record is of this format. The answers of the specific formats exclude each other."""
+    keys: tuple[str, ...]
+    """What tells a record of it: alternatives, each the keys that must all be there, as in “reward info.task”. A key may lie inside
+    objects and lists; `*` is any key. A record that has none of the alternatives is never of this format."""
 
     read: Callable[[Row, str], Iterator[TrajectoryRecord]]
     """The trajectories of a record; the second argument is the file's name. Raises BadRow."""
+
+    accepts: Callable[[Row], bool] | None = None
+    """What keys alone don't tell, such as their values."""
 
     gather: Callable[[Iterator[RawRow], int], Iterator[RawRow]] | None = None
     """Puts together what lies in several records of a file; the second argument is the most bytes that one may have."""
@@ -42,20 +51,51 @@ class Format:
     """Of reports, which hold no runs but outcomes of runs: the instance that a record is about, and whether it was resolved. Raises BadRow."""
 
     general: bool = False
-    """Asked last: a shape so common that the specific formats share it."""
+    """A shape so common that records of specific formats have it: yields to all of them."""
+
+    yields_to: tuple[str, ...] = ()
+    """Formats that win where a record could be of them as well, also general ones."""
+
+    def recognizes(self, row: Row) -> bool:
+        """Whether a record could be of this format; another may win, see `format_of`."""
+        return any(all(has(row, key) for key in keys.split()) for keys in self.keys) and (
+            self.accepts is None or self.accepts(row)
+        )
+
+    def gives_way(self, other: Format) -> bool:
+        """Whether the other wins where a record could be of both."""
+        if self.name in other.yields_to:
+            return False
+        return other.name in self.yields_to or (self.general and not other.general)
 
 
 class UnknownFormat(ValueError):
-    """No format recognizes the file. The message says what is known and what was seen."""
+    """A file of no format that is known, or of none alone. The message says what was seen, and what comes near."""
+
+
+class AmbiguousFormat(UnknownFormat):
+    """Several formats recognize a record, and none is declared to win."""
+
+    def __init__(self, claimants: list[Format]) -> None:
+        super().__init__(f"Could be {' or '.join(format.title for format in claimants)}")
 
 
 @cache
 def known() -> tuple[Format, ...]:
-    """Every format, the general ones last."""
+    """Every format, by name."""
     found: list[Format] = [
         importlib.import_module(f"{__name__}.{module.name}").FORMAT for module in pkgutil.iter_modules(__path__)
     ]
-    return tuple(sorted(found, key=lambda format: (format.general, format.name)))
+    return tuple(sorted(found, key=lambda format: format.name))
+
+
+def format_of(row: Row, *, besides: str = "") -> Format | None:
+    """The format of a record, of those that aren't called `besides`; None where no format recognizes it. Raises AmbiguousFormat."""
+    claimants = [format for format in known() if format.name != besides and format.recognizes(row)]
+    winners = [format for format in claimants if not any(map(format.gives_way, claimants))]
+    if len(winners) > 1 or (claimants and not winners):
+        raise AmbiguousFormat(winners or claimants)
+    return winners[0] if winners else None
 
 
 def named(name: str) -> Format:
@@ -73,48 +113,33 @@ def titled(name: str) -> str:
     return next((format.title for format in known() if format.name == name), name)
 
 
-def recognize(rows: list[Row]) -> Format:
-    """The format of a file, from its first readable records. Raises UnknownFormat."""
-    for row in rows:
-        for format in known():
-            if format.recognizes(row):
-                return format
-    listed = "\n".join(f"• {format.title}: {format.shape}." for format in known())
-    seen = " ".join(filter(None, (_seen(rows), _advice(rows[0] if rows else None))))
-    raise UnknownFormat(f"No known format. {seen} One of these was expected:\n{listed}")
+def alone_or_listed(*keys: str) -> tuple[str, ...]:
+    """Keys of records that are an object or a list of such objects: those of the object, and the same in a list (`[].type`)."""
+    return (*keys, *(" ".join(f"{LISTED}{key}" for key in alternative.split()) for alternative in keys))
 
 
-def _advice(row: Row) -> str:
-    """What to do with a record that is nearly something."""
-    if not isinstance(row, dict):
-        return ""
-    if "action" in row:
-        return (
-            'This looks like a single step: write all steps of a run into one record (`{"task_id": …, "steps": […]}`).'
-        )
-    if _is_list_of_objects(row.get("steps")) and "action" not in row["steps"][0]:
-        return 'Its `steps` have no `action`: a step is {"obs": …, "action": …}.'
-    for key, value in row.items():
-        speaker = value[0].get("role", value[0].get("from")) if _is_list_of_objects(value) else None
-        if isinstance(speaker, str) and not role_of(value[0]):
-            return f"`{key[:40]}` begins with a message of “{speaker[:40]}”, whom no format knows."
-    if "message" in row or "role" in row:
-        return 'This looks like a single message: write all messages of a run into one record (`{"messages": […]}`).'
-    return ""
+def has(row: Row, key: str) -> bool:
+    """Whether a record has a key such as `info.task`, also in the first elements of lists. Only `[].` looks into a record that is a list itself."""
+    if type(row) is not (list if key.startswith(LISTED) else dict):
+        return False
+    values = [row]
+    names = key.removeprefix(LISTED).split(".")
+    for place, name in enumerate(names):
+        objects = [each for value in values for each in _objects(value)][: FEW * FEW]
+        if any(".".join(names[place:]) in each for each in objects):  # tables have dots in the names of columns
+            return True
+        if name == "*":
+            values = [value for each in objects for value in list(each.values())[:FEW]]
+        else:
+            values = [each[name] for each in objects if name in each]
+    return key.endswith("*") and bool(values)
 
 
-def _is_list_of_objects(value: Json) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-def _seen(rows: list[Row]) -> str:
-    if not rows:
-        return "None of the first records is JSON."
-    row = rows[0]
-    if isinstance(row, dict):
-        keys = ", ".join(f"`{key[:40]}`" for key in list(row)[:12])
-        return f"The first record has the keys {keys}." if keys else "The first record is an empty object."
-    if isinstance(row, list):
-        inside = _seen(row[:1]).removeprefix("The first record").strip() if row else "is empty."
-        return f"The first record is a list; its first element {inside}"
-    return f"The first record is {row!r:.60}."
+def _objects(value: Json) -> list[dict[str, Json]]:
+    """The value, or the first objects of a list, or of lists in a list."""
+    if type(value) is dict:
+        return [value]
+    if type(value) is not list:
+        return []
+    inside = [each for outer in value[:FEW] for each in (outer[:FEW] if type(outer) is list else [outer])]
+    return [each for each in inside if type(each) is dict]

@@ -23,12 +23,6 @@ from contract import jsontext
 SHAPE = "`events` with `author` and `content`, whose `parts` are Gemini's"
 
 
-def _recognizes(row: Json) -> bool:
-    events = mapping(row).get("events")
-    first = mapping(events[0]) if type(events) is list and events else {}
-    return "author" in first and bool({"invocationId", "invocation_id"} & first.keys())
-
-
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
@@ -62,4 +56,10 @@ def _add(conversation: Conversation, event: dict[str, Any], seconds: float | Non
             step.error = text(first_of(event, "errorMessage", "error_message")) or None
 
 
-FORMAT = Format(name="adk", title="Google ADK session", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="adk",
+    title="Google ADK session",
+    shape=SHAPE,
+    keys=("events.author events.invocationId", "events.author events.invocation_id"),
+    read=_read,
+)

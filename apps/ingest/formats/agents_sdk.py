@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format
+from apps.ingest.formats import Format, alone_or_listed
 from apps.ingest.normalization.fields import count, first_of, mapping, seconds_of, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.payloads import tools_offered
@@ -34,7 +34,7 @@ def _objects(row: Json) -> Iterator[dict[str, Any]]:
                 yield from _objects(about[name])
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return next(_objects(row), None) is not None if type(row) in (dict, list) else False
 
 
@@ -77,7 +77,8 @@ FORMAT = Format(
     name="agents-sdk",
     title="OpenAI Agents SDK trace",
     shape=SHAPE,
-    recognizes=_recognizes,
+    keys=alone_or_listed("object", "data.object", "traces.object", "spans.object"),
+    accepts=_accepts,
     read=_read,
     gather=as_one,
 )

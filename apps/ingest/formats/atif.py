@@ -28,7 +28,7 @@ def _is_run(row: Json) -> bool:
     return text(mapping(row).get("schema_version")).startswith("ATIF-") and type(row.get("steps")) is list
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return _is_run(row) or (bool(mapping(row)) and all(map(_is_run, row.values())))
 
 
@@ -131,6 +131,7 @@ FORMAT = Format(
     name="atif",
     title="ATIF (Agent Trajectory Interchange Format)",
     shape="`schema_version` “ATIF-v1.…”, `agent` and `steps` with `source` and `message`",
-    recognizes=_recognizes,
+    keys=("schema_version steps", "*.schema_version *.steps"),
+    accepts=_accepts,
     read=_read,
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.fields import count, mapping, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -41,7 +41,7 @@ def _is_person(name: Json) -> bool:
     return text(name).lower().replace(" ", "_").replace("-", "_") in PEOPLE
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return bool(_found(row)[1])
 
 
@@ -107,4 +107,16 @@ def _picture(part: dict[str, Any]) -> Json:
     return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{part['data']}"}}
 
 
-FORMAT = Format(name="autogen", title="AutoGen chat", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="autogen",
+    title="AutoGen chat",
+    shape=SHAPE,
+    keys=(
+        *(f"{key}.source {key}.type" for key in KEYS),
+        *(f"{key}.role {key}.name" for key in KEYS),
+        "[].source [].type",
+        "[].role [].name",
+    ),
+    accepts=_accepts,
+    read=_read,
+)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.fields import mapping, required_list
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -14,11 +14,6 @@ from contract import jsontext
 SHAPE = "`id` and `inference_log`, a list in which objects with `begin_of_turn_query` are turns"
 QUERY = "begin_of_turn_query"
 STEP = "step_"
-
-
-def _recognizes(row: Json) -> bool:
-    log = mapping(row).get("inference_log")
-    return type(log) is list and any(QUERY in mapping(turn) for turn in log)
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
@@ -60,4 +55,4 @@ def _is_call(given: Json) -> bool:
     return bool(mapping(given)) and "type" not in given and all(type(v) in (str, dict) for v in given.values())
 
 
-FORMAT = Format(name="bfcl", title="BFCL results", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(name="bfcl", title="BFCL results", shape=SHAPE, keys=(f"inference_log.{QUERY}",), read=_read)

@@ -23,11 +23,6 @@ REMEMBERED = frozenset({"user_editable_context", "model_editable_context"})
 Node = dict[str, Any]
 
 
-def _recognizes(row: Json) -> bool:
-    nodes = mapping(mapping(row).get("mapping"))
-    return bool(nodes) and all({"message", "parent"} <= mapping(node).keys() for node in list(nodes.values())[:3])
-
-
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict or not mapping(row.get("mapping")):
         raise BadRow(f"The record is {jsontext.describe(row)} without a `mapping`.", f"{SHAPE}.")
@@ -84,4 +79,6 @@ def _part(part: Json) -> Json:
     return {"type": text(about.pop("content_type", None)) or "other", **about}
 
 
-FORMAT = Format(name="chatgpt", title="ChatGPT export", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="chatgpt", title="ChatGPT export", shape=SHAPE, keys=("mapping.*.message mapping.*.parent",), read=_read
+)

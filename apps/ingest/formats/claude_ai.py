@@ -22,11 +22,6 @@ ASIDE = frozenset({"token_budget", "flag"})
 Said = dict[str, Any]
 
 
-def _recognizes(row: Json) -> bool:
-    messages = mapping(row).get("chat_messages")
-    return type(messages) is list and bool(messages) and mapping(messages[0]).get("sender") in ("human", "assistant")
-
-
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
@@ -62,4 +57,4 @@ def _plain(part: Json) -> Json:
     return {"type": "text", "text": part.get("text")} if kind_of(part) == "text" else part
 
 
-FORMAT = Format(name="claude-ai", title="Claude.ai export", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(name="claude-ai", title="Claude.ai export", shape=SHAPE, keys=("chat_messages.sender",), read=_read)

@@ -42,7 +42,7 @@ class Thread(NamedTuple):
     agent: str
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     first = mapping(row[0]) if type(row) is list and row else {}
     if first.get("type") in ("user", "assistant"):
         return bool({"sessionId", "session_id"} & first.keys()) and type(first.get("message")) is dict
@@ -181,6 +181,14 @@ FORMAT = Format(
     name="claude-code",
     title="Claude Code session",
     shape="the lines of a session, with `sessionId`, `type` and `message`",
-    recognizes=_recognizes,
+    keys=(
+        "[].type [].message [].sessionId",
+        "[].type [].message [].session_id",
+        "[].type [].subtype [].session_id",
+        "[].type [].leafUuid",
+        "[].type [].snapshot",
+        "[].type [].sessionId",
+    ),
+    accepts=_accepts,
     read=_read,
 )

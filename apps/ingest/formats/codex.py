@@ -22,7 +22,7 @@ MADE_UP = ("<user_instructions>", "<environment_context>", "<permissions", "# AG
 """How messages begin that the CLI, and no user, puts before the first one."""
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     first = mapping(row[0]) if type(row) is list and row else {}
     return text(first.get("type")) in TYPES and type(first.get("payload")) is dict
 
@@ -99,6 +99,7 @@ FORMAT = Format(
     name="codex",
     title="Codex CLI session",
     shape="the lines of a session, with `type` and `payload`",
-    recognizes=_recognizes,
+    keys=("[].type [].payload",),
+    accepts=_accepts,
     read=_read,
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import RawRow, as_one
-from apps.ingest.formats import Format
+from apps.ingest.formats import Format, alone_or_listed
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import first_of, mapping, number, optional_list, required_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
@@ -28,10 +28,10 @@ SAID = ("", "markdownContent", "text")
 """Kinds of parts that are words of the model."""
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     first = mapping(row[0] if type(row) is list and row else row)
     if first.get("kind") == 0:
-        return _recognizes(mapping(first.get("v")))
+        return _accepts(mapping(first.get("v")))
     requests = mapping(row).get("requests")
     if type(requests) is not list:
         return False
@@ -165,7 +165,13 @@ FORMAT = Format(
     name="copilot-chat",
     title="VS Code chat session (GitHub Copilot)",
     shape=SHAPE,
-    recognizes=_recognizes,
+    keys=(
+        "requests.message requests.response",
+        "requests sessionId",
+        "requests responderUsername",
+        *alone_or_listed("kind v"),
+    ),
+    accepts=_accepts,
     read=_read,
     gather=_gather,
 )

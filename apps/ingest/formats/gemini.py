@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.fields import first_of, mapping, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.payloads import read_payload, tools_offered
@@ -29,7 +29,7 @@ def _request(row: Json) -> dict[str, Json] | None:
     return None
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return _request(row) is not None
 
 
@@ -60,4 +60,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     yield chat_trajectory(Chat(rest, messages, ()))
 
 
-FORMAT = Format(name="gemini", title="Gemini contents", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="gemini",
+    title="Gemini contents",
+    shape=SHAPE,
+    keys=("contents.parts", "request.contents.parts", "[].parts"),
+    accepts=_accepts,
+    read=_read,
+)

@@ -23,7 +23,7 @@ from contract import jsontext
 SHAPE = "`sessionId` and `messages` with `type` “user” or “gemini”"
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     messages = mapping(row).get("messages")
     types = {text(mapping(each).get("type")) for each in messages} if type(messages) is list else set()
     return "sessionId" in mapping(row) and "gemini" in types
@@ -86,4 +86,11 @@ def _results(given: dict[str, Any]) -> Iterator[Message]:
             yield {"role": "tool", "tool_call_id": call.get("id"), "content": said, "is_error": failed}
 
 
-FORMAT = Format(name="gemini-cli", title="Gemini CLI session", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="gemini-cli",
+    title="Gemini CLI session",
+    shape=SHAPE,
+    keys=("sessionId messages.type",),
+    accepts=_accepts,
+    read=_read,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.fields import mapping
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from contract import jsontext
@@ -13,7 +13,7 @@ from contract import jsontext
 SHAPE = "lines of a session: the first with `working_dir` and `description`, the others messages"
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     first = mapping(row[0]) if type(row) is list and row else {}
     return "working_dir" in first and "description" in first and "role" not in first
 
@@ -24,4 +24,11 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     yield chat_trajectory(Chat({"info": mapping(row[0])}, row[1:], ()))
 
 
-FORMAT = Format(name="goose", title="goose session", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="goose",
+    title="goose session",
+    shape=SHAPE,
+    keys=("[].working_dir [].description",),
+    accepts=_accepts,
+    read=_read,
+)

@@ -12,7 +12,16 @@ from typing import Any
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
-from apps.ingest.normalization.fields import count, mapping, number, optional_list, prompt_of, required_list, text
+from apps.ingest.normalization.fields import (
+    count,
+    mapping,
+    number,
+    optional_list,
+    prompt_of,
+    required_list,
+    reward_of,
+    text,
+)
 from apps.ingest.records import BadRow, Json, TaskRecord, TrajectoryRecord, numbered, read_each
 from contract import jsontext
 
@@ -22,11 +31,6 @@ GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 ATTACHED = "attachment://"
 OF_MESSAGE = ("id", "source", "role", "model", "metadata", "internal")
 OF_SAMPLE = ("epoch", "scores", "metadata", "model_usage", "total_time", "working_time", "error", "limit", "uuid")
-
-
-def _recognizes(row: Json) -> bool:
-    about = mapping(mapping(row).get("eval"))
-    return "model" in about and "task" in about and ("samples" in row or "status" in row)
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
@@ -125,7 +129,7 @@ def _outcome(scores: dict[str, Any]) -> tuple[float | None, bool | None]:
             return GRADES[value], None if value == "P" else value == "C"
         if type(value) is bool:
             return float(value), value
-        if (reward := number(value)) is not None:
+        if (reward := reward_of(value)) is not None:
             return reward, None
     return None, None
 
@@ -144,6 +148,6 @@ FORMAT = Format(
     name="inspect",
     title="Inspect evaluation log (.json, .eval)",
     shape="an object with `eval` (with `task` and `model`) and `samples`",
-    recognizes=_recognizes,
+    keys=("eval.model eval.task samples", "eval.model eval.task status"),
     read=_read,
 )

@@ -10,8 +10,17 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
-from apps.ingest.formats import Format, retrace_simple
-from apps.ingest.normalization.fields import first_of, mapping, number, optional_list, required_list, text
+from apps.ingest.formats import Format
+from apps.ingest.normalization.actions import read_moves
+from apps.ingest.normalization.fields import (
+    first_of,
+    mapping,
+    optional_list,
+    required_list,
+    reward_of,
+    succeeded_by,
+    text,
+)
 from apps.ingest.records import BadRow, Json, TrajectoryRecord, read_each
 from contract import jsontext
 
@@ -31,7 +40,7 @@ def _episodes(row: Json) -> dict[str, Json]:
     return mapping(mapping(row).get("logs")) or mapping(row)
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return _is_episode(next(iter(_episodes(row).values()), None))
 
 
@@ -46,15 +55,15 @@ def _run(part: dict[str, Json], filename: str) -> Iterator[TrajectoryRecord]:
     for name, episode in part.items():
         if not _is_episode(episode):
             raise BadRow(f"It is {jsontext.describe(episode)} without `query` or actions.", EXPECTED)
-        yield from retrace_simple.FORMAT.read(_plain(episode, name), filename)
+        yield from read_moves(_plain(episode, name), filename)
 
 
 def _plain(episode: dict[str, Any], name: str) -> dict[str, Json]:
     """The episode in Retrace's simple form: an observation stands before the action that it led to."""
     taken = _of_lists(mapping(episode.get("turn_history"))) if "turn_history" in episode else _of_pairs(episode)
     observations = [None, *(seen for _, seen in taken)]
-    best = number(first_of(mapping(episode.get("summary")), "max_reward"))
-    reward = number(episode.get("reward")) if best is None else best
+    best = reward_of(first_of(mapping(episode.get("summary")), "max_reward"))
+    reward = reward_of(episode.get("reward")) if best is None else best
     return {
         "id": name,
         "task_id": text(first_of(episode, "task_id", "query_idx")) or name,
@@ -67,7 +76,7 @@ def _plain(episode: dict[str, Any], name: str) -> dict[str, Json]:
         ],
         "final_obs": observations[-1],
         "reward": reward,
-        "success": None if reward is None else reward >= 1,
+        "success": succeeded_by(reward),
         "info": {key: episode[key] for key in KEPT if episode.get(key)},
     }
 
@@ -97,6 +106,12 @@ FORMAT = Format(
     name="intercode",
     title="InterCode results",
     shape="an object of episodes, each with `query` and `turn_history`",
-    recognizes=_recognizes,
+    keys=(
+        "*.query *.turn_history.actions",
+        "*.query *.trajectory",
+        "logs.*.query logs.*.turn_history.actions",
+        "logs.*.query logs.*.trajectory",
+    ),
+    accepts=_accepts,
     read=_read,
 )

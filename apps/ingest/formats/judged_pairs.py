@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import NAMES_OF_CHAT, Chat, chat_trajectory
-from apps.ingest.formats.prompt_response import with_subject
-from apps.ingest.normalization.columns import Columns, inside, listed, named
+from apps.ingest.normalization.chat import NAMES_OF_CHAT, Chat, chat_trajectory
+from apps.ingest.normalization.columns import Columns, inside, listed, named, with_subject
 from apps.ingest.normalization.fields import mapping
 from apps.ingest.normalization.roles import role_of
 from apps.ingest.normalization.transcripts import transcript
@@ -87,7 +86,7 @@ def _are_texts(value: Json) -> bool:
     return type(value) is list and bool(value) and all(type(each) is str for each in value)
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return _pair_of(row) is not None
 
 
@@ -181,7 +180,13 @@ FORMAT = Format(
     name="judged-pairs",
     title="Pairs of answers",
     shape="`chosen` and `rejected`, or `response_a` and `response_b`, beside what was asked",
-    recognizes=_recognizes,
+    keys=(
+        "summaries.text",
+        "chosen rejected",
+        "chosen_messages rejected_messages",
+        *(f"{name}{one} {name}{two}" for name in PAIRED for one, two, _ in SIDES),
+    ),
+    accepts=_accepts,
     read=_read,
     general=True,
 )

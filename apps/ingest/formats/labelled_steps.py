@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
-from apps.ingest.formats.prompt_response import PROMPTS
-from apps.ingest.normalization.columns import listed, said
+from apps.ingest.normalization.chat import Chat, chat_trajectory
+from apps.ingest.normalization.columns import PROMPTS, listed, said
 from apps.ingest.normalization.fields import mapping, optional_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -22,7 +21,7 @@ MARK = "ки"
 FIRST_STEP = "Step 1:"
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return type(row) is dict and (_is_prm800k(row) or _is_math_shepherd(row) or bool(_asked(row) and _steps(row)))
 
 
@@ -119,7 +118,8 @@ FORMAT = Format(
     name="labelled-steps",
     title="Solutions with labelled steps",
     shape=SHAPE,
-    recognizes=_recognizes,
+    keys=("question.problem label.steps", "input label", *(f"{name} steps" for name in PROMPTS)),
+    accepts=_accepts,
     read=_read,
     general=True,
 )

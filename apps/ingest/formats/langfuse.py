@@ -10,7 +10,16 @@ from typing import Any, Literal
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.columns import REWARD, SUCCESS
-from apps.ingest.normalization.fields import count, first_of, flag, mapping, number, optional_list, seconds_of, text
+from apps.ingest.normalization.fields import (
+    count,
+    first_of,
+    flag,
+    mapping,
+    optional_list,
+    reward_of,
+    seconds_of,
+    text,
+)
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.attributes import CALL_ID, NAME_OF_TOOL
 from apps.ingest.traces.payloads import decoded, tools_offered
@@ -22,13 +31,6 @@ EXPECTED = (
 )
 OF_TRACE = ("name", "sessionId", "release", "version", "environment", "timestamp")
 KINDS: dict[str, Literal["model", "tool"]] = {"GENERATION": "model", "TOOL": "tool"}
-
-
-def _recognizes(row: Json) -> bool:
-    observations = mapping(row).get("observations")
-    if type(observations) is not list or not observations:
-        return False
-    return {"id", "type", "startTime"} <= mapping(observations[0]).keys()
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
@@ -44,7 +46,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     spans = [_span(mapping(given)) for given in optional_list(row, "observations")]
     named = {text(score.get("name")): score.get("value") for score in scores}
     for run in runs_of(spans, trace=text(trace.get("id")), about=about, answer=trace.get("output")):
-        run.reward = number(first_of(named, *REWARD))
+        run.reward = reward_of(first_of(named, *REWARD))
         run.success = flag(first_of(named, *SUCCESS))
         run.tags = [tag for tag in optional_list(trace, "tags") if type(tag) is str]
         yield run
@@ -77,6 +79,6 @@ FORMAT = Format(
     name="langfuse",
     title="Langfuse trace",
     shape="an object with `trace` and `observations`, or a trace with its `observations`",
-    recognizes=_recognizes,
+    keys=("observations.id observations.type observations.startTime",),
     read=_read,
 )

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.columns import REWARD, SUCCESS
-from apps.ingest.normalization.fields import count, first_of, flag, mapping, number, seconds_of, text
+from apps.ingest.normalization.fields import count, first_of, flag, mapping, reward_of, seconds_of, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord, read_each
 from apps.ingest.traces.payloads import read_payload, tools_offered
 from apps.ingest.traces.recorded import read_by_trace
@@ -21,11 +21,6 @@ from contract import jsontext
 
 SHAPE = "runs with `run_type`, `inputs` and `outputs`, one a line or with their `child_runs`"
 KINDS: dict[str, Literal["model", "tool"]] = {"llm": "model", "tool": "tool"}
-
-
-def _recognizes(row: Json) -> bool:
-    first = row[0] if type(row) is list and row else row
-    return {"run_type", "inputs"} <= mapping(first).keys()
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
@@ -78,7 +73,7 @@ def _about(root: dict[str, Any]) -> dict[str, Json]:
 
 def _judge(record: TrajectoryRecord, root: dict[str, Any]) -> None:
     scores = {name: mapping(given).get("avg") for name, given in mapping(root.get("feedback_stats")).items()}
-    record.reward, record.success = number(first_of(scores, *REWARD)), flag(first_of(scores, *SUCCESS))
+    record.reward, record.success = reward_of(first_of(scores, *REWARD)), flag(first_of(scores, *SUCCESS))
 
 
 def _span(run: dict[str, Any]) -> Span:
@@ -106,5 +101,10 @@ def _span(run: dict[str, Any]) -> Span:
 
 
 FORMAT = Format(
-    name="langsmith", title="LangSmith runs", shape=SHAPE, recognizes=_recognizes, read=_read, gather=as_one
+    name="langsmith",
+    title="LangSmith runs",
+    shape=SHAPE,
+    keys=alone_or_listed("run_type inputs"),
+    read=_read,
+    gather=as_one,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.fields import first_of, mapping, optional_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -25,7 +25,7 @@ def _entries(row: Json) -> list[dict[str, Any]]:
     return entries if entries and text(entries[0].get("message_type")) in KNOWN else []
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return bool(_entries(row))
 
 
@@ -53,4 +53,11 @@ def _message(entry: dict[str, Any]) -> Iterator[Message]:
         yield {"role": "tool", **answer, "content": entry.get("tool_return"), "is_error": failed or None}
 
 
-FORMAT = Format(name="letta", title="Letta messages", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="letta",
+    title="Letta messages",
+    shape=SHAPE,
+    keys=("[].message_type", "messages.message_type"),
+    accepts=_accepts,
+    read=_read,
+)

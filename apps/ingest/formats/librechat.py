@@ -24,12 +24,6 @@ def _all(given: list[Json]) -> Iterator[Said]:
         yield from _all(optional_list(message, "children"))
 
 
-def _recognizes(row: Json) -> bool:
-    messages = mapping(row).get("messages")
-    first = mapping(messages[0]) if type(messages) is list and messages else {}
-    return {"messageId", "isCreatedByUser"} <= first.keys()
-
-
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
@@ -68,4 +62,10 @@ def _parts(given: Json) -> Iterator[Json]:
         yield part
 
 
-FORMAT = Format(name="librechat", title="LibreChat export", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="librechat",
+    title="LibreChat export",
+    shape=SHAPE,
+    keys=("messages.messageId messages.isCreatedByUser",),
+    read=_read,
+)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format
+from apps.ingest.formats import Format, alone_or_listed
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import count, mapping, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
@@ -27,7 +27,7 @@ def _lines(row: Json) -> list[dict[str, Any]]:
     return [mapping(line) for line in (row if type(row) is list else [row])]
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     first = next(iter(_lines(row)), {})
     return text(first.get("type")) in SAID and {"source", "message"} <= first.keys()
 
@@ -57,7 +57,8 @@ FORMAT = Format(
     name="magentic-one",
     title="Magentic-One log",
     shape=SHAPE,
-    recognizes=_recognizes,
+    keys=alone_or_listed("type source message"),
+    accepts=_accepts,
     read=_read,
     gather=as_one,
 )

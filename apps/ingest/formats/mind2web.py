@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.files.raw_records import RawRow, grouped
-from apps.ingest.formats import Format
+from apps.ingest.formats import Format, alone_or_listed
 from apps.ingest.normalization.fields import first_of, mapping, required_list, text
 from apps.ingest.records import BadRow, Json, StepRecord, TaskRecord, TrajectoryRecord
 from contract import jsontext
@@ -16,11 +16,6 @@ from contract import jsontext
 OF_ROW = "target_action_reprs"
 """What a row says of its action, where each is a row of its own."""
 SHAPE = "`annotation_id`, `confirmed_task`, `action_reprs` and `actions`"
-
-
-def _recognizes(row: Json) -> bool:
-    about = mapping(row[0] if type(row) is list and row else row)
-    return {"confirmed_task", "action_reprs"} <= about.keys() and not about.keys().isdisjoint(("actions", OF_ROW))
 
 
 def _gather(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
@@ -81,4 +76,11 @@ def _step(action: dict[str, Json], words: str) -> StepRecord:
     )
 
 
-FORMAT = Format(name="mind2web", title="Mind2Web", shape=SHAPE, recognizes=_recognizes, read=_read, gather=_gather)
+FORMAT = Format(
+    name="mind2web",
+    title="Mind2Web",
+    shape=SHAPE,
+    keys=alone_or_listed("confirmed_task action_reprs actions", f"confirmed_task action_reprs {OF_ROW}"),
+    read=_read,
+    gather=_gather,
+)

@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.swe_agent import instance_environment, issue_of
 from apps.ingest.normalization.columns import NAME, POLICY, TERMINATION, Columns, named, said, succeeded
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
 from apps.ingest.normalization.fields import count, mapping, number, prompt_key, prompt_of, required_list, text
+from apps.ingest.normalization.swe_bench import instance_environment, issue_of
 from apps.ingest.records import BadRow, Json, StepRecord, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
 
 _BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     if type(row) is not dict or type(row.get("messages")) is not list:
         return False
     return text(row.get("trajectory_format")).startswith("mini-swe-agent") or "mini_version" in mapping(row.get("info"))
@@ -100,6 +100,7 @@ FORMAT = Format(
     name="mini-swe-agent",
     title="mini-swe-agent .traj.json",
     shape="`trajectory_format`, `info` with `exit_status`, and `messages`",
-    recognizes=_recognizes,
+    keys=("messages trajectory_format", "messages info.mini_version"),
+    accepts=_accepts,
     read=_read,
 )

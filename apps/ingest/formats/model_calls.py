@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format
+from apps.ingest.formats import Format, alone_or_listed
 from apps.ingest.normalization.fields import count, first_of, mapping, seconds_of, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.payloads import tools_offered
@@ -27,7 +27,7 @@ def _is_call(line: dict[str, Any]) -> bool:
     return line.get("type") in ("LLMCall", REQUEST) and type(line.get("messages")) is list
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return _is_call(mapping(row[0] if type(row) is list and row else row))
 
 
@@ -88,7 +88,8 @@ FORMAT = Format(
     name="model-calls",
     title="Logs of a model's calls",
     shape=SHAPE,
-    recognizes=_recognizes,
+    keys=alone_or_listed("input.messages output.choices", "type messages"),
+    accepts=_accepts,
     read=_read,
     gather=as_one,
 )

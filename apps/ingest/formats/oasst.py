@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import RawRow, grouped
-from apps.ingest.formats import Format
+from apps.ingest.formats import Format, alone_or_listed
 from apps.ingest.normalization.branches import runs_along, ways
 from apps.ingest.normalization.fields import mapping, optional_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
@@ -29,7 +29,7 @@ def _is_message(row: Json) -> bool:
     return {TREE, "message_id", "text"} <= about.keys() and text(about.get("role")) in ROLES
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     first = row[0] if type(row) is list and row else row
     return _is_message(first) or (TREE in mapping(first) and "replies" in mapping(mapping(first).get("prompt")))
 
@@ -81,5 +81,11 @@ def _message(node: Node) -> Message:
 
 
 FORMAT = Format(
-    name="oasst", title="OpenAssistant conversations", shape=SHAPE, recognizes=_recognizes, read=_read, gather=_gather
+    name="oasst",
+    title="OpenAssistant conversations",
+    shape=SHAPE,
+    keys=alone_or_listed(f"{TREE} message_id text", f"{TREE} prompt.replies"),
+    accepts=_accepts,
+    read=_read,
+    gather=_gather,
 )

@@ -34,11 +34,6 @@ def _history(row: Json) -> dict[str, Json]:
     return mapping(mapping(mapping(row).get("chat")).get("history"))
 
 
-def _recognizes(row: Json) -> bool:
-    messages = mapping(_history(row).get("messages"))
-    return any("role" in mapping(message) for message in list(messages.values())[:3])
-
-
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     history = _history(row)
     messages = {name: mapping(message) for name, message in mapping(history.get("messages")).items()}
@@ -106,4 +101,6 @@ def _decoded(written: str) -> Json:
     return found if type(found) is str else written
 
 
-FORMAT = Format(name="open-webui", title="Open WebUI export", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="open-webui", title="Open WebUI export", shape=SHAPE, keys=("chat.history.messages.*.role",), read=_read
+)

@@ -8,29 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.swe_agent import instance_environment, issue_of
+from apps.ingest.normalization.chat import NAMES_OF_CHAT, Chat, chat_trajectory
 from apps.ingest.normalization.columns import (
-    ENVIRONMENT,
-    INSTANCE,
-    INSTRUCTION,
-    NAME,
-    POLICY,
-    SYSTEM,
     TASK,
-    TERMINATION,
-    TOOLS,
     Columns,
     inside,
     listed,
     named,
-    said,
-    succeeded,
 )
-from apps.ingest.normalization.conversation import Conversation, to_steps, tool_schemas
-from apps.ingest.normalization.fields import count, first_of, mapping, number, prompt_key, prompt_of, text
+from apps.ingest.normalization.fields import first_of, mapping
 from apps.ingest.normalization.roles import role_of
 from apps.ingest.normalization.transcripts import transcript
-from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
+from apps.ingest.records import BadRow, Json, TrajectoryRecord, numbered, read_each
 
 MESSAGES = (
     *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "turns", "items", "trajectory"),
@@ -39,21 +28,9 @@ MESSAGES = (
 )
 WRITTEN_DOWN = ("chat", "conversation", "dialogue", "dialog")
 """Where a chat may stand as one text."""
+WHO_SPEAKS = ("role", "from", "type")
+"""Keys of messages that lie alone."""
 ANSWERS = ("response", "output", "completion")
-USED = ("category", "difficulty", "usage", "info", "choices", "tags")
-NAMES_OF_CHAT = (
-    *("conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id"),
-    *("trajectory_id", "traj_id", "dialogue_id", "episode_id", "conversation_hash"),
-)
-"""What messages that lie one by one call the chat that they are of."""
-
-
-class Chat(Columns):
-    """A row's messages, and its other columns."""
-
-    def __init__(self, row: dict[str, Json], messages: list[Json], taken: tuple[str, ...]) -> None:
-        super().__init__(row, (*USED, *taken))
-        self.messages = messages
 
 
 def _found(row: Json) -> tuple[str, list[Json]] | None:
@@ -69,9 +46,9 @@ def _found(row: Json) -> tuple[str, list[Json]] | None:
     return None
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     found = _found(row)
-    if found is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):
+    if found is None or (type(row) is dict and ("chosen" in row or "rejected" in row)):  # half a pair
         return False
     return bool(role_of(found[1][0])) and "trajectory_format" not in row
 
@@ -144,77 +121,13 @@ def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:
     return [{"role": "assistant", "content": answer}] if type(answer) is str and answer else []
 
 
-def chat_trajectory(chat: Chat) -> TrajectoryRecord:
-    """A chat and what its row says about it; columns that say nothing known are kept in `info`. Raises BadRow."""
-    row = chat.row
-    # In a response as OpenAI's API gives it, and in nothing else, this is the system prompt.
-    system = chat.take(_prompt, (*SYSTEM, "instructions") if row.get("object") == "response" else SYSTEM)
-    if system and chat.messages and role_of(chat.messages[0]) != "system":
-        chat.messages = [{"role": "system", "content": system}, *chat.messages]
-    conversation = to_steps(chat.messages)
-    for step in conversation.steps:
-        if (reward := number(step.info.get("reward"))) is not None:
-            step.reward = reward
-            del step.info["reward"]
-    opening = opening_of(conversation)
-    usage = mapping(first_of(row, "usage") or inside(row, "response.usage"))
-    if usage and conversation.steps:
-        # A row of an API log: its usage is that of the answer it records.
-        conversation.steps[-1].prompt_tokens = count(usage.get("prompt_tokens"))
-        conversation.steps[-1].completion_tokens = count(usage.get("completion_tokens"))
-    instance, key = chat.take(named, INSTANCE), chat.take(named, TASK)
-    asked = prompt_of(_after_demonstrations(opening))
-    tools = chat.take(lambda given: tool_schemas(given) or None, TOOLS) or []
-    info = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
-    swe_bench = instance_environment(instance or "")
-    return TrajectoryRecord(
-        task=TaskRecord(
-            key=key or prompt_key(opening),
-            instruction=chat.take(said, INSTRUCTION) or (issue_of(asked) if instance else asked),
-            environment=chat.take(said, ENVIRONMENT) or (swe_bench if swe_bench == "swe-bench" else ""),
-            category=text(row.get("category")),
-            difficulty=text(row.get("difficulty")),
-        ),
-        steps=conversation.steps,
-        closing=conversation.waiting,
-        tools=tools,
-        policy=chat.take(said, POLICY),
-        external_id=chat.take(named, NAME) or "",
-        reward=chat.take_rewards(conversation.steps),
-        success=succeeded(row, chat),
-        termination=chat.take(said, TERMINATION) or "",
-        tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
-        info={**info, **chat.rest()},
-    )
-
-
-def opening_of(conversation: Conversation) -> list[Message]:
-    """What the agent was asked: all that it heard up to the first word of a user, who may answer its greeting."""
-    heard: list[Message] = []
-    for step in conversation.steps:
-        heard += step.context
-        if any(message["role"] == "user" for message in step.context):
-            return heard
-    return heard + conversation.waiting
-
-
-def _after_demonstrations(opening: list[Message]) -> list[Message]:
-    """Where somebody else's turns come first, what was asked is what comes after them."""
-    last = max((place for place, message in enumerate(opening) if message["role"] == "assistant"), default=-1)
-    return opening[last + 1 :]
-
-
-def _prompt(given: Json) -> Json:
-    """A system prompt beside the messages: text, or parts of it."""
-    is_said = bool(given.strip()) if type(given) is str else type(given) is list and bool(given)
-    return given if is_said else None
-
-
 FORMAT = Format(
     name="openai-chat",
     title="OpenAI-style chat",
     shape="an object with `messages` (and `tools`, `reward`, …), or a list of messages with `role` and `content`",
-    recognizes=_recognizes,
+    keys=(*MESSAGES, *(f"[].{key}" for key in WHO_SPEAKS)),
+    accepts=_accepts,
     read=_read,
     general=True,
+    yields_to=("judged-pairs",),
 )

@@ -17,12 +17,6 @@ ASIDE = frozenset({"snapshot", "patch", "compaction", "retry", "agent", "subtask
 OF_SESSION = ("title", "directory", "version")
 
 
-def _recognizes(row: Json) -> bool:
-    messages = mapping(row).get("messages")
-    first = mapping(messages[0]) if type(messages) is list and messages else {}
-    return "role" in mapping(first.get("info")) and type(first.get("parts")) is list
-
-
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
@@ -70,4 +64,6 @@ def _describe(conversation: Conversation, made: int, about: dict[str, Any]) -> N
         step.error = text(mapping(failed.get("data")).get("message")) or text(failed.get("name"))
 
 
-FORMAT = Format(name="opencode", title="opencode session", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="opencode", title="opencode session", shape=SHAPE, keys=("messages.info.role messages.parts",), read=_read
+)

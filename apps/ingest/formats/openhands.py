@@ -11,8 +11,7 @@ from itertools import chain
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import opening_of
-from apps.ingest.formats.swe_agent import instance_environment
+from apps.ingest.normalization.chat import opening_of
 from apps.ingest.normalization.columns import (
     INSTANCE,
     INSTRUCTION,
@@ -26,6 +25,7 @@ from apps.ingest.normalization.columns import (
 )
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
 from apps.ingest.normalization.fields import count, first_of, mapping, prompt_key, prompt_of, text
+from apps.ingest.normalization.swe_bench import instance_environment
 from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
 from contract import jsontext
 
@@ -39,6 +39,9 @@ ASIDE = frozenset(
 )
 """Arguments of an action that are not the model's."""
 
+PLACES = ("[].", *(f"{key}." for key in HISTORIES))
+"""Where events lie, as keys begin."""
+
 
 def _events(row: Json) -> list[dict[str, Any]]:
     """The events of a row; the oldest files pair each action with its observation."""
@@ -49,7 +52,7 @@ def _events(row: Json) -> list[dict[str, Any]]:
     return [mapping(event) for event in chain.from_iterable(pairs)]
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     first = next(iter(_events(row)), {})
     if first.get("kind") in KINDS:
         return True
@@ -190,6 +193,10 @@ FORMAT = Format(
     name="openhands",
     title="OpenHands events",
     shape="`history`, a list of events with `source` and `action`, `observation` or `kind`; or the list alone",
-    recognizes=_recognizes,
+    keys=(
+        *(f"{key}kind" for key in PLACES),
+        *(f"{key}source {key}{beside}" for key in PLACES for beside in ("args", "observation")),
+    ),
+    accepts=_accepts,
     read=_read,
 )

@@ -21,7 +21,7 @@ NANOSECONDS = 1e9
 FAILED = (2, "STATUS_CODE_ERROR")
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return type(mapping(row).get("resourceSpans")) is list
 
 
@@ -70,7 +70,8 @@ FORMAT = Format(
     name="otlp",
     title="OpenTelemetry trace (OTLP JSON)",
     shape="an object with `resourceSpans`, some of whose spans call a model",
-    recognizes=_recognizes,
+    keys=("resourceSpans",),
+    accepts=_accepts,
     read=_read,
     gather=gathered,
 )

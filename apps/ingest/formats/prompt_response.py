@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
-from apps.ingest.normalization.columns import listed, said
+from apps.ingest.normalization.chat import Chat, chat_trajectory
+from apps.ingest.normalization.columns import PROMPTS, listed, said, with_subject
 from apps.ingest.normalization.fields import mapping
 from apps.ingest.normalization.roles import role_of
 from apps.ingest.normalization.transcripts import transcript
 from apps.ingest.records import BadRow, Json, TrajectoryRecord, numbered, read_each
 from contract import jsontext
 
-PROMPTS = ("prompt", "instruction", "input", "question", "query", "problem")
 ANSWERS = ("completion", "response", "output", "answers", "generation", "generated_text", "prediction")
 SEVERAL = ("completions", "responses", "generations", "outputs", "samples", "candidates", "answers")
 WORDS = ("answer", "text", "content")
@@ -31,7 +30,7 @@ RUNS = (
 EXPECTED = f"One of {', '.join(PROMPTS)} and one of {', '.join(ANSWERS)}, as text or as chat messages."
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     if type(row) is not dict or "chosen" in row or "rejected" in row:
         return False
     if any(type(first) in (dict, list) for name in RUNS for first in (listed(row.get(name)) or ())[:1]):
@@ -61,14 +60,6 @@ def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
         prompt = earlier + prompt
         taken.append("history")
     yield chat_trajectory(Chat(row, prompt + answer, tuple(taken)))
-
-
-def with_subject(row: dict[str, Json], asked: str, prompt: list[Json]) -> tuple[list[str], list[Json]]:
-    """What was asked, and the columns that say it: of Alpaca's instructions also what they are about, which stands beside them."""
-    subject = row.get("input")
-    if asked != "instruction" or type(subject) is not str or not prompt[0].get("content"):
-        return [asked], prompt
-    return [asked, "input"], [{"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], subject)))}]
 
 
 def _earlier(row: dict[str, Json]) -> list[Json]:
@@ -137,7 +128,9 @@ FORMAT = Format(
     name="prompt-response",
     title="Prompts and responses",
     shape="a prompt (`prompt`, `instruction`, `input`, `question`, …) and an answer (`response`, `output`, …)",
-    recognizes=_recognizes,
+    keys=tuple(f"{asked} {answered}" for asked in PROMPTS for answered in (*ANSWERS, *SEVERAL)),
+    accepts=_accepts,
     read=_read,
     general=True,
+    yields_to=("judged-pairs", "openai-chat"),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.fields import count, first_of, mapping, required_list, text
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
@@ -25,7 +25,7 @@ def _found(row: Json) -> list[dict[str, Any]]:
     return [mapping(turn) for turn in given] if all("part_kind" in mapping(part) for part in parts) else []
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return bool(_found(row))
 
 
@@ -88,4 +88,11 @@ def _written(part: dict[str, Any]) -> Json:
     return part
 
 
-FORMAT = Format(name="pydantic-ai", title="Pydantic AI messages", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="pydantic-ai",
+    title="Pydantic AI messages",
+    shape=SHAPE,
+    keys=("messages.kind messages.parts.part_kind", "[].kind [].parts.part_kind"),
+    accepts=_accepts,
+    read=_read,
+)

@@ -7,13 +7,13 @@ from typing import Any
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import EXPECTED_CONTENT, EXPECTED_ROLES
-from apps.ingest.normalization.fields import count, flag, mapping, number, optional_list, required_list, text
+from apps.ingest.normalization.fields import count, flag, mapping, number, optional_list, required_list, reward_of, text
 from apps.ingest.normalization.roles import ROLES
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 from contract import jsontext
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     if type(row) is not dict or type(row.get("steps")) is not list:
         return False
     steps = row["steps"]
@@ -36,7 +36,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         tools=optional_list(row, "tools"),
         policy=policy if type(policy) is str and policy else None,
         external_id=text(row.get("id")),
-        reward=number(outcome.get("reward")),
+        reward=reward_of(outcome.get("reward")),
         success=flag(outcome.get("success")),
         termination=text(outcome.get("termination")),
         tags=[text(tag) for tag in optional_list(row, "tags")],
@@ -76,7 +76,7 @@ def _step(index: int, given: Json) -> StepRecord:
     return StepRecord(
         context=context,
         message=message,
-        reward=number(given.get("reward")),
+        reward=reward_of(given.get("reward")),
         done=given.get("done") is True,
         error=text(given["error"]) if given.get("error") else None,
         seconds=number(given.get("seconds")),
@@ -125,6 +125,7 @@ FORMAT = Format(
     name="retrace",
     title="Retrace JSON Lines",
     shape="`task` with a `key`, and `steps` with `context` and `message`",
-    recognizes=_recognizes,
+    keys=("format steps", "task steps.message"),
+    accepts=_accepts,
     read=_read,
 )

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.fields import required_list, text
 from apps.ingest.normalization.roles import SPEAKERS, role_of
 from apps.ingest.records import BadRow, Json, Message, TrajectoryRecord
 from contract import jsontext
 
 EXPECTED = 'Each turn is {"from": …, "value": …} with `from` one of ' + ", ".join(SPEAKERS) + "."
-
-
-def _recognizes(row: Json) -> bool:
-    if type(row) is not dict or "chosen" in row or "rejected" in row:
-        return False
-    turns = row.get("conversations") or row.get("conversation")
-    return type(turns) is list and bool(turns) and type(turns[0]) is dict and "from" in turns[0] and "value" in turns[0]
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
@@ -43,6 +36,7 @@ FORMAT = Format(
     name="sharegpt",
     title="ShareGPT",
     shape="`conversations`, a list of turns with `from` and `value`",
-    recognizes=_recognizes,
+    keys=("conversations.from conversations.value", "conversation.from conversation.value"),
     read=_read,
+    yields_to=("judged-pairs",),
 )

@@ -43,7 +43,7 @@ def _found(row: Json) -> tuple[str, list[dict[str, Any]]]:
     return "", []
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     first = mapping(row[0]) if type(row) is list and row else {}
     opens = "system_prompt" in first or ("task" in first and "task_images" in first)
     return bool(_found(row)[1]) or (opens and first.keys() <= {"system_prompt", "task", "task_images"})
@@ -128,4 +128,18 @@ def _calls(given: Json) -> list[dict[str, Any]]:
     return [mapping(call) for call in given] if type(given) is list else []
 
 
-FORMAT = Format(name="smolagents", title="smolagents memory", shape=SHAPE, recognizes=_recognizes, read=_read)
+FORMAT = Format(
+    name="smolagents",
+    title="smolagents memory",
+    shape=SHAPE,
+    keys=(
+        *(f"{key}.model_output {key}.observations" for key in KEYS),
+        *(f"{key}.role" for key in KEYS),
+        "[].model_output [].observations",
+        "[].role",
+        "[].system_prompt",
+        "[].task [].task_images",
+    ),
+    accepts=_accepts,
+    read=_read,
+)

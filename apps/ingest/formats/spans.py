@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import as_one
-from apps.ingest.formats import Format
+from apps.ingest.formats import Format, alone_or_listed
 from apps.ingest.normalization.columns import REWARD, SUCCESS
-from apps.ingest.normalization.fields import first_of, flag, mapping, number, seconds_of, text
+from apps.ingest.normalization.fields import first_of, flag, mapping, number, reward_of, seconds_of, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from apps.ingest.traces.attributes import span_of
 from apps.ingest.traces.payloads import decoded
@@ -76,7 +76,7 @@ def _in_trees(given: list[Json]) -> Iterator[Json]:
         yield span
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return type(row) in (dict, list) and next(_spans(row), None) is not None
 
 
@@ -89,7 +89,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     def runs_in(trace: str, given: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
         told = scores.get(trace) or {}
         for run in runs_of(spans, trace=trace, about={"trace": {"id": trace}, **({"scores": told} if told else {})}):
-            run.reward, run.success = number(first_of(told, *REWARD)), flag(first_of(told, *SUCCESS))
+            run.reward, run.success = reward_of(first_of(told, *REWARD)), flag(first_of(told, *SUCCESS))
             yield run
 
     yield from read_by_trace(_spans(row), _trace_of, _span, runs_in, expected=f"{SHAPE}.")
@@ -175,7 +175,8 @@ FORMAT = Format(
     name="spans",
     title="OpenTelemetry spans (SDK, Phoenix, MLflow)",
     shape=SHAPE,
-    recognizes=_recognizes,
+    keys=alone_or_listed("context.trace_id", "trace_id span_id", "spans", "data.spans", "trace labels"),
+    accepts=_accepts,
     read=_read,
     gather=as_one,
 )

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.files.raw_records import RawRow, grouped
-from apps.ingest.formats import Format, retrace_simple
+from apps.ingest.formats import Format, alone_or_listed
+from apps.ingest.normalization.actions import read_moves
 from apps.ingest.normalization.columns import ENVIRONMENT, INSTRUCTION, NAME, POLICY, TASK, TERMINATION, named
 from apps.ingest.normalization.fields import first_of, mapping, number, prompt_key, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
@@ -43,7 +44,7 @@ def _number(line: Json) -> float | None:
     return number(first_of(about, *NUMBERS)) if "action" in about else None
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return _number(row[0] if type(row) is list and row else row) is not None
 
 
@@ -72,7 +73,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         run |= {"task_id": run["task_id"] or alone, "environment": OSWORLD}
     if error := next((text(line[FAILED]) for line in lines if FAILED in line), ""):
         run["termination"] = error
-    yield from retrace_simple.FORMAT.read({key: value for key, value in run.items() if value is not None}, filename)
+    yield from read_moves({key: value for key, value in run.items() if value is not None}, filename)
 
 
 def _of_osworld(step: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +89,8 @@ FORMAT = Format(
     name="step-lines",
     title="Steps one by one",
     shape=SHAPE,
-    recognizes=_recognizes,
+    keys=alone_or_listed(*(f"{name} action" for name in NUMBERS)),
+    accepts=_accepts,
     read=_read,
     gather=_gather,
     general=True,

@@ -14,23 +14,28 @@ from typing import Any
 from apps.ingest.formats import Format
 from apps.ingest.normalization.columns import POLICY, REWARD, Columns, said, succeeded
 from apps.ingest.normalization.conversation import Conversation
-from apps.ingest.normalization.fields import flag, mapping, number, optional_list, prompt_key, prompt_of, text
+from apps.ingest.normalization.fields import (
+    flag,
+    mapping,
+    number,
+    optional_list,
+    prompt_key,
+    prompt_of,
+    reward_of,
+    text,
+)
+from apps.ingest.normalization.swe_bench import instance_environment, issue_of
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
 
 BOOKKEEPING = frozenset(
     {"agent", "message_type", "thought", "action", "is_demo", "tags", "cache_control", "thinking_blocks"}
 )
-INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-\d+")
-_ISSUE = re.compile(
-    r"\bISSUE:\s*\n(.*?)\n\s*INSTRUCTIONS:|<pr_description>\s*(?:Consider the following PR description:\s*)?(.*?)</pr_description>",
-    re.DOTALL,
-)
 _EXTENSIONS = re.compile(r"(?:\.traj|\.json|\.jsonl|\.gz|\.zst)+$")
 _NAMELESS = frozenset({"", "traj", "trajectory", "output", "result", "results"})
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     if type(row) is not dict:
         return False
     trajectory, history = row.get("trajectory"), row.get("history")
@@ -75,7 +80,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         closing=conversation.waiting,
         policy=text(model.get("name") or model.get("model_name")) or columns.take(said, POLICY),
         external_id=instance,
-        reward=number(info.get("reward")) if info.get("reward") is not None else columns.take(number, REWARD),
+        reward=reward_of(info.get("reward")) if info.get("reward") is not None else columns.take(reward_of, REWARD),
         success=succeeded(row, columns) if solved is None else solved,
         termination=text(info.get("exit_status")),
         info={
@@ -83,17 +88,6 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             **({"environment": row["environment"]} if row.get("environment") else {}),
         },
     )
-
-
-def issue_of(prompt: str) -> str:
-    """The issue to solve, out of the prompt that wraps it; the whole prompt where no wrapping is known."""
-    found = _ISSUE.search(prompt)
-    return (found[1] or found[2]).strip() if found and (found[1] or found[2]) else prompt
-
-
-def instance_environment(instance: str) -> str:
-    """Instances such as `owner__repository-123` are the same task in every agent's logs."""
-    return "swe-bench" if INSTANCE.fullmatch(instance) else "swe-agent"
 
 
 def _add(conversation: Conversation, given: Json) -> None:
@@ -204,6 +198,14 @@ FORMAT = Format(
     name="swe-agent",
     title="SWE-agent .traj",
     shape="`history` of messages with `agent`, and `trajectory` with `action` and `observation`",
-    recognizes=_recognizes,
+    keys=(
+        "trajectory.action trajectory.response",
+        "trajectory.action trajectory.observation history",
+        "trajectory environment info",
+        "history.role history.agent",
+        "history.role history.message_type",
+        "history.role trajectory",
+    ),
+    accepts=_accepts,
     read=_read,
 )

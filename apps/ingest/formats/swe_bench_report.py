@@ -24,7 +24,7 @@ OF_PATCH = frozenset({"patch_is_None", "patch_exists", "patch_successfully_appli
 VERDICT = {"instance_id", "resolved"}
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     about = mapping(row)
     if about.keys() == VERDICT or any(_is_names(about.get(key)) for key in LISTS):
         return True
@@ -78,7 +78,13 @@ FORMAT = Format(
     name="swe-bench-report",
     title="SWE-bench report",
     shape=SHAPE,
-    recognizes=_recognizes,
+    keys=(
+        "instance_id resolved",
+        *LISTS,
+        *(f"resolved {name}" for name in OLDER),
+        *(f"*.resolved *.{name}" for name in OF_PATCH),
+    ),
+    accepts=_accepts,
     read=_read,
     gather=_gather,
     judges=_judges,

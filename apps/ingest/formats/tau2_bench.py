@@ -10,9 +10,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.tau_bench import HIDDEN
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
-from apps.ingest.normalization.fields import count, mapping, number, optional_list, required_list, text
+from apps.ingest.normalization.fields import (
+    HIDDEN,
+    count,
+    mapping,
+    number,
+    optional_list,
+    required_list,
+    reward_of,
+    succeeded_by,
+    text,
+)
 from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
 from contract import jsontext
 
@@ -31,7 +40,7 @@ OF_MESSAGE = (
 OF_RUN = ("trial", "seed", "agent_cost", "user_cost", "reward_info", "timestamp", "start_time", "end_time", "duration")
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     simulations = mapping(row).get("simulations")
     return type(simulations) is list and (not simulations or "messages" in mapping(simulations[0])) and "tasks" in row
 
@@ -63,7 +72,7 @@ def _run(
                 _add(conversation, message)
     key = text(run.get("task_id"))
     task = tasks.get(key, {})
-    reward = number(mapping(run.get("reward_info")).get("reward"))
+    reward = reward_of(mapping(run.get("reward_info")).get("reward"))
     scenario = mapping(task.get("user_scenario")).get("instructions")
     return TrajectoryRecord(
         task=TaskRecord(
@@ -79,7 +88,7 @@ def _run(
         policy=text(agent.get("llm")) or text(agent.get("implementation")) or None,
         external_id=text(run.get("id")),
         reward=reward,
-        success=None if reward is None else reward >= 1,
+        success=succeeded_by(reward),
         termination=text(run.get("termination_reason")),
         info={
             **{name: run[name] for name in OF_RUN if run.get(name) is not None},
@@ -125,6 +134,7 @@ FORMAT = Format(
     name="tau2-bench",
     title="tau2-bench results",
     shape="an object with `simulations`, `tasks` and `info`",
-    recognizes=_recognizes,
+    keys=("simulations tasks",),
+    accepts=_accepts,
     read=_read,
 )

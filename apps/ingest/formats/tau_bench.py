@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from apps.ingest.formats import Format
 from apps.ingest.normalization.columns import listed
 from apps.ingest.normalization.conversation import Conversation, to_steps
-from apps.ingest.normalization.fields import first_of, mapping, number, text
+from apps.ingest.normalization.fields import HIDDEN, first_of, mapping, reward_of, succeeded_by, text
 from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
 
-HIDDEN = "For the simulated user only (the agent does not see this):\n"
 STOP = "###STOP###"
 TRANSFER = "transfer_to_human_agents"
 
@@ -27,12 +26,10 @@ _RUN_NAME = re.compile(r"^(?:tool-calling|few-shot|react|act)-(?P<model>.+)-\d+(
 _PUBLISHED_NAME = re.compile(r"^(?P<model>.+?)(?:-new)?-(?:airline|retail|telecom)$")
 
 
-def _recognizes(row: Json) -> bool:
-    if type(row) is not dict:
-        return False
-    if messages := listed(row.get("traj")):
-        return "role" in mapping(messages[0])
-    return "traj" in row and ("trial" in row or "reward" in row)
+def _accepts(row: Json) -> bool:
+    given = mapping(row).get("traj")
+    messages = listed(given)
+    return given is None or (messages is not None and all("role" in mapping(message) for message in messages[:1]))
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
@@ -48,7 +45,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     conversation = to_steps(messages or [])
     info = mapping(row.get("info"))
     task = mapping(info.get("task"))
-    reward = number(
+    reward = reward_of(
         first_of(row, "reward") if row.get("reward") is not None else mapping(info.get("reward_info")).get("reward")
     )
     trial = row.get("trial")
@@ -59,7 +56,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         policy=_policy(filename),
         external_id="/".join(text(part) for part in (row.get("task_id"), trial) if part is not None),
         reward=reward,
-        success=None if reward is None else reward >= 1,
+        success=succeeded_by(reward),
         termination=_termination(conversation, info),
         info={
             **{key: value for key, value in info.items() if key != "task"},
@@ -118,6 +115,7 @@ FORMAT = Format(
     name="tau-bench",
     title="tau-bench results",
     shape="`traj`, a list of chat messages, with `task_id`, `trial`, `reward` and `info`",
-    recognizes=_recognizes,
+    keys=("task_id traj reward", "task_id traj trial"),
+    accepts=_accepts,
     read=_read,
 )

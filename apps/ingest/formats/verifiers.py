@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apps.ingest.formats import Format
-from apps.ingest.formats.openai_chat import Chat, chat_trajectory
+from apps.ingest.normalization.chat import Chat, chat_trajectory
 from apps.ingest.normalization.columns import TASK, Columns, listed, named
 from apps.ingest.normalization.fields import first_of, mapping, number, prompt_key, text
 from apps.ingest.normalization.roles import role_of
@@ -21,8 +21,8 @@ USED = ("prompt", "completion", "answer", "example_id", "task", "env_id")
 EXPECTED = "`prompt` and `completion` are texts or lists of chat messages."
 
 
-def _recognizes(row: Json) -> bool:
-    if type(row) is not dict or "chosen" in row:
+def _accepts(row: Json) -> bool:
+    if type(row) is not dict:
         return False
     return type(row.get("prompt")) in (str, list) and type(row.get("completion")) in (str, list)
 
@@ -74,6 +74,8 @@ FORMAT = Format(
     name="verifiers",
     title="Prompt and completion rows (verifiers, TRL)",
     shape="`prompt`, `completion` and perhaps `reward`",
-    recognizes=_recognizes,
+    keys=("prompt completion",),
+    accepts=_accepts,
     read=_read,
+    yields_to=("judged-pairs",),
 )

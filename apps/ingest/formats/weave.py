@@ -31,11 +31,6 @@ def _calls(row: Json) -> list[dict[str, Any]]:
     return held or [call for call in each if _is_call(call)]
 
 
-def _recognizes(row: Json) -> bool:
-    logged = mapping(row).get(LOGGED) if type(row) is dict else row
-    return _is_call(row) or (type(logged) is list and bool(logged) and _is_call(logged[0]))
-
-
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) not in (dict, list):
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"{SHAPE}.")
@@ -93,5 +88,10 @@ def _span(call: dict[str, Any]) -> Span:
 
 
 FORMAT = Format(
-    name="weave", title="W&B Weave calls, HAL results", shape=SHAPE, recognizes=_recognizes, read=_read, gather=as_one
+    name="weave",
+    title="W&B Weave calls, HAL results",
+    shape=SHAPE,
+    keys=("op_name inputs", "[].op_name [].inputs", f"{LOGGED}.op_name {LOGGED}.inputs"),
+    read=_read,
+    gather=as_one,
 )

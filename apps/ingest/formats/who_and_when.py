@@ -18,11 +18,6 @@ EXPECTED = "An object with `history`, `question` and `mistake_step`."
 TERMINALS = ("computer_terminal", "computerterminal")
 
 
-def _recognizes(row: Json) -> bool:
-    about = mapping(row)
-    return type(about.get("history")) is list and "mistake_step" in about and "mistake_agent" in about
-
-
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", EXPECTED)
@@ -71,6 +66,6 @@ FORMAT = Format(
     name="who-and-when",
     title="Who&When failed runs",
     shape="an object with `history`, `question`, `mistake_agent` and `mistake_step`",
-    recognizes=_recognizes,
+    keys=("history.content mistake_step mistake_agent",),
     read=_read,
 )

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from apps.ingest import formats
 from apps.ingest.formats import Format
-from apps.ingest.formats.prompt_response import PROMPTS
 from apps.ingest.normalization.columns import (
     ENVIRONMENT,
     INSTRUCTION,
     POLICY,
+    PROMPTS,
     REWARD,
     SUCCESS,
     SYSTEM,
@@ -111,13 +111,14 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
 
 
 def _known(value: Json, depth: int) -> Format | None:
-    for format in formats.known():
-        if FORMAT.name != format.name and format.recognizes(value):
-            return format
-    return FORMAT if _inside(value, depth - 1) else None
+    try:
+        found = formats.format_of(value, besides=FORMAT.name)
+    except formats.AmbiguousFormat:
+        return None
+    return found or (FORMAT if _inside(value, depth - 1) else None)
 
 
-def _recognizes(row: Json) -> bool:
+def _accepts(row: Json) -> bool:
     return _inside(row) is not None
 
 
@@ -132,7 +133,9 @@ FORMAT = Format(
     name="wrapped",
     title="Records in an object",
     shape="an object, one of whose keys holds a list of records in one of the other formats",
-    recognizes=_recognizes,
+    keys=("*",),
+    accepts=_accepts,
     read=_read,
     general=True,
+    yields_to=("judged-pairs", "labelled-steps", "openai-chat", "prompt-response", "step-lines"),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from apps.ingest.normalization.fields import flag, mapping, number
+from apps.ingest.normalization.fields import flag, mapping, reward_of
 from apps.ingest.records import Json, StepRecord
 from contract import jsontext
 
@@ -22,6 +22,8 @@ INSTRUCTION = (
     *("instruction", "goal", "intent", "objective", "problem_statement", "task_description", "question", "query"),
     *("task.instruction", "task.goal", "task.description", "task_info.instruction", "instance.problem_statement"),
 )
+PROMPTS = ("prompt", "instruction", "input", "question", "query", "problem")
+"""What a model was asked, in rows of a question and its answer."""
 ENVIRONMENT = ("environment", "env", "env_name", "env_id", "domain", "benchmark", "data_source", "task.environment")
 POLICY = (
     *("policy", "model", "model_name", "model_id", "model_name_or_path", "generator", "policy.name", "model.name"),
@@ -93,7 +95,7 @@ class Columns:
 
     def take_rewards(self, steps: list[StepRecord]) -> float | None:
         """The run's reward: what is stated, else the sum of its steps'. A list as long as the steps is theirs."""
-        stated = self.take(number, REWARD)
+        stated = self.take(reward_of, REWARD)
         each = self.take(lambda given: _numbers(given, len(steps)), REWARDS)
         if each is None:
             theirs = [step.reward for step in steps if step.reward is not None]
@@ -146,9 +148,17 @@ def listed(value: Json) -> list[Json] | None:
     return value if type(value) is list else None
 
 
+def with_subject(row: dict[str, Json], asked: str, prompt: list[Json]) -> tuple[list[str], list[Json]]:
+    """What was asked, and the columns that say it: of Alpaca's instructions also what they are about, which stands beside them."""
+    subject = row.get("input")
+    if asked != "instruction" or type(subject) is not str or not prompt[0].get("content"):
+        return [asked], prompt
+    return [asked, "input"], [{"role": "user", "content": "\n\n".join(filter(None, (prompt[0]["content"], subject)))}]
+
+
 def _numbers(value: Json, count: int) -> list[float] | None:
     """As many numbers as there are steps."""
     if type(value) is not list or len(value) != count:
         return None
-    found = [reward for each in value if (reward := number(each)) is not None]
+    found = [reward for each in value if (reward := reward_of(each)) is not None]
     return found if found and len(found) == count else None

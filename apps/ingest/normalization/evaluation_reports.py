@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from apps.ingest.normalization.fields import mapping, number, text
+from apps.ingest.normalization.fields import mapping, number, reward_of, text
 from apps.ingest.records import Json, TrajectoryRecord
 from contract import jsontext
 
@@ -150,7 +150,7 @@ def _tell_trial(record: TrajectoryRecord, trial: dict[str, Any]) -> None:
     record.task.key = text(trial.get("task_name")) or record.task.key
     rewards = mapping(mapping(trial.get("verifier_result")).get("rewards"))
     if record.reward is None:
-        record.reward = number(rewards.get("reward"))
+        record.reward = reward_of(rewards.get("reward"))
     if len(rewards) > 1:
         record.info["rewards"] = rewards
     failed = text(mapping(trial.get("exception_info")).get("exception_type"))

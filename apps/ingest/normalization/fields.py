@@ -10,20 +10,31 @@ from typing import Any
 from apps.ingest.records import BadRow, Json, Message, text_of
 from contract import jsontext
 
+HIDDEN = "For the simulated user only (the agent does not see this):\n"
+"""How an instruction begins that a simulated user plays by, and that no agent is shown."""
+
+
+def reward_of(value: Json) -> float | None:
+    """A number, a boolean or a number's text. NaN and infinity are what a reward is called that could not be computed: they are left for
+    whoever reads the record to tell of."""
+    kind = type(value)
+    if kind not in (float, int, bool, str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
 
 def number(value: Json) -> float | None:
-    """A reward or a duration: a number, a boolean or a number's text. None for null, NaN, infinity and all else."""
-    kind = type(value)
-    if kind is float or kind is int or kind is bool:
-        found = float(value)
-    elif kind is str:
-        try:
-            found = float(value)
-        except ValueError:
-            return None
-    else:
-        return None
-    return found if math.isfinite(found) else None
+    """A duration or a score: a number, a boolean or a number's text. None for null, NaN, infinity and all else."""
+    found = reward_of(value)
+    return found if found is not None and math.isfinite(found) else None
+
+
+def succeeded_by(reward: float | None) -> bool | None:
+    """Whether a run succeeded, of benchmarks that give 1 for success."""
+    return None if reward is None or not math.isfinite(reward) else reward >= 1
 
 
 def count(value: Json) -> int | None:
@@ -106,6 +117,20 @@ def prompt_of(messages: list[Message]) -> str:
 
 
 def prompt_key(messages: list[Json]) -> str:
-    """A task key for runs that name no task: equal prompts are the same task."""
+    """A task key for runs that name no task: equal prompts are the same task. "" where nothing was asked, which is no task in common."""
+    if not any(_says(mapping(message).get("content")) for message in messages):
+        return ""
     asked = [[mapping(message).get("role"), mapping(message).get("content")] for message in messages]
     return "prompt-" + hashlib.sha256(jsontext.canonical(asked)).hexdigest()[:16]
+
+
+def _says(content: Json) -> bool:
+    if type(content) is str:
+        return bool(content.strip())
+    if type(content) is list:
+        return any(map(_says, content))
+    return (
+        any(_says(each) for key, each in content.items() if key != "type")
+        if type(content) is dict
+        else content is not None
+    )

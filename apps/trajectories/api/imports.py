@@ -50,16 +50,33 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
     rejected_rows = serializers.SerializerMethodField()
     file = serializers.CharField(source="filename")
     trajectories = serializers.IntegerField(source="trajectory_count")
+    tasks = serializers.IntegerField(
+        source="task_count", help_text="Of how many tasks they are; null until it is done."
+    )
     steps = serializers.IntegerField(source="step_count")
     duplicates = serializers.IntegerField(source="duplicate_count")
     rejected = serializers.IntegerField(source="rejected_count")
     outcomes = serializers.IntegerField(source="outcome_count")
+    warnings = serializers.ListField(
+        child=serializers.CharField(), help_text="What was left out, or looks wrong: the first of `warning_count`."
+    )
 
     class Meta:
         model = ImportBatch
         fields = [
             *("id", "url", "state", "file", "size", "sha256", "format", "bytes_read"),
-            *("trajectories", "steps", "duplicates", "outcomes", "rejected", "rejected_rows", "error"),
+            *(
+                "trajectories",
+                "tasks",
+                "steps",
+                "duplicates",
+                "outcomes",
+                "rejected",
+                "rejected_rows",
+                "warning_count",
+                "warnings",
+                "error",
+            ),
             *("created_at", "started_at", "finished_at"),
         ]
         read_only_fields = fields

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import IO, NamedTuple
+from typing import IO
 
 from django.conf import settings
 
 from apps.ingest.files.raw_records import EXCERPT, RawRow
 from apps.ingest.files.source import UnreadableFile
 from apps.ingest.limits import Limits
-from apps.ingest.records import BadParts, BadRow
-from apps.ingest.upload import Found, Upload
+from apps.ingest.reading import Found, Reading, Verdict
+from apps.ingest.upload import Upload
 from apps.trajectories.imports.preparing import Prepared, prepare
 from apps.trajectories.outlines import visible
-from contract import jsontext
 
 CHUNK_BYTES = 4 << 20
 """Encoded bytes written in one transaction: large enough that its cost vanishes, small enough to lose nothing that hurts."""
 
 CHUNK_ROWS = 2000
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -36,14 +32,6 @@ class Rejected:
     reason: str
     expected: str
     excerpt: str
-
-
-class Verdict(NamedTuple):
-    """What a record of a report says of an instance."""
-
-    row: RawRow
-    instance: str
-    is_resolved: bool
 
 
 @dataclass(slots=True)
@@ -58,6 +46,8 @@ class Chunk:
     """With each its record's beginning."""
     verdicts: list[Verdict] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What was left out of records that came in, each with its place."""
     size: int = 0
 
     @property
@@ -121,37 +111,19 @@ def chunks(file: IO[bytes], filename: str, start: int = 0) -> Generator[Chunk, N
 
 def _take(found: Found, chunk: Chunk) -> None:
     """Add one record to the chunk, as trajectories or as a rejected row."""
-    row, format, filename, outcomes = found
+    row, format = found.row, found.format
     chunk.end = row.position + 1
-    if format is None:
-        chunk.reject(row, row.problem, "Files of runs, such as .json, .jsonl or .traj, in a format that is known.")
-        return
-    chunk.format = format.name
-    body = row.body.strip()
-    prepared: list[Prepared] = []
-    try:
-        if row.problem:
-            raise BadRow(row.problem, f"One record: {format.shape}.")
-        given = jsontext.loads(body)
-        if format.judges:
-            chunk.verdicts.append(Verdict(row, *format.judges(given)))
-        for place, record in enumerate(format.read(given, filename)):
-            is_judged = outcomes and (place == 0 or record.part is not None)  # others are of agents that it started
-            if outcomes and is_judged:
-                outcomes.tell(record, row.file)
-            item = prepare(record, body if record.part is None else jsontext.dumps(record.part))
-            if outcomes and is_judged and record.success is None:
-                item.verdict = outcomes.verdict(record, row.file)
-            prepared.append(item)
-    except BadRow as refusal:
-        chunk.reject(row, refusal.reason, refusal.expected)
-        if isinstance(refusal, BadParts):
-            chunk.add(prepared, row)
-    except jsontext.UnreadableJSON as error:
-        chunk.reject(row, str(error), "One JSON value in UTF-8.")
-    except Exception as error:  # a record so odd that its format stumbles must not take the others with it
-        logger.exception("Record %s of %s broke the reader of %s", row.position, filename, format.name)
-        reason = f"It could not be read as {format.title} ({type(error).__name__}: {error})."
-        chunk.reject(row, reason, f"One record: {format.shape}.")
-    else:
-        chunk.add(prepared, row)
+    if format:
+        chunk.format = format.name
+    reading = Reading(found)
+    chunk.add(reading.each(lambda run: prepare(*run)), row)
+    if reading.verdict:
+        chunk.verdicts.append(reading.verdict)
+    if reading.refusal:
+        chunk.reject(row, reading.refusal.reason, reading.refusal.expected)
+    chunk.warnings += [_placed(row, warning) for warning in reading.warnings]
+
+
+def _placed(row: RawRow, warning: str) -> str:
+    where = f"line {row.line:,}" if row.line else "the file"
+    return visible(f"{row.file}, {where}: {warning}" if row.file else f"{where.capitalize()}: {warning}")

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import psycopg.errors
 from django.db import DataError, InterfaceError, OperationalError, transaction
-from django.db.models import F
+from django.db.models import Count, F
 from django.utils.timezone import now
 
 from apps.common.commits import unawaited
@@ -32,7 +32,7 @@ from apps.trajectories.imports.copying import Copied, Origin, copy_in
 from apps.trajectories.imports.reading_process import chunks_elsewhere
 from apps.trajectories.imports.telling import tell_instances, tell_known
 from apps.trajectories.imports.uploading import discard
-from apps.trajectories.models import ImportBatch, RejectedRow
+from apps.trajectories.models import ImportBatch, RejectedRow, Trajectory
 from apps.trajectories.outlines import visible
 
 WORTH_A_PROCESS = 32 << 20
@@ -40,6 +40,12 @@ WORTH_A_PROCESS = 32 << 20
 
 MOST_REJECTED = 100_000
 """Rejected rows after which a file is plainly something else."""
+
+MOST_WARNINGS = 20
+"""Warnings that are kept in words; all are counted."""
+
+MANY = 10
+"""Trajectories from which it is worth a warning that most share a task of which nothing is known."""
 
 KEPT = "What came before is in, and the import can go on from there."
 NO_ROOM = f"There is no room left on the server's disk. Free some space, then go on. {KEPT}"
@@ -103,6 +109,7 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
                     f"More than {MOST_REJECTED:,} records could not be read, so this is hardly what it was taken for "
                     f"({chunk.format}). Look at the rejected rows, correct the file, and import it again."
                 )
+    _count_tasks(batch)
     finish(batch)
     discard(batch)
 
@@ -133,8 +140,29 @@ def _store(batch: ImportBatch, chunk: Chunk) -> None:
         duplicate_count=F("duplicate_count") + copied.duplicates + told.known,
         outcome_count=F("outcome_count") + outcomes,
         rejected_count=F("rejected_count") + len(chunk.rejected),
+        warning_count=F("warning_count") + len(chunk.warnings),
+        warnings=[*batch.warnings, *chunk.warnings][:MOST_WARNINGS],
     )
     batch.refresh_from_db()
+
+
+def _count_tasks(batch: ImportBatch) -> None:
+    """Say of how many tasks the trajectories are, and where most share one of which nothing is known: the file was perhaps misread."""
+    by_task = Trajectory.objects.filter(import_batch=batch).values("task").annotate(number=Count("pk")).order_by()
+    warnings = list(batch.warnings)
+    if largest := by_task.filter(task__instruction="").order_by("-number").values_list("task__key", "number").first():
+        key, number = largest
+        if number >= MANY and 2 * number > batch.trajectory_count:
+            warnings.insert(
+                0,
+                f"{number:,} of {batch.trajectory_count:,} trajectories share the task {key}, and nothing says what was asked. "
+                "If these are different tasks, name each in its record (`task_id` or `instruction`) and import the file again.",
+            )
+    ImportBatch.objects.held(batch.attempt).filter(pk=batch.pk).update(
+        task_count=by_task.count(),
+        warning_count=F("warning_count") + len(warnings) - len(batch.warnings),
+        warnings=warnings[:MOST_WARNINGS],
+    )
 
 
 def _copy_in_or_reject(batch: ImportBatch, chunk: Chunk, origin: Origin) -> Copied:

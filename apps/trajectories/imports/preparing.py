@@ -60,7 +60,7 @@ class Prepared:
         return len(self.steps) + len(self.original)
 
 
-def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
+def prepare(record: TrajectoryRecord, original: bytes, verdict: bool | None = None) -> Prepared:
     """Hash, outline and encode one record. Raises UnreadableJSON where it is nested too deeply to be kept."""
     identifier = new_id()
     outlines = outline(record)
@@ -89,6 +89,7 @@ def prepare(record: TrajectoryRecord, original: bytes) -> Prepared:
         },
         steps=_encode_steps(identifier.bytes, record, outlines, acted),
         original=_encode_original(identifier.bytes, original),
+        verdict=verdict,
     )
 
 

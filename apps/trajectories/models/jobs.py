@@ -67,6 +67,9 @@ class ImportBatch(WorkspaceModel):
     duplicate_count = models.IntegerField(default=0)
     rejected_count = models.IntegerField(default=0)
     outcome_count = models.IntegerField(default=0, help_text="Runs that were here before and got an outcome by it.")
+    task_count = models.IntegerField(null=True, help_text="Tasks of its trajectories, once it is done.")
+    warning_count = models.IntegerField(default=0, help_text="What was left out of records that came in.")
+    warnings = models.JSONField(default=list, help_text="The first of them, in words with their places.")
     error = models.TextField(blank=True)
     idempotency_key = models.CharField(
         max_length=200, blank=True, help_text="The header of the API request that made it."

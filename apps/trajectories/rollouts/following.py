@@ -13,12 +13,10 @@ from django.core.cache import cache
 from django.template.loader import render_to_string
 
 from apps.common import live
-from apps.ingest.formats import named
-from apps.ingest.records import TrajectoryRecord
+from apps.ingest.reading import read_line
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.outlines import clip, outline
 from apps.trajectories.rendering.steps import StepView, step_views
-from contract import jsontext
 
 KEPT_SECONDS = 3600
 MAX_BYTES = 16_000_000
@@ -46,7 +44,7 @@ def group_of(batch_id: UUID, name: str) -> str:
 
 def note(batch_id: UUID, name: str, body: bytes) -> Episode:
     """Keep what an episode has come to, and tell those who follow it. Raises BadRow or UnreadableJSON."""
-    record = _read(body)
+    record = read_line(body)
     episode = Episode(
         name=name,
         identifier=clip(record.external_id, 300),
@@ -96,7 +94,7 @@ def steps_of(batch_id: UUID, name: str) -> tuple[list[Step], list[object]]:
     body = cache.get(_record_key(batch_id, name))
     if body is None:
         return [], []
-    record = _read(body)
+    record = read_line(body)
     steps = [
         Step(
             index=index,
@@ -142,11 +140,6 @@ def _keep(batch_id: UUID, episode: Episode) -> None:
     names = names - {episode.name} if episode.ended else names | {episode.name}
     cache.set(_names_key(batch_id), json.dumps(sorted(names)), KEPT_SECONDS)
     live.send(group_of(batch_id, episode.name), state_of(batch_id, episode))
-
-
-def _read(body: bytes) -> TrajectoryRecord:
-    [record] = named("retrace").read(jsontext.loads(body), "unfinished.json")
-    return record
 
 
 def _key(batch_id: UUID, name: str) -> str:

@@ -12,12 +12,11 @@ from django.utils.timezone import now
 
 from apps.common.broker import enqueue
 from apps.common.leases import Superseded, lease
-from apps.ingest.formats import named
+from apps.ingest.reading import read_line
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import Prepared, prepare
 from apps.trajectories.models import JobState, RolloutBatch, RolloutBatchQuerySet
 from apps.trajectories.rollouts.rolling_out import queue_rollouts
-from contract import jsontext
 
 MAX_LOSSES = 3
 
@@ -61,7 +60,7 @@ def prepare_line(batch: RolloutBatch, line: bytes) -> Prepared:
 
     The batch becomes part of what the record says: two batches that play the same episode are two trajectories.
     """
-    [record] = named("retrace").read(jsontext.loads(line), "trajectories.jsonl")
+    record = read_line(line)
     record.info = {**record.info, "rollout": str(batch.pk)}
     return prepare(record, line)
 

@@ -8,7 +8,8 @@ from apps.ingest.records import BadRow, TrajectoryRecord
 
 def read(name: str, row: Any, filename: str = "file.jsonl") -> TrajectoryRecord:
     """The one trajectory of a row that the format of this name recognizes, alone among all."""
-    assert [format.name for format in formats.known() if format.recognizes(row)][:1] == [name]
+    assert (format := formats.format_of(row))
+    assert format.name == name
     (record,) = formats.named(name).read(row, filename)
     assert [step.message["role"] for step in record.steps] == ["assistant"] * len(record.steps)
     record.content_hash()

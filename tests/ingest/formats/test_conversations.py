@@ -11,10 +11,21 @@ from apps.ingest import formats
 from apps.ingest.normalization import branches
 from apps.ingest.recognition import recognize_file
 from apps.ingest.records import BadParts
-from tests.ingest.formats.conversations import CONVERSATIONS, NODES, node, words
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.rows import read, refusal
 from tests.ingest.formats.test_frameworks import LISTED, plain
+
+EXPORTS = ("chatgpt", "claude-ai", "copilot-chat", "librechat", "open-webui")
+NODES: list[dict[str, Any]] = list(EXAMPLES["chatgpt"]["mapping"].values())
+
+
+def node(name: str, parent: str | None, message: dict[str, Any] | None) -> dict[str, Any]:
+    """A node of ChatGPT's tree."""
+    return {"id": name, "parent": parent, "children": [], "message": message and {"id": name, **message}}
+
+
+def words(role: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"author": {"role": role}, "content": {"content_type": "text", "parts": [text]}, "recipient": "all", **more}
 
 
 def said(name: str, row: Any) -> list[tuple[bool, str, Any, list[Any]]]:
@@ -25,24 +36,24 @@ def chatgpt(*nodes: dict[str, Any], current: str = "") -> dict[str, Any]:
     return {"id": "v", "current_node": current, "mapping": {each["id"]: each for each in nodes}}
 
 
-@pytest.mark.parametrize("name", sorted(CONVERSATIONS))
+@pytest.mark.parametrize("name", EXPORTS)
 def test_a_call_its_result_and_the_answer_are_told_apart(name: str) -> None:
-    assert said(name, CONVERSATIONS[name]) == LISTED
-    record = read(name, CONVERSATIONS[name])
+    assert said(name, EXAMPLES[name]) == LISTED
+    record = read(name, EXAMPLES[name])
     assert (record.external_id, record.task.instruction) == ("v1", "List the files.")
     assert record.policy == {"claude-ai": None, "copilot-chat": "copilot/m"}.get(name, "m")
 
 
-@pytest.mark.parametrize("name", sorted(CONVERSATIONS))
+@pytest.mark.parametrize("name", EXPORTS)
 def test_a_file_of_conversations_is_one_list_of_records(name: str) -> None:
-    body = json.dumps([CONVERSATIONS[name]] * 2, indent=1).encode()
+    body = json.dumps([EXAMPLES[name]] * 2, indent=1).encode()
     _, rows, format = recognize_file(io.BytesIO(body))
     assert (format.name, len(list(rows))) == (name, 2)
 
 
-@pytest.mark.parametrize("name", sorted(CONVERSATIONS))
+@pytest.mark.parametrize("name", EXPORTS)
 def test_a_conversation_that_nobody_answers_is_refused(name: str) -> None:
-    row = copy.deepcopy(CONVERSATIONS[name])
+    row = copy.deepcopy(EXAMPLES[name])
     if name == "chatgpt":
         row["mapping"] = dict(list(row["mapping"].items())[:3])
     elif name == "open-webui":
@@ -144,21 +155,21 @@ def test_pictures_stay_beside_the_words_that_came_with_them() -> None:
 
 
 def test_text_of_attached_files_is_what_the_person_said() -> None:
-    row = copy.deepcopy(CONVERSATIONS["claude-ai"])
+    row = copy.deepcopy(EXAMPLES["claude-ai"])
     row["chat_messages"][0]["attachments"] = [{"file_name": "a.txt", "extracted_content": "all of it"}]
     (asked,) = read("claude-ai", row).steps[0].context
     assert [part["text"] for part in asked["content"]] == ["List the files.", "a.txt\nall of it"]
 
 
 def test_branches_of_claude_ai_and_librechat_are_runs() -> None:
-    row = copy.deepcopy(CONVERSATIONS["claude-ai"])
+    row = copy.deepcopy(EXAMPLES["claude-ai"])
     asked, answer = row["chat_messages"]
     asked["parent_message_uuid"] = "00000000-0000-4000-8000-000000000000"
     answer["parent_message_uuid"] = "a"
     row["chat_messages"].append({**answer, "uuid": "c", "content": [{"type": "text", "text": "Again."}]})
     answers = [run.steps[-1].message["content"] for run in formats.named("claude-ai").read(row, "")]
     assert answers == ["Again.", "One."]
-    row = copy.deepcopy(CONVERSATIONS["librechat"])
+    row = copy.deepcopy(EXAMPLES["librechat"])
     again = {"messageId": "c", "parentMessageId": "a", "isCreatedByUser": False, "text": "Again."}
     for given in ([*row["messages"], again], [{**row["messages"][0], "children": [row["messages"][1], again]}]):
         runs = formats.named("librechat").read({**row, "messages": given}, "")
@@ -166,7 +177,7 @@ def test_branches_of_claude_ai_and_librechat_are_runs() -> None:
 
 
 def test_answers_of_several_models_are_runs_of_one_task() -> None:
-    row = copy.deepcopy(CONVERSATIONS["open-webui"])
+    row = copy.deepcopy(EXAMPLES["open-webui"])
     messages = row["chat"]["history"]["messages"]
     messages["c"] = {"parentId": "a", "role": "assistant", "model": "n", "content": "README.md"}
     runs = list(formats.named("open-webui").read(row, ""))
@@ -176,7 +187,7 @@ def test_answers_of_several_models_are_runs_of_one_task() -> None:
 
 
 def test_what_a_tool_answered_below_its_summary_is_context_too() -> None:
-    row = copy.deepcopy(CONVERSATIONS["open-webui"])
+    row = copy.deepcopy(EXAMPLES["open-webui"])
     row["chat"]["history"]["messages"]["b"]["content"] = (
         'I look.\n\n<details type="tool_calls" done="true" id="c" name="bash" arguments="{}">\n<summary>Done</summary>\n'
         "{&quot;a&quot;: 1}\n</details>\n\n"
@@ -192,12 +203,12 @@ def test_what_a_tool_answered_below_its_summary_is_context_too() -> None:
 
 
 def test_of_a_session_without_rounds_what_was_shown_of_tools_is_context() -> None:
-    row = copy.deepcopy(CONVERSATIONS["copilot-chat"])
+    row = copy.deepcopy(EXAMPLES["copilot-chat"])
     row["requests"][0]["result"] = {}
     row["requests"][0]["response"] = [
         {"value": "I look at "},
         {"kind": "inlineReference", "inlineReference": {"path": "/src"}},
-        *CONVERSATIONS["copilot-chat"]["requests"][0]["response"],
+        *EXAMPLES["copilot-chat"]["requests"][0]["response"],
         {"kind": "undoStop", "id": "u"},
     ]
     assert said("copilot-chat", row) == [
@@ -209,7 +220,7 @@ def test_of_a_session_without_rounds_what_was_shown_of_tools_is_context() -> Non
 
 
 def test_a_session_that_is_kept_as_changes_is_what_they_lead_to() -> None:
-    row = CONVERSATIONS["copilot-chat"]
+    row = EXAMPLES["copilot-chat"]
     (request,) = row["requests"]
     wrong = {"message": {"text": "Undone."}, "response": [{"value": "No."}]}
     lines = [

@@ -11,10 +11,29 @@ from apps.ingest import formats
 from apps.ingest.recognition import recognize_file
 from apps.ingest.records import TrajectoryRecord
 from tests.ingest.formats.examples import EXAMPLES
-from tests.ingest.formats.frameworks import ASKED, CALLED, DONE, HEARD, WRITTEN, logged
+from tests.ingest.formats.parts import ASKED, CALLED, DONE, HEARD, WRITTEN
 from tests.ingest.formats.rows import read, refusal
 
 CHAT = ("adk", "agents-sdk", "autogen", "langsmith", "pydantic-ai", "spans", "gemini-cli", "goose", "opencode")
+
+
+def logged(number: int, messages: list[Any], answer: Any, **more: Any) -> dict[str, Any]:
+    """A call as Weave logs it."""
+    return {
+        "id": f"k{number}",
+        "op_name": "openai.chat.completions.create",
+        "trace_id": f"t{number}",
+        "started_at": f"2026-01-01T00:00:0{number}Z",
+        "ended_at": f"2026-01-01T00:00:0{number + 1}Z",
+        "inputs": {"model": "m", "messages": messages},
+        "output": {
+            "model": "m",
+            "choices": [{"message": answer}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 3},
+        },
+        "weave_task_id": "task-1",
+        **more,
+    }
 
 
 def plain(record: TrajectoryRecord) -> list[tuple[bool, str, Any, list[Any]]]:

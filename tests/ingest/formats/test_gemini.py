@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apps.ingest import formats
+from apps.ingest.recognition import recognize
 from apps.ingest.records import BadRow, TrajectoryRecord
 from tests.ingest.formats.examples import EXAMPLES
 
@@ -12,7 +13,7 @@ ROW: dict[str, Any] = EXAMPLES["gemini"]
 
 
 def read(row: Any) -> TrajectoryRecord:
-    found = formats.recognize([row])
+    found = recognize([row])
     assert found.name == "gemini"
     [record] = found.read(row, "file.jsonl")
     return record
@@ -69,4 +70,4 @@ def test_contents_that_are_none_are_refused():
 
 def test_parts_that_say_what_they_are_are_not_geminis():
     shown = [{"role": "user", "parts": [{"type": "text", "text": "Hi"}]}, {"role": "assistant", "parts": []}]
-    assert formats.recognize([shown]).name == "openai-chat"
+    assert recognize([shown]).name == "openai-chat"

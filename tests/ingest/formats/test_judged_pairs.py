@@ -5,6 +5,7 @@ import json
 import pytest
 
 from apps.ingest import formats
+from apps.ingest.recognition import recognize
 from apps.ingest.records import BadParts
 from tests.ingest.formats.rows import refusal
 
@@ -14,7 +15,7 @@ ASK, YES, NO = (
 
 
 def both(row):
-    return list(formats.recognize([row]).read(row, "pairs.jsonl"))
+    return list(recognize([row]).read(row, "pairs.jsonl"))
 
 
 @pytest.mark.parametrize(

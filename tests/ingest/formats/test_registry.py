@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from apps.ingest import formats
 from apps.ingest.formats import UnknownFormat
+from apps.ingest.recognition import recognize
 from apps.ingest.records import BadRow
 from apps.trajectories.outlines import outline
 from tests.ingest.formats.examples import EXAMPLES
@@ -126,84 +127,91 @@ def test_a_format_reads_or_refuses_and_never_stumbles(row):
     assert all(refused.reason and refused.expected for refused in refusals)
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_the_example_of_a_format_is_recognized_as_that_alone(name):
-    row = EXAMPLES[name]
-    assert [format.name for format in formats.known() if format.recognizes(row)][:1] == [name]
-    assert all(record.steps for record in formats.named(name).read(row, "file.jsonl"))
-
-
-def test_every_format_has_a_name_of_its_own_and_says_what_it_looks_like():
-    names = [format.name for format in formats.known()]
-    assert names == [
-        *("adk", "agents-sdk", "atif", "autogen", "bfcl", "chatgpt", "claude-ai", "claude-code"),
-        *("codex", "copilot-chat", "gemini", "gemini-cli", "goose"),
-        *(
-            "inspect",
-            "intercode",
-            "langfuse",
-            "langsmith",
-            "letta",
-            "librechat",
-            "magentic-one",
-            "mind2web",
-            "mini-swe-agent",
-            "model-calls",
-            "oasst",
-            "open-webui",
-            "opencode",
-            "openhands",
-        ),
-        *(
-            "otlp",
-            "pydantic-ai",
-            "retrace",
-            "retrace-simple",
-            "sharegpt",
-            "smolagents",
-            "spans",
-            "swe-agent",
-            "swe-bench-report",
-            "tau-bench",
-        ),
-        *(
-            "tau2-bench",
-            "verifiers",
-            "weave",
-            "who-and-when",
-            "judged-pairs",
-            "labelled-steps",
-            "openai-chat",
-            "prompt-response",
-            "step-lines",
-            "wrapped",
-        ),
-    ]
-    assert all(format.title and format.shape for format in formats.known())
-    assert all(len(name) <= 50 for name in names)
+def test_every_format_says_what_it_looks_like_under_a_name_that_fits_its_column():
+    assert all(format.title and format.shape and format.keys for format in formats.known())
+    assert all(len(format.name) <= 50 for format in formats.known())
 
 
 @pytest.mark.parametrize(
     ("rows", "seen"),
     [
-        ([], "None of the first records is JSON."),
-        ([{"trace": 1, "observations": []}], "The first record has the keys `trace`, `observations`."),
-        ([{}], "The first record is an empty object."),
-        ([7], "The first record is 7."),
-        ([[]], "The first record is a list; its first element is empty."),
+        ([], "No known format: none of the first records is JSON."),
+        ([{"trace": 1, "observations": []}], "No known format: the first record has the keys `trace`, `observations`."),
+        ([{}], "the first record is an empty object."),
+        ([7], "the first record is 7."),
+        ([[]], "the first record is an empty list."),
+        ([[[]]], "the first record is a list whose first element is an empty list."),
+        ([{"1": {"a": 0}, "2": {"a": 0}}], "the first record has the keys `1`, `2`; `1` has the keys `a`."),
         ([{"messages": [{"role": "pirate"}]}], "`messages` begins with a message of “pirate”, whom no format knows."),
-        ([{"action": "x", "obs": "y"}], "looks like a single step: write all steps of a run into one record"),
+        ([{"action": "x", "obs": "y"}], "Write all steps of a run into one record"),
         ([{"task_id": "t", "steps": [{"prompt": "a", "response": "b"}]}], "Its `steps` have no `action`"),
-        ([{"type": "user", "message": {}}], "looks like a single message: write all messages of a run into one record"),
+        ([{"type": "user", "message": {}}], "Write all messages of a run into one record"),
     ],
 )
-def test_an_unknown_file_is_told_what_was_seen_and_what_is_known(rows, seen):
+def test_an_unknown_file_is_told_what_was_seen_and_where_the_formats_are_listed(rows, seen):
     with pytest.raises(UnknownFormat) as refused:
-        formats.recognize(rows)
+        recognize(rows)
     assert seen in str(refused.value)
-    assert "tau-bench results" in str(refused.value)
+    assert str(refused.value).endswith(
+        "What can be imported is listed on the page of imports and in docs/importing.md."
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "nearest"),
+    [
+        ({"simulations": [], "notes": "x"}, "Nearest: tau2-bench results (lacks `tasks`)."),
+        (
+            {"run_type": "llm", "outputs": {}, "observations": [{"id": 1, "type": "SPAN"}]},
+            "Nearest: Langfuse trace (lacks `observations.startTime`); LangSmith runs (lacks `inputs`); ",
+        ),
+    ],
+)
+def test_the_formats_that_come_nearest_are_named_with_what_is_lacking(row, nearest):
+    with pytest.raises(UnknownFormat) as refused:
+        recognize([row])
+    assert nearest in str(refused.value)
+
+
+@given(
+    row=st.recursive(
+        st.text(max_size=400) | st.integers(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=400) | words, inner, max_size=30),
+        max_leaves=30,
+    )
+)
+def test_a_refusal_is_short_whatever_the_file_holds(row):
+    said = ""
+    try:
+        recognize([row])
+    except UnknownFormat as refused:
+        said = str(refused)
+    assert len(said) <= 900
+
+
+def test_a_record_that_could_be_of_two_formats_is_refused():
+    both = EXAMPLES["langfuse"] | EXAMPLES["adk"]
+    with pytest.raises(UnknownFormat, match="Could be Google ADK session or Langfuse trace"):
+        recognize([both])
 
 
 def test_the_first_record_that_is_recognized_decides():
     chat = {"messages": [{"role": "user", "content": "x"}]}
-    assert formats.recognize([{"about": "a header"}, chat]).name == "openai-chat"
+    assert recognize([{"about": "a header"}, chat]).name == "openai-chat"
+
+
+def questions_and_their_answers_as_text(number: int) -> dict[str, Any]:
+    """A row of FireAct's results: `traj` is no list of messages, and nothing names the task."""
+    traj = f"Question: Who wrote book {number}?\nThought 1: I search.\nAction 1: search[book {number}]"
+    about = {"question": f"Who wrote book {number}?", "answer": "Ann", "question_idx": number}
+    return {**about, "reward": True, "em": True, "f1": 1.0, "traj": traj, "prompt": "Answer the question."}
+
+
+@pytest.mark.parametrize("beside", [{}, {"task_id": 0, "trial": 0}, {"info": {}}])
+@pytest.mark.parametrize("spell", [list, lambda rows: {str(place): row for place, row in enumerate(rows)}])
+def test_questions_whose_runs_are_text_are_no_runs_of_tau_bench(spell, beside):
+    rows = spell([{**questions_and_their_answers_as_text(number), **beside} for number in range(3)])
+    with pytest.raises(UnknownFormat, match="No known format"):
+        recognize([rows])
+    with pytest.raises(UnknownFormat, match="tau-bench results"):
+        recognize([questions_and_their_answers_as_text(0) | beside])

@@ -107,7 +107,7 @@ def test_a_stated_reward_wins_and_a_missing_one_stays_unknown():
     assert read("retrace-simple", {"task_id": "t", "steps": steps}).reward is None
     assert read("retrace-simple", {"task_id": "t", "steps": steps, "reward": 1.37}).reward == 1.37
     assert read("retrace-simple", {"task_id": "t", "steps": steps, "reward": True}).reward == 1.0
-    assert read("retrace-simple", {"task_id": "t", "steps": steps, "reward": "NaN"}).reward is None
+    assert read("retrace-simple", {"task_id": "t", "steps": steps, "reward": "n/a"}).reward is None
 
 
 def test_observations_that_are_no_text_are_written_as_json_and_extra_keys_are_kept():

@@ -60,7 +60,7 @@ def test_preference_pairs_are_not_taken_for_conversations():
         "chosen": {"from": "gpt", "value": "a"},
         "rejected": {"from": "gpt", "value": "b"},
     }
-    assert [format.name for format in formats.known() if format.recognizes(pair)] == ["judged-pairs"]
+    assert formats.format_of(pair).name == "judged-pairs"
 
 
 def test_real_conversations(real_file):

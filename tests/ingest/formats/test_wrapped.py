@@ -11,7 +11,7 @@ from tests.ingest.formats.rows import read, refusal
 def test_the_records_are_read_as_what_they_are():
     inner = EXAMPLES["tau-bench"]
     row = {"config": {"model": "m"}, "results": [inner, {**inner, "trial": 2}]}
-    assert [format.name for format in formats.known() if format.recognizes(row)] == ["wrapped"]
+    assert formats.format_of(row).name == "wrapped"
     found = list(formats.named("wrapped").read(row, "gpt-4o-retail.json"))
     assert [record.info["trial"] for record in found] == [1, 2]
     assert read("wrapped", EXAMPLES["wrapped"]).reward == 1.0
@@ -51,7 +51,7 @@ CHAT = {"messages": EXAMPLES["openai-chat"]["messages"]}
     ],
 )
 def test_records_are_found_inside_and_learn_what_stands_around_them(row, keys, names):
-    assert [format.name for format in formats.known() if format.recognizes(row)] == ["wrapped"]
+    assert formats.format_of(row).name == "wrapped"
     found = list(formats.named("wrapped").read(row, "file.json"))
     assert ["PROMPT" if record.task.key.startswith("prompt-") else record.task.key for record in found] == keys
     assert [(record.policy, record.external_id) for record in found] == names
@@ -76,7 +76,7 @@ TABLE = [{"task_id": "a", "messages": CHAT["messages"]}, {"task_id": "b", "messa
     ids=["columns", "index", "split", "table", "viewer"],
 )
 def test_tables_written_as_json_are_read_row_by_row(table):
-    assert [format.name for format in formats.known() if format.recognizes(table)] == ["wrapped"]
+    assert formats.format_of(table).name == "wrapped"
     records = list(formats.named("wrapped").read(table, "file.json"))
     assert [(record.task.key, len(record.steps)) for record in records] == [("a", 2), ("b", 2)]
 

@@ -104,8 +104,8 @@ def test_what_is_no_data_is_passed_over_and_named_and_other_json_is_told_why() -
     )
     assert (batch.state, batch.trajectory_count) == (JobState.DONE, 1)
     told = reasons(batch)
-    assert told[0].startswith("run/preds.json: No known format. ")
-    assert "expected" not in told[0]
+    assert told[0].startswith("run/preds.json: No known format: the first record has the keys `instance`")
+    assert "docs/importing.md" not in told[0]
     assert told[1].endswith(": run/exit.yaml, run/log.txt, run/model.pkl.")
     assert len(told) == 2
 
@@ -117,7 +117,7 @@ def test_what_is_no_data_is_passed_over_and_named_and_other_json_is_told_why() -
         ({}, "empty zip archive"),
         ({"inner.json": zipped({"a.json": b"{}"})}, "a zip archive inside another. Unpack it once."),
         ({"inner.json": tarred({"a.json": b"{}"})}, "a tar archive inside another. Unpack it once."),
-        ({"a.json": b'{"spans": []}'}, "The first record has the keys `spans`."),
+        ({"a.json": b'{"spans": []}'}, "No known format: the first record has the keys `spans`."),
         ({"a.json": b""}, "of the first: The file is empty."),
     ],
 )

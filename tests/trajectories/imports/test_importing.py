@@ -221,10 +221,10 @@ def test_a_line_over_the_limit_is_rejected_alone(settings):
 def test_a_record_that_breaks_its_reader_is_rejected_alone(monkeypatch):
     real = chunking.prepare
 
-    def fragile(record, original):
+    def fragile(record, original, verdict):
         if record.external_id == "r2":
             raise KeyError("boom")
-        return real(record, original)
+        return real(record, original, verdict)
 
     monkeypatch.setattr(chunking, "prepare", fragile)
     batch = imported(lines(rich(1), rich(2), rich(3)))
@@ -235,8 +235,8 @@ def test_a_record_that_breaks_its_reader_is_rejected_alone(monkeypatch):
 def test_a_record_that_the_database_refuses_is_rejected_alone(monkeypatch):
     real = chunking.prepare
 
-    def odd(record, original):
-        prepared = real(record, original)
+    def odd(record, original, verdict):
+        prepared = real(record, original, verdict)
         if record.external_id == "r2":
             prepared.columns["info"] = "no json"
         return prepared
@@ -262,8 +262,44 @@ def test_a_fault_of_ours_is_said_to_be_one_and_the_import_can_go_on(monkeypatch)
 def test_a_file_of_another_kind_is_refused_as_a_whole_with_what_is_known():
     batch = imported(lines({"spans": []}))
     assert (batch.state, batch.position) == (JobState.FAILED, 0)
-    assert "The first record has the keys `spans`." in batch.error
-    assert "tau-bench results" in batch.error
+    assert batch.error.startswith(
+        "No known format: the first record has the keys `spans`. Nearest: OpenTelemetry spans"
+    )
+
+
+CHAT = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+
+
+def test_an_import_says_of_how_many_tasks_its_trajectories_are():
+    batch = imported(lines(*({"messages": CHAT, "task_id": number % 3, "id": number} for number in range(12))))
+    assert (batch.trajectory_count, batch.task_count, batch.warning_count, batch.warnings) == (12, 3, 0, [])
+
+
+def test_many_runs_of_one_task_of_which_nothing_is_known_are_worth_a_warning():
+    said = CHAT[1:]
+    batch = imported(lines(*({"messages": said, "task_id": "t", "id": number} for number in range(12))))
+    assert (batch.task_count, batch.warning_count) == (1, 1)
+    assert batch.warnings[0].startswith("12 of 12 trajectories share the task t, and nothing says what was asked.")
+    asked = imported(lines(*({"messages": CHAT, "task_id": "u", "id": number} for number in range(12))))
+    assert (asked.task_count, asked.warning_count) == (1, 0)
+
+
+def test_rewards_that_are_no_numbers_are_left_out_with_warnings_that_name_their_places():
+    rows = [
+        {"messages": CHAT, "id": number, "reward": reward} for number, reward in enumerate([1, float("nan"), "inf"])
+    ]
+    batch = imported(lines(*rows))
+    assert sorted(Trajectory.objects.values_list("external_id", "reward")) == [("0", 1.0), ("1", None), ("2", None)]
+    assert batch.warning_count == 2
+    assert batch.warnings == [
+        "Line 2: The reward of the run is NaN; it is kept without a reward.",
+        "Line 3: The reward of the run is infinite; it is kept without a reward.",
+    ]
+
+
+def test_all_warnings_are_counted_and_the_first_are_kept():
+    batch = imported(lines(*({"messages": CHAT, "id": number, "reward": "nan"} for number in range(25))))
+    assert (batch.trajectory_count, batch.warning_count, len(batch.warnings)) == (25, 25, 20)
 
 
 def test_a_file_that_is_plainly_something_else_is_given_up(monkeypatch):

@@ -101,10 +101,12 @@ def test_a_killed_command_run_again_loses_nothing_and_doubles_nothing(command, t
         "file": str(path),
         "format": "retrace",
         "trajectories": 2999,
+        "tasks": 50,
         "steps": 2999 * STEPS,
         "duplicates": 0,
         "outcomes": 0,
         "rejected": 1,
+        "warnings": 0,
     }
     assert (Trajectory.objects.count(), Step.objects.count(), Original.objects.count()) == (2999, 2999 * STEPS, 2999)
     assert sorted(map(int, Trajectory.objects.values_list("external_id", flat=True))) == [
@@ -134,10 +136,12 @@ def test_the_command_says_of_each_file_what_came_of_it(command, tmp_path):
         "file": "",
         "format": "retrace",
         "trajectories": 0,
+        "tasks": 0,
         "steps": 0,
         "duplicates": 3,
         "outcomes": 0,
         "rejected": 1,
+        "warnings": 0,
     }
 
 

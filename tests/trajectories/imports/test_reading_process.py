@@ -72,7 +72,7 @@ def test_it_reads_as_this_process_does(tmp_path: Path, start: int) -> None:
 def test_a_file_of_no_known_format_is_refused_in_the_same_words(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     path.write_bytes(lines({"spans": []}))
-    with path.open("rb") as file, pytest.raises(UnknownFormat, match="The first record has the keys `spans`"):
+    with path.open("rb") as file, pytest.raises(UnknownFormat, match="the first record has the keys `spans`"):
         next(chunks_elsewhere(file, path.name, 0))
 
 

@@ -176,6 +176,23 @@ def test_a_finished_import_shows_what_came_in_and_what_did_not(client, researche
     assert "data-live-end" in page
 
 
+def test_an_import_tells_its_tasks_and_its_warnings(client, researcher):
+    batch = batch_of(researcher.workspace, CHAT, {**CHAT, "id": "<b>2</b>", "reward": "nan"})
+    run_import(batch.pk, watch=ignore)
+    page = client.get(reverse("trajectories:import", args=[batch.pk])).content.decode()
+    assert '<span class="figure">1</span><span class="name">task</span>' in page
+    assert "<h2>Warnings</h2>" in page
+    assert "Line 2: The reward of the run is NaN; it is kept without a reward." in page
+
+
+def test_a_file_of_no_known_format_leads_to_the_list_of_formats(client, researcher):
+    batch = batch_of(researcher.workspace, {"spans": []})
+    run_import(batch.pk, watch=ignore)
+    page = client.get(reverse("trajectories:import", args=[batch.pk])).content.decode()
+    assert "No known format: the first record has the keys `spans`." in page
+    assert f'<a href="{reverse("trajectories:imports")}#formats">Formats that are recognized</a>' in page
+
+
 def test_rejected_rows_download_as_csv_and_json_lines(client, researcher):
     batch = batch_of(researcher.workspace, CHAT, ["=HYPERLINK(1)"], {"messages": []})
     run_import(batch.pk, watch=ignore)
@@ -242,6 +259,7 @@ class TestApi:
         run_import(found["id"], watch=ignore)
         done = client.get(found["url"], **token).json()
         assert (done["state"], done["format"], done["trajectories"], done["steps"]) == ("done", "openai-chat", 1, 1)
+        assert (done["tasks"], done["warning_count"], done["warnings"]) == (1, 0, [])
 
     def test_a_form_does_too(self, client, token):
         answer = client.post("/api/v1/imports", {"file": chat_file(name="mine.jsonl")}, **token)

@@ -23,7 +23,7 @@ from apps.trajectories.models import ImportBatch, JobState
 class Command(BaseCommand):
     help = (
         "Import files of trajectories (JSON Lines, JSON and .traj, also gzip; .eval; Parquet). The format is recognized. Waits to the end, and prints a JSON "
-        "object a file: file, format, trajectories, steps, duplicates, outcomes (of runs that were here), rejected (and error, where the file was refused). "
+        "object a file: file, format, trajectories, tasks, steps, duplicates, outcomes (of runs that were here), rejected, warnings (and error, where the file was refused). "
         "What is in already is counted as duplicates and not added again. A command that was killed goes on where it stopped "
         "when it is run again. Needs no worker. Exits with 1 when nothing of some file could be read."
     )
@@ -105,10 +105,12 @@ def _run(batch: ImportBatch, progress: _Progress) -> ImportBatch:
 def _counts(batch: ImportBatch | None) -> dict[str, int]:
     return {
         "trajectories": batch.trajectory_count if batch else 0,
+        "tasks": (batch.task_count or 0) if batch else 0,
         "steps": batch.step_count if batch else 0,
         "duplicates": batch.duplicate_count if batch else 0,
         "outcomes": batch.outcome_count if batch else 0,
         "rejected": batch.rejected_count if batch else 0,
+        "warnings": batch.warning_count if batch else 0,
     }
 
 

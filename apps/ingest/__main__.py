@@ -1,0 +1,70 @@
+"""Reads files of trajectories, in any format that is known, and writes retrace/1 JSON Lines: `python -m apps.ingest FILE…`
+
+Record by record, to standard output; what can't be read, and what was left out, to standard error, with its place. Ends with 1 where
+something could not be read, with 2 where a file could not be opened or is of no format that is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from apps.ingest.files.source import UnreadableFile
+from apps.ingest.formats import UnknownFormat
+from apps.ingest.reading import Reading
+from apps.ingest.upload import Upload
+from contract import jsontext
+
+REJECTED, REFUSED = 1, 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser(prog="python -m apps.ingest", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+    return max(map(_read, parser.parse_args(arguments).files))
+
+
+def _read(path: Path) -> int:
+    status = 0
+    try:
+        with path.open("rb") as file:
+            for found in Upload(file, path.name):
+                status = max(status, _write(Reading(found), path, found.row.file, found.row.line))
+    except (UnreadableFile, UnknownFormat) as refusal:
+        _tell(str(path), str(refusal))
+        return REFUSED
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        _tell(str(path), f"{error.strerror or error}.")
+        return REFUSED
+    return status
+
+
+def _write(reading: Reading, path: Path, member: str, line: int) -> int:
+    lines = reading.each(lambda run: jsontext.dumps(run.record.as_json()) + b"\n")
+    place = ":".join(filter(None, (str(path), member, str(line or ""))))
+    sys.stdout.buffer.writelines(lines)
+    for warning in reading.warnings:
+        _tell(place, warning)
+    if reading.verdict:
+        _tell(place, f"An outcome of {reading.verdict.instance}, and no run.")
+    if reading.refusal:
+        _tell(place, f"{reading.refusal.reason} Expected: {reading.refusal.expected}")
+    return REJECTED if reading.refusal or reading.verdict else 0
+
+
+def _tell(place: str, words: str) -> None:
+    print(f"{place}: {words}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except BrokenPipeError:  # whoever reads has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

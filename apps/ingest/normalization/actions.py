@@ -1,0 +1,272 @@
+"""Steps of observation, action, reward and done, under the names that environments' logs and data sets give them.
+
+Some are one list of actions beside one of observations. An observation stands before the action that it led to; one that is called
+`observation` and written after the action is what that action brought, as ReAct logs have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from apps.ingest.normalization.columns import (
+    ENVIRONMENT,
+    INSTRUCTION,
+    NAME,
+    POLICY,
+    TASK,
+    TERMINATION,
+    TOOLS,
+    Columns,
+    listed,
+    named,
+    said,
+    succeeded,
+)
+from apps.ingest.normalization.conversation import tool_schemas
+from apps.ingest.normalization.fields import count, first_of, flag, mapping, number, prompt_key, reward_of, text
+from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
+from contract import jsontext
+
+STEPS = ("steps", "trajectory", "trajectory_steps", "traj", "transitions", "episode")
+PARALLEL = {
+    **dict.fromkeys(("observations", "obs", "states", "accessibility_trees"), "obs"),
+    **dict.fromkeys(("dones", "terminals", "terminations"), "done"),
+    "rewards": "reward",
+    "thoughts": "thought",
+    "screenshots": "screenshot",
+    "step_instructions": "step_instruction",
+}
+"""Lists that may stand beside a list of actions, and what each of their elements is to its step."""
+BEFORE = ("obs", "observation", "state", "axtree", "axtree_txt", "accessibility_tree", "a11y_tree")
+AFTER = ("next_obs", "next_observation", "next_state", "result")
+WRITTEN = ("raw_prediction", "llm_output", "model_output")
+"""What the model wrote, where the action beside it was read out of that."""
+THOUGHT = ("reasoning", "thought", "thinking", "reasoning_content")
+DONE = ("done", "terminated", "terminal")
+CALLED = ("name", "tool", "tool_name", "function", "action_type")
+ARGUMENTS = ("arguments", "args", "kwargs", "parameters", "action_input", "input", "params")
+ROW_KEYS = ("format", "info", "tags", "category", "difficulty", "held_out", "final_obs", "final_observation")
+DESCRIBED = {"code": "action", "action": "described", "observation": "obs"}
+STEP_KEYS = frozenset(
+    {
+        *BEFORE,
+        *AFTER,
+        *THOUGHT,
+        *DONE,
+        "action",
+        "reward",
+        "error",
+        "seconds",
+        "info",
+        "prompt_tokens",
+        "completion_tokens",
+    }
+)
+EXPECTED_STEP = 'A step is {"obs": …, "action": …, "reward": …, "done": …}; `action` must be there.'
+
+
+class Moves(NamedTuple):
+    """The steps of a row as it gives them."""
+
+    columns: tuple[str, ...]
+    steps: list[Json]
+    final: Json = None
+
+
+def moves_in(row: dict[str, Json]) -> Moves | None:
+    """The steps of a row, whatever they are called; None where there are none."""
+    for name in STEPS:
+        steps = _unnested(listed(row.get(name)) or [])
+        if (
+            steps
+            and type(steps[0]) is dict
+            and "action" in steps[0]
+            and (name == "steps" or not _is_anothers(row, steps[0]))
+        ):
+            return Moves((name,), steps)
+    if steps := _invoked(row):
+        return Moves(("intermediate_steps", "output", "input"), steps)
+    actions = listed(row.get("actions"))
+    beside = {name: listed(row.get(name)) or [] for name in PARALLEL} if actions else {}
+    beside = {name: each for name, each in beside.items() if actions and len(each) in (len(actions), len(actions) + 1)}
+    if not actions or not beside:
+        return None
+    steps = [
+        {"action": action, **{PARALLEL[name]: each[place] for name, each in beside.items()}}
+        for place, action in enumerate(actions)
+    ]
+    finals = (each[-1] for name, each in beside.items() if PARALLEL[name] == "obs" and len(each) > len(actions))
+    return Moves(("actions", *beside), steps, next(finals, None))
+
+
+def _unnested(steps: list[Json]) -> list[Json]:
+    """The steps of AgentNet, which keeps what each says under `value`: its `code` is what was done, its `action` that in words."""
+    if not all(type(mapping(mapping(step).get("value")).get("code")) is str for step in steps):
+        return steps
+    return [
+        {**step, **{DESCRIBED.get(key, key): said for key, said in step["value"].items()}, "value": None}
+        for step in steps
+    ]
+
+
+def _invoked(row: dict[str, Json]) -> list[Json]:
+    """The steps of LangChain's AgentExecutor, which pairs each call with what it brought, and the answer after them."""
+    pairs = listed(row.get("intermediate_steps")) or []
+    if not all(type(pair) is list and len(pair) == 2 and "tool" in mapping(pair[0]) for pair in pairs):
+        return []
+    steps: list[Json] = [
+        {
+            "action": {"tool": call["tool"], "arguments": call.get("tool_input")},
+            "log": call.get("log"),
+            "result": brought,
+        }
+        for call, brought in pairs
+    ]
+    answer = row.get("output")
+    return [*steps, {"action": answer}] if steps and type(answer) is str else steps
+
+
+def _is_anothers(row: dict[str, Json], step: dict[str, Json]) -> bool:
+    """Whether a chat beside the moves says more, or they are SWE-agent's or OpenHands'."""
+    is_event = "source" in step and "args" in step  # OpenHands
+    return is_event or "response" in step or "messages" in row or "history" in row
+
+
+def _required_steps(row: dict[str, Json]) -> list[Json]:
+    """The steps of a row that has no moves. Raises BadRow."""
+    steps = listed(row.get("steps"))
+    if steps is None:
+        found = f"`steps` is {jsontext.describe(row['steps'])}." if "steps" in row else "`steps` is missing."
+        raise BadRow(found, f"`steps` is a list. {EXPECTED_STEP}")
+    return steps
+
+
+def _steps(row: dict[str, Json], moves: Moves, instruction: str) -> tuple[list[StepRecord], list[Message]]:
+    steps: list[StepRecord] = []
+    call_id, brought = "", None
+    is_after = _is_written_after(moves.steps[0], instruction) if moves.steps else False
+    for index, given in enumerate(moves.steps):
+        about = mapping(given)
+        before = None if is_after else first_of(about, *BEFORE)
+        heard = [each for each in (brought, before) if each is not None]
+        says_nothing = "action" in about and not first_of(about, *WRITTEN, *THOUGHT)
+        is_end = index == len(moves.steps) - 1 and (bool(heard) or says_nothing)
+        if about.get("action") is None and steps and is_end:
+            # Loops over an environment often log where it ended, too, and the reward that came with it.
+            steps[-1].done = steps[-1].done or _is_done(about)
+            if reward := reward_of(about.get("reward")):
+                steps[-1].reward = (steps[-1].reward or 0.0) + reward
+            brought = heard[-1] if heard else None
+            break
+        if about.get("action") is None:
+            raise BadRow(f"Step {index} has no action.", EXPECTED_STEP)
+        context = _context(heard, call_id)
+        if index == 0 and instruction and not (context and instruction in text(context[0]["content"])):
+            context.insert(0, {"role": "user", "content": instruction})
+        message, call_id = _said(about, index)
+        info = {key: value for key, value in about.items() if key not in STEP_KEYS and value is not None}
+        if type(written := first_of(about, *WRITTEN)) is str and written:
+            info = {key: value for key, value in info.items() if key not in WRITTEN}
+            if message["content"]:
+                info["action"] = message["content"]
+            message["content"] = written
+        brought = first_of(about, *(BEFORE if is_after else ()), *AFTER)
+        steps.append(
+            StepRecord(
+                context=context,
+                message=message,
+                reward=reward_of(about.get("reward")),
+                done=_is_done(about),
+                error=text(about["error"]) if about.get("error") else None,
+                seconds=number(about.get("seconds")),
+                prompt_tokens=count(about.get("prompt_tokens")),
+                completion_tokens=count(about.get("completion_tokens")),
+                info={**mapping(about.get("info")), **info},
+            )
+        )
+    final = first_of(row, "final_obs", "final_observation")
+    closing = _context(
+        [each for each in (brought, moves.final if final is None else final) if each is not None], call_id
+    )
+    if not steps and instruction:
+        closing.insert(0, {"role": "user", "content": instruction})
+    return steps, closing
+
+
+def _is_written_after(step: Json, instruction: str) -> bool:
+    """Whether a step's `observation` is what its action brought: it is written after it, and does not give the task."""
+    keys = list(mapping(step))
+    if "observation" not in keys or "action" not in keys or "obs" in keys:
+        return False
+    gives_the_task = bool(instruction) and instruction in text(step["observation"])
+    return keys.index("action") < keys.index("observation") and not gives_the_task
+
+
+def _is_done(step: dict[str, Json]) -> bool:
+    return flag(first_of(step, *DONE)) is True
+
+
+def _context(heard: list[Json], call_id: str) -> list[Message]:
+    """What was observed, once where it stands after one step and before the next; first the result of a call, if one was made."""
+    once = heard[:1] if len(heard) > 1 and heard[0] == heard[1] else heard
+    return [_heard(observation, call_id if place == 0 else "") for place, observation in enumerate(once)]
+
+
+def _heard(observation: Json, call_id: str) -> Message:
+    if call_id:
+        return {"role": "tool", "tool_call_id": call_id, "content": text(observation)}
+    return {"role": "user", "content": text(observation)}
+
+
+def _said(given: dict[str, Any], index: int) -> tuple[Message, str]:
+    """The assistant message of an action, and the id of the call it makes (or "")."""
+    action = given["action"]
+    message: Message = {"role": "assistant", "content": None}
+    if thought := first_of(given, *THOUGHT):
+        message["reasoning_content"] = text(thought)
+    about = mapping(action)
+    name = next((key for key in CALLED if type(about.get(key)) is str and about[key]), "")
+    arguments = first_of(about, *ARGUMENTS)
+    if name and (arguments is None or type(arguments) in (dict, str)):
+        if arguments is None:  # they stand beside the name
+            arguments = {key: value for key, value in about.items() if key not in (name, "id", *ARGUMENTS)}
+        call_id = text(about.get("id")) or f"call_{index}"
+        function = {"name": about[name], "arguments": arguments}
+        message["tool_calls"] = [{"id": call_id, "type": "function", "function": function}]
+        return message, call_id
+    message["content"] = text(action)
+    return message, ""
+
+
+def read_moves(row: Json, filename: str = "") -> Iterator[TrajectoryRecord]:
+    """The run of a row that has moves. Raises BadRow."""
+    if type(row) is not dict:
+        raise BadRow(f"The record is {jsontext.describe(row)}.", "An object with `task_id`, `instruction` and `steps`.")
+    moves = moves_in(row) or Moves(("steps",), _required_steps(row))
+    columns = Columns(row, (*moves.columns, *ROW_KEYS))
+    key, instruction = columns.take(named, TASK), columns.take(said, (*INSTRUCTION, "task", "input")) or ""
+    steps, closing = _steps(row, moves, instruction)
+    opening = steps[0].context if steps else []
+    if not (key or instruction or opening):
+        raise BadRow("Neither `task_id` nor `instruction` says which task this is.", "`task_id` is text or a number.")
+    yield TrajectoryRecord(
+        task=TaskRecord(
+            key=key or instruction or prompt_key(opening),
+            instruction=instruction,
+            environment=columns.take(said, ENVIRONMENT) or "",
+            category=text(row.get("category")),
+            difficulty=text(row.get("difficulty")),
+            held_out=flag(row.get("held_out")) or False,
+        ),
+        steps=steps,
+        closing=closing,
+        tools=columns.take(lambda given: tool_schemas(given) or None, TOOLS) or [],
+        policy=columns.take(said, POLICY),
+        external_id=columns.take(named, NAME) or "",
+        reward=columns.take_rewards(steps),
+        success=succeeded(row, columns),
+        termination=columns.take(said, TERMINATION) or ("done" if steps and steps[-1].done else ""),
+        tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
+        info={**mapping(row.get("info")), **columns.rest()},
+    )

@@ -1,0 +1,106 @@
+"""A chat and what its row says of it, as a trajectory: what every format shares whose runs are chats."""
+
+from __future__ import annotations
+
+from apps.ingest.normalization.columns import (
+    ENVIRONMENT,
+    INSTANCE,
+    INSTRUCTION,
+    NAME,
+    POLICY,
+    SYSTEM,
+    TASK,
+    TERMINATION,
+    TOOLS,
+    Columns,
+    inside,
+    named,
+    said,
+    succeeded,
+)
+from apps.ingest.normalization.conversation import Conversation, to_steps, tool_schemas
+from apps.ingest.normalization.fields import count, first_of, mapping, prompt_key, prompt_of, reward_of, text
+from apps.ingest.normalization.roles import role_of
+from apps.ingest.normalization.swe_bench import instance_environment, issue_of
+from apps.ingest.records import Json, Message, TaskRecord, TrajectoryRecord
+
+USED = ("category", "difficulty", "usage", "info", "choices", "tags")
+NAMES_OF_CHAT = (
+    *("conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id"),
+    *("trajectory_id", "traj_id", "dialogue_id", "episode_id", "conversation_hash"),
+)
+"""What messages that lie one by one call the chat that they are of."""
+
+
+class Chat(Columns):
+    """A row's messages, and its other columns."""
+
+    def __init__(self, row: dict[str, Json], messages: list[Json], taken: tuple[str, ...]) -> None:
+        super().__init__(row, (*USED, *taken))
+        self.messages = messages
+
+
+def chat_trajectory(chat: Chat) -> TrajectoryRecord:
+    """A chat and what its row says about it; columns that say nothing known are kept in `info`. Raises BadRow."""
+    row = chat.row
+    # In a response as OpenAI's API gives it, and in nothing else, this is the system prompt.
+    system = chat.take(_prompt, (*SYSTEM, "instructions") if row.get("object") == "response" else SYSTEM)
+    if system and chat.messages and role_of(chat.messages[0]) != "system":
+        chat.messages = [{"role": "system", "content": system}, *chat.messages]
+    conversation = to_steps(chat.messages)
+    for step in conversation.steps:
+        if (reward := reward_of(step.info.get("reward"))) is not None:
+            step.reward = reward
+            del step.info["reward"]
+    opening = opening_of(conversation)
+    usage = mapping(first_of(row, "usage") or inside(row, "response.usage"))
+    if usage and conversation.steps:
+        # A row of an API log: its usage is that of the answer it records.
+        conversation.steps[-1].prompt_tokens = count(usage.get("prompt_tokens"))
+        conversation.steps[-1].completion_tokens = count(usage.get("completion_tokens"))
+    instance, key = chat.take(named, INSTANCE), chat.take(named, TASK)
+    asked = prompt_of(_after_demonstrations(opening))
+    tools = chat.take(lambda given: tool_schemas(given) or None, TOOLS) or []
+    info = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
+    swe_bench = instance_environment(instance or "")
+    return TrajectoryRecord(
+        task=TaskRecord(
+            key=key or prompt_key(opening),
+            instruction=chat.take(said, INSTRUCTION) or (issue_of(asked) if instance else asked),
+            environment=chat.take(said, ENVIRONMENT) or (swe_bench if swe_bench == "swe-bench" else ""),
+            category=text(row.get("category")),
+            difficulty=text(row.get("difficulty")),
+        ),
+        steps=conversation.steps,
+        closing=conversation.waiting,
+        tools=tools,
+        policy=chat.take(said, POLICY),
+        external_id=chat.take(named, NAME) or "",
+        reward=chat.take_rewards(conversation.steps),
+        success=succeeded(row, chat),
+        termination=chat.take(said, TERMINATION) or "",
+        tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
+        info={**info, **chat.rest()},
+    )
+
+
+def opening_of(conversation: Conversation) -> list[Message]:
+    """What the agent was asked: all that it heard up to the first word of a user, who may answer its greeting."""
+    heard: list[Message] = []
+    for step in conversation.steps:
+        heard += step.context
+        if any(message["role"] == "user" for message in step.context):
+            return heard
+    return heard + conversation.waiting
+
+
+def _after_demonstrations(opening: list[Message]) -> list[Message]:
+    """Where somebody else's turns come first, what was asked is what comes after them."""
+    last = max((place for place, message in enumerate(opening) if message["role"] == "assistant"), default=-1)
+    return opening[last + 1 :]
+
+
+def _prompt(given: Json) -> Json:
+    """A system prompt beside the messages: text, or parts of it."""
+    is_said = bool(given.strip()) if type(given) is str else type(given) is list and bool(given)
+    return given if is_said else None

@@ -1,0 +1,83 @@
+"""Every format has a folder here: a file as its tool writes it (`input.*`), and what is read from it (`expected.jsonl`)."""
+
+import copy
+import itertools
+from typing import Any
+
+import pytest
+
+from apps.ingest import formats
+from apps.ingest.formats import LISTED, Format, has
+from apps.ingest.reading import Reading, Run
+from apps.ingest.upload import Upload
+from tests.ingest.formats.examples import EXAMPLES, FIXTURES
+
+
+def test_every_format_has_a_folder_and_every_folder_a_format():
+    assert sorted(FIXTURES) == [format.name for format in formats.known()]
+
+
+@pytest.mark.parametrize("name", sorted(FIXTURES))
+def test_a_file_of_a_format_is_read_as_expected(name):
+    read: list[Any] = []
+    with FIXTURES[name].input.open("rb") as file:
+        for found in Upload(file, FIXTURES[name].input.name):
+            assert found.format is not None
+            assert found.format.name == name
+            reading = Reading(found)
+            read += reading.each(_as_json)
+            if reading.verdict:
+                read.append({"instance_id": reading.verdict.instance, "resolved": reading.verdict.is_resolved})
+            assert (reading.refusal, reading.warnings) == (None, [])
+    assert read == FIXTURES[name].expected
+    assert read
+
+
+def _as_json(run: Run) -> dict[str, Any]:
+    return run.record.as_json()
+
+
+@pytest.mark.parametrize("name", sorted(FIXTURES))
+def test_another_format_claims_a_record_only_where_it_is_declared_who_wins(name):
+    format = formats.named(name)
+    claimants = [other for other in formats.known() if other.recognizes(EXAMPLES[name])]
+    assert format in claimants
+    assert all(other.gives_way(format) for other in claimants if other is not format)
+    assert not any(format.gives_way(other) for other in claimants)
+
+
+@pytest.mark.parametrize("name", sorted(set(FIXTURES) - {"wrapped"}))  # which reads what has keys of others
+def test_a_record_is_never_of_a_format_whose_keys_it_lacks(name):
+    format = formats.named(name)
+    row = EXAMPLES[name]
+    present = [keys.split() for keys in format.keys if all(has(row, key) for key in keys.split())]
+    assert present
+    for removed in itertools.product(*present):
+        lacking = copy.deepcopy(row)
+        for key in removed:
+            _remove(lacking, key.removeprefix(LISTED).split("."))
+        assert not format.recognizes(lacking), removed
+
+
+def _remove(value: Any, names: list[str]) -> None:
+    """Take a key out, wherever in lists it lies."""
+    if isinstance(value, list):
+        for each in value:
+            _remove(each, names)
+    elif isinstance(value, dict):
+        name, *rest = names
+        for key in list(value) if name == "*" else [name] if name in value else []:
+            if rest:
+                _remove(value[key], rest)
+            else:
+                del value[key]
+
+
+def test_no_two_formats_each_give_way_to_the_other():
+    pairs: list[tuple[Format, Format]] = list(itertools.combinations(formats.known(), 2))
+    assert not [(one.name, two.name) for one, two in pairs if one.gives_way(two) and two.gives_way(one)]
+
+
+def test_formats_give_way_to_formats_that_exist():
+    names = {format.name for format in formats.known()}
+    assert all(names.issuperset(format.yields_to) for format in formats.known())

@@ -1,0 +1,122 @@
+"""What a record becomes beyond what its format makes of it: whose task it is, and which rewards count."""
+
+import json
+from typing import Any
+
+import pytest
+
+from apps.ingest import formats
+from apps.ingest.files.raw_records import RawRow
+from apps.ingest.reading import Found, Reading
+from apps.ingest.records import TrajectoryRecord
+from contract import jsontext
+
+
+def reading_of(name: str, row: Any) -> tuple[Reading, list[TrajectoryRecord]]:
+    body = json.dumps(row).encode()
+    reading = Reading(Found(RawRow(0, 1, body), formats.named(name), "file.jsonl"))
+    return reading, reading.each(lambda run: run.record)
+
+
+def answer(words: str) -> dict[str, str]:
+    return {"role": "assistant", "content": words}
+
+
+def test_runs_of_which_nothing_says_what_was_asked_have_tasks_of_their_own():
+    keys = set()
+    for words in ("one", "two", "three"):
+        _, [record] = reading_of("openai-chat", {"messages": [answer(words)]})
+        assert record.task.instruction == ""
+        keys.add(record.task.key)
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", [], [{"type": "text", "text": ""}]])
+def test_a_question_without_words_is_no_task_in_common(nothing):
+    asked = {"role": "user", "content": nothing}
+    keys = {reading_of("openai-chat", {"messages": [asked, answer(words)]})[1][0].task.key for words in ("one", "two")}
+    assert len(keys) == 2
+
+
+def test_the_same_run_has_the_same_task_whenever_it_comes():
+    first, again = (reading_of("openai-chat", {"messages": [answer("one")]})[1][0] for _ in range(2))
+    assert first.task.key == again.task.key
+    assert first.content_hash() == again.content_hash()
+
+
+def test_equal_questions_are_one_task():
+    asked = {"role": "user", "content": "q"}
+    first, second = (reading_of("openai-chat", {"messages": [asked, answer(words)]})[1][0] for words in ("a", "b"))
+    assert (first.task.key, first.task.instruction) == (second.task.key, "q")
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "warning"),
+    [
+        ("openai-chat", {"reward": float("nan")}, "The reward of the run is NaN; it is kept without a reward."),
+        ("openai-chat", {"reward": "nan"}, "The reward of the run is NaN; it is kept without a reward."),
+        ("openai-chat", {"reward": float("inf")}, "The reward of the run is infinite; it is kept without a reward."),
+        (
+            "openai-chat",
+            {"score": "-Infinity"},
+            "The reward of the run is minus infinity; it is kept without a reward.",
+        ),
+        (
+            "openai-chat",
+            {"rewards": [float("nan")]},
+            "The reward of step 0 is NaN; it is kept without a reward. So are 1 more of its rewards.",
+        ),
+    ],
+)
+def test_a_reward_that_is_no_number_is_left_out_with_a_warning(name, row, warning):
+    reading, [record] = reading_of(name, {"messages": [{"role": "user", "content": "q"}, answer("a")], **row})
+    assert reading.warnings == [warning]
+    assert (record.reward, record.steps[0].reward, record.success) == (None, None, None)
+
+
+@pytest.mark.parametrize("reward", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "name", ["tau-bench", "intercode", "tau2-bench", "retrace", "swe-agent", "inspect", "verifiers"]
+)
+def test_no_format_keeps_a_reward_that_is_no_number(name, reward):
+    row = {
+        "tau-bench": {"task_id": 0, "trial": 0, "reward": reward, "info": {}, "traj": [answer("a")]},
+        "intercode": {"0": {"query": "q", "turn_history": {"actions": ["ls"]}, "reward": reward}},
+        "tau2-bench": {
+            "tasks": [],
+            "simulations": [{"task_id": "t", "reward_info": {"reward": reward}, "messages": [answer("a")]}],
+        },
+        "retrace": {
+            "format": "retrace/1",
+            "task": {"key": "t"},
+            "steps": [{"message": answer("a"), "reward": reward}],
+            "outcome": {"reward": reward},
+        },
+        "swe-agent": {
+            "trajectory": [{"action": "ls", "response": "ls", "observation": ""}],
+            "history": [],
+            "info": {"reward": reward},
+        },
+        "inspect": {
+            "eval": {"model": "m", "task": "t"},
+            "samples": [{"id": 1, "messages": [answer("a")], "scores": {"s": {"value": reward}}}],
+        },
+        "verifiers": {"prompt": "q", "completion": "a", "reward": reward},
+    }[name]
+    reading, [record] = reading_of(name, row)
+    assert len(reading.warnings) == 1
+    assert record.reward is None
+    assert all(step.reward is None for step in record.steps)
+    assert record.success is None
+
+
+def test_numbers_without_end_are_refused_in_words_of_ours():
+    body = b'{"messages": [], "n": %b}' % (b"1" * 5000)
+    reading = Reading(Found(RawRow(0, 1, body), formats.named("openai-chat"), "f"))
+    assert reading.each(lambda run: run) == []
+    assert reading.refusal
+    assert reading.refusal.reason == "A number has 5,000 digits; at most 300 fit."
+
+
+def test_numbers_of_300_digits_are_kept():
+    assert jsontext.loads(b"1" * 300) == pytest.approx(1.11e299, rel=0.01)
