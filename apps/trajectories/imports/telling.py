@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from apps.trajectories.imports.chunking import Verdict
+from apps.ingest.reading import Verdict
 from apps.trajectories.imports.preparing import Prepared
 from apps.trajectories.models import ImportBatch, Task, Trajectory
 
