@@ -27,8 +27,8 @@ from django.utils.module_loading import import_string
 
 from apps.accounts.issuing import issue_token
 from apps.accounts.models import Membership, Role, User, Workspace
+from apps.annotation.kinds.pairing import Pair
 from apps.annotation.models import Queue
-from apps.annotation.queues.pairing import Pair
 from apps.annotation.queues.queueing import create_queue_of_pairs
 from apps.common.stack import paths, ports, programs, readiness
 from apps.common.stack.supervisor import stop_together

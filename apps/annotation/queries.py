@@ -9,9 +9,11 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet, Sum
 
 from apps.accounts.models import Membership
-from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
+from apps.annotation.kinds import KINDS, kind_of
+from apps.annotation.kinds.blindness import left_for
+from apps.annotation.kinds.pairing import Pairing
+from apps.annotation.models import Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
 from apps.annotation.quality.shares import Share, share
-from apps.annotation.queues.pairing import Pairing
 
 FLAGGED = 20
 JUDGEMENTS_OF_RUN = 20
@@ -37,16 +39,6 @@ def desk_progress(queue: Queue, annotator: Annotator) -> DeskProgress:
     return DeskProgress(
         mine=mine + golds, left=left_for(queue, sum(judged for judged, _ in desks.values()), mine, golds)
     )
-
-
-def left_for(queue: Queue, judged: int, mine: int, golds: int) -> int:
-    """The most that one person, who judged `mine` of `judged` and `golds` gold items, can still judge: one an item.
-
-    It goes down with each of their answers, whatever it was about. Annotators are told this and never how many items the queue has or
-    how often each is asked about: with these they could tell how many items are gold.
-    """
-    left = min(queue.places - judged, queue.item_count - mine)
-    return left + max(queue.gold_count - golds, 0) if left > 0 else 0
 
 
 def latest_guideline(queue: Queue) -> Guideline | None:
@@ -140,7 +132,7 @@ def source_of(queue: Queue) -> dict[str, Any]:
     stored = queue.selection
     pairing = Pairing.from_json(stored["pairing"]) if "pairing" in stored else None
     selection = stored.get("selection") or {}
-    words = None if pairing is None else str(pairing) if queue.kind == Queue.Kind.PAIRWISE else pairing.of_single_runs
+    words = kind_of(queue).pairing_words(pairing) if pairing else None
     adopted = stored.get("adopted") or {}
     return {
         "pairing": words,
@@ -154,7 +146,7 @@ def source_of(queue: Queue) -> dict[str, Any]:
 def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership) -> dict[int, list[Judgement]]:
     """The standing judgements of each of these items of `queue` that `member` may see."""
     found: dict[int, list[Judgement]] = defaultdict(list)
-    standing = _standing(Queue.Kind(queue.kind)).visible_to(member).filter(item__in=[item.pk for item in items])
+    standing = kind_of(queue).standing.visible_to(member).filter(item__in=[item.pk for item in items])
     for judgement in standing.select_related("annotator").order_by("pk"):
         found[judgement.item_id].append(judgement)
     return found
@@ -163,7 +155,7 @@ def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership)
 def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUID]]:
     """The ids of these judgements, oldest first."""
     found: dict[int, list[UUID]] = defaultdict(list)
-    standing = _standing(Queue.Kind(queue.kind)).filter(item__in=[item.pk for item in items])
+    standing = kind_of(queue).standing.filter(item__in=[item.pk for item in items])
     for item, judgement in standing.order_by("pk").values_list("item", "pk"):
         found[item].append(judgement)
     return found
@@ -173,20 +165,15 @@ def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement
     """The newest judgements of this run, by itself or in a pair."""
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
     found: list[Judgement] = []
-    for kind in Queue.Kind:
-        judgements = _standing(kind).visible_to(member).filter(item__in=items)
+    for kind in KINDS.values():
+        judgements = kind.standing.visible_to(member).filter(item__in=items)
         found += judgements.select_related("annotator", "item", "queue").order_by("-pk")[:JUDGEMENTS_OF_RUN]
     return sorted(found, key=lambda judgement: judgement.pk, reverse=True)[:JUDGEMENTS_OF_RUN]
 
 
-def _standing(kind: Queue.Kind) -> Any:
-    model: Any = JUDGEMENTS[kind].objects
-    return model.standing()
-
-
 def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership) -> list[Any]:
     """The newest standing judgements of one annotator in one queue that `member` may see."""
-    judgements = _standing(Queue.Kind(queue.kind)).visible_to(member).filter(queue=queue, annotator=annotator)
+    judgements = kind_of(queue).standing.visible_to(member).filter(queue=queue, annotator=annotator)
     standing = judgements.select_related("item__task")
     return list(
         standing.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]

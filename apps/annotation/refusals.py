@@ -76,3 +76,20 @@ class BadAction(Refusal):
 class CannotContinue(Refusal):
     code = "cannot_continue"
     message = "No policy can take over here."
+
+
+class NothingToCompare(Refusal):
+    code = "nothing_to_compare"
+    message = "No two of the selected runs make a pair. Widen the selection or the rules for pairs."
+
+
+class NothingToJudge(Refusal):
+    code = "nothing_to_judge"
+    message = "The selection is empty. Pick runs in the list of trajectories."
+
+
+class NoSuchStep(Refusal):
+    code = "no_such_step"
+
+    def __init__(self, number: int, steps: int) -> None:
+        super().__init__(f"There is no step {number}: this run has {steps}. Nobody could ever be right about it.")

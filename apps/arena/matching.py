@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from apps.annotation.queues.pairing import Pair
+from apps.annotation.kinds.pairing import Pair
 
 
 class Attempt(NamedTuple):

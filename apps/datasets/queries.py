@@ -12,7 +12,8 @@ from django.core.files.storage import default_storage
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
 
 from apps.accounts.models import Membership
-from apps.annotation.models import JUDGEMENTS, Adjudication, Annotator, Inspection, Preference, Queue, Rating
+from apps.annotation.kinds import KINDS, kind_of
+from apps.annotation.models import Adjudication, Annotator, Queue
 from apps.datasets.models import Dataset, Version
 
 SAMPLE_BYTES = 4 * 1024 * 1024
@@ -33,16 +34,14 @@ def datasets_for_list(member: Membership) -> QuerySet[Dataset]:
 
 def freezable_queues(member: Membership) -> QuerySet[Queue]:
     """Queues with at least one standing judgement, newest first."""
-    standing = (
-        kind.objects.filter(queue=OuterRef("pk"), retracted_at=None) for kind in (Preference, Inspection, Rating)
-    )
+    standing = (kind.standing.filter(queue=OuterRef("pk")) for kind in KINDS.values())
     judged = reduce(or_, (Q(Exists(judgements)) for judgements in standing))
     return Queue.objects.visible_to(member).filter(judged).order_by("-pk")
 
 
 def judging_annotators(member: Membership) -> QuerySet[Annotator]:
     """Those who judged anything in the workspace."""
-    given = (kind.objects.filter(annotator=OuterRef("pk")) for kind in (Preference, Inspection, Rating))
+    given = (kind.model.objects.filter(annotator=OuterRef("pk")) for kind in KINDS.values())
     judged = reduce(or_, (Q(Exists(judgements)) for judgements in given))
     return Annotator.objects.visible_to(member).filter(judged).order_by("kind", "name")
 
@@ -65,7 +64,7 @@ def frozen_of(queue: Queue, member: Membership) -> Frozen | None:
     # What is taken back is judged anew, so the newest of what came tells of that as well.
     latest = [
         Subquery(rows.filter(queue=OuterRef("pk")).order_by("-pk").values("created_at")[:1])
-        for rows in (JUDGEMENTS[Queue.Kind(queue.kind)].objects.all(), Adjudication.objects.all())
+        for rows in (kind_of(queue).model.objects.all(), Adjudication.objects.all())
     ]
     until = datetime.fromisoformat(newest.recipe["until"])
     said = Queue.objects.filter(pk=queue.pk).values_list(*latest).get()

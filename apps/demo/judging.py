@@ -1,10 +1,9 @@
 """Rule annotators at work: they take items and answer like anybody else, and are shown as rules."""
 
 from apps.accounts.models import Workspace
-from apps.annotation.desk.answers import Scores
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
-from apps.annotation.desk.rating import record_rating
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Choice, Scores
 from apps.annotation.models import Annotator, Assignment, Queue
 from apps.demo.rules import CHECKS, RULES, RunFacts
 from apps.trajectories.models import Trajectory
@@ -33,14 +32,10 @@ def answer(assignment: Assignment, rule: str) -> None:
     a, b = assignment.item.a, assignment.item.b
     if b is None:
         verdict = CHECKS[rule](_facts(a))
-        record_rating(
-            assignment=assignment, scores=Scores(thumb=1 if verdict.accepted else -1, rationale=verdict.rationale)
-        )
+        record(assignment=assignment, answer=Scores(thumb=1 if verdict.accepted else -1, rationale=verdict.rationale))
     else:
         found = RULES[rule](_facts(a), _facts(b))
-        record_preference(
-            assignment=assignment, strength=found.strength, both_bad=found.both_bad, rationale=found.rationale
-        )
+        record(assignment=assignment, answer=Choice(found.strength, both_bad=found.both_bad, rationale=found.rationale))
 
 
 def _facts(run: Trajectory) -> RunFacts:

@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from apps.accounts.models import Membership, Workspace
+from apps.annotation.kinds.pairing import Pairing
 from apps.annotation.models import Queue
-from apps.annotation.queues.pairing import Pairing
-from apps.annotation.queues.queueing import NothingToCompare, create_queue
+from apps.annotation.queues.queueing import create_queue
 from apps.annotation.queues.selecting import Selection
+from apps.annotation.refusals import NothingToCompare
 from apps.arena.experimenting import start_experiment
 from apps.arena.models import Experiment
 from apps.arena.stopping import StoppingRule

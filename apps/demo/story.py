@@ -10,8 +10,8 @@ from collections.abc import Callable
 from django.core.cache import cache
 
 from apps.accounts.models import Workspace
+from apps.annotation.kinds.pairing import Pairing
 from apps.annotation.models import Queue
-from apps.annotation.queues.pairing import Pairing
 from apps.demo import making, recipe
 from apps.demo.making import Scene
 from apps.training.models import Run

@@ -10,7 +10,8 @@ from django.db.models import F, QuerySet, Sum
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.models import JUDGEMENTS, Desk, Queue
+from apps.annotation.kinds import KINDS
+from apps.annotation.models import Desk, Queue
 from apps.arena.models import Experiment
 from apps.common.counting import About, about
 from apps.common.ids import first_id_at
@@ -80,7 +81,7 @@ def _judgements(member: Membership) -> Station:
     asked = queues.aggregate(places=Sum(F("item_count") * F("overlap")))["places"] or 0
     given = Desk.objects.filter(queue__in=queues).aggregate(judged=Sum("judged"))["judged"] or 0
     words = f"{count(given)} of {count(asked)} in open queues" if asked else ""
-    kinds = [kind.objects.visible_to(member).standing() for kind in JUDGEMENTS.values()]
+    kinds = [kind.standing.visible_to(member) for kind in KINDS.values()]
     there = reduce(add, map(about, kinds))
     fresh = reduce(add, (about(_fresh(rows)) for rows in kinds))
     return Station("Judgements", "annotation", there, fresh, words)

@@ -9,8 +9,9 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.models import JUDGEMENTS, Desk, Item, Queue
-from apps.annotation.queries import left_for
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.blindness import left_for
+from apps.annotation.models import Desk, Item, Queue
 from apps.annotation.review.reviewing import undecided
 from apps.common.ids import first_id_at
 from apps.common.quantities import duration
@@ -91,7 +92,7 @@ def pace_of(member: Membership) -> Pace:
     """From the person's desks, and the judgements of one day."""
     mine = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
     done = Desk.objects.filter(**mine).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
-    lately = sum(_lately(model.objects, mine) for model in JUDGEMENTS.values())
+    lately = sum(_lately(kind.model.objects, mine) for kind in KINDS.values())
     judged = (done["judged"] or 0) + (done["golds"] or 0)
     return Pace(judged, lately, done["seconds"] / judged if judged else None)
 

@@ -17,8 +17,8 @@ from django.utils.timezone import now
 
 from apps.accounts import inviting, issuing
 from apps.accounts.models import Membership, Role
-from apps.annotation.asking import Alternatives, StepsAsks
 from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.kinds.asks import Alternatives, StepsAsks
 from apps.annotation.models import Assignment, Continuation, Judge
 from apps.arena.models import Experiment
 from apps.datasets import freezing

@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Workspace
-from apps.annotation.asking import Aspect, PairwiseAsks, Question, RatingAsks
+from apps.annotation.kinds.asks import Aspect, PairwiseAsks, Question, RatingAsks
 from apps.annotation.models import Queue
 from tests.accounts.test_access import ASKED, PUBLIC, Address, addresses, labeller, owner
 from tests.annotation import making

@@ -5,10 +5,11 @@ from typing import Any
 
 from apps.accounts.models import Workspace
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Choice
+from apps.annotation.kinds.pairing import Pair
 from apps.annotation.models import Annotator, Item, Preference, Queue
 from apps.annotation.queues import knowing
-from apps.annotation.queues.pairing import Pair
 from apps.annotation.queues.queueing import create_queue_of_pairs, create_queue_of_runs
 from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
@@ -95,4 +96,4 @@ def judge(queue: Queue, who: Annotator, strength: int) -> Preference:
     """What comes next for `who` gets this answer."""
     assignment = next_assignment(queue=queue, annotator=who)
     assert assignment is not None
-    return record_preference(assignment=assignment, strength=strength)
+    return record(assignment=assignment, answer=Choice(strength))

@@ -4,7 +4,8 @@ import pytest
 
 from apps.accounts.models import AuditEntry, Role
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Item, Queue
 from apps.arena import experimenting
 from apps.arena.experimenting import NotRunning, advance, start_experiment, stop_experiment, take_up_again
@@ -60,7 +61,7 @@ def judge(experiment: Experiment, strength: int, *, how_many: int) -> None:
     annotator = factories.annotator(of=experiment.workspace)
     queue = Queue.objects.get(pk=experiment.queue_id)
     for _ in range(how_many):
-        record_preference(assignment=next_assignment(queue=queue, annotator=annotator), strength=strength)
+        record(assignment=next_assignment(queue=queue, annotator=annotator), answer=Choice(strength))
 
 
 def test_both_policies_get_the_same_held_out_tasks(researcher):

@@ -8,7 +8,8 @@ from playwright.sync_api import APIResponse, Page, Route, expect
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Preference, Queue
 from apps.annotation.queues.queueing import pause_queue
 from tests import factories
@@ -332,7 +333,7 @@ def test_a_review_on_a_phone_shows_its_heading_and_prints_no_keys(open_as: Open,
     for who, strength in ((annotator_of(annotator), 2), (making.rule(of=annotator.workspace), -1)):
         assignment = next_assignment(queue=queue, annotator=who)
         assert assignment
-        record_preference(assignment=assignment, strength=strength)
+        record(assignment=assignment, answer=Choice(strength))
     page = open_as(factories.member(Role.REVIEWER, of=annotator.workspace).user, viewport={"width": 390, "height": 844})
     page.goto(f"/queues/{queue.pk}/review/")
     heading = page.get_by_role("heading", name="Review", level=1)

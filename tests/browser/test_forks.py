@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Role
-from apps.annotation.desk.answers import Label, Walk
-from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Label, Walk
 from apps.annotation.models import Queue
 from tests import factories
 from tests.annotation import making
@@ -37,9 +37,7 @@ def test_from_a_fork_to_a_step_and_on_to_errors_rewards_judgements_and_divergenc
         factories.imported_run([*stem, step(4, other)], success=False, **given)
     queue = making.queue_of_runs(Queue.Kind.STEPS, of=reader.workspace, runs=[run])
     walk = Walk("solved", None, tuple(Label(i, 1) for i in range(8)))
-    record_inspection(
-        assignment=take(queue, factories.annotator(of=reader.workspace, name="Ada", kind="rule")), walk=walk
-    )
+    record(assignment=take(queue, factories.annotator(of=reader.workspace, name="Ada", kind="rule")), answer=walk)
 
     page = open_as(reader.user)
     page.goto(f"/tasks/{run.task_id}/")

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.asking import Question, RatingAsks
+from apps.annotation.kinds.asks import Question, RatingAsks
 from apps.annotation.models import Queue
 from apps.annotation.queues.queueing import revise_guidelines
 from apps.trajectories.rendering import markdown

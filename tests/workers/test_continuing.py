@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from apps.annotation.asking import Alternatives
 from apps.annotation.desk import continuing
+from apps.annotation.kinds.asks import Alternatives
 from apps.annotation.models import Continuation
 from apps.annotation.refusals import CannotContinue
 from apps.trajectories.models import JobState, Step, Trajectory

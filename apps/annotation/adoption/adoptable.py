@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from django.db.models import QuerySet
 
 from apps.accounts.models import Workspace
-from apps.annotation.adoption.meanings import WHOLE
+from apps.annotation.kinds.meanings import WHOLE, Columns, Info, Survey
 from apps.annotation.queues.selecting import Selection, selected
 from apps.common.storable import is_storable
 from apps.ingest.formats.judged_pairs import COMPARED, NAMES
@@ -30,46 +30,8 @@ MOST_NAMES = 500
 LONGEST = 60
 """Characters of a value."""
 
-VERDICT = re.compile(
-    "label|rating|score|verdict|prefer|winner|better|judg|annotat|vote|correct|error|mistake|feedback|thumb|safe|quality|grade"
-)
-"""What columns that say verdicts are often called."""
-
 SOMEBODY = re.compile("annotat|judge|rater|labell?er|worker|person|human|expert|reviewer|user")
 """What numbered columns are often called that are each somebody's verdict."""
-
-Info = Mapping[str, Any]
-
-
-class Columns(NamedTuple):
-    """Columns that say the same kind of thing in the same words, as `annotator1` and `annotator2` do."""
-
-    names: tuple[str, ...]
-    values: tuple[tuple[str, int], ...]
-    """A value, as JSON, and how often it stands there."""
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What was found in the first runs of a selection."""
-
-    runs: int
-    sides: tuple[str, str] | None
-    """What the two sides of a pair are called, where the file held pairs."""
-    verdicts: tuple[Columns, ...]
-    """Of pairs, where there are any, else of runs: columns that say one of a few things."""
-    labels: tuple[Columns, ...]
-    """The same of steps."""
-    indexes: tuple[str, ...]
-    """Columns of runs that say a whole number wherever they say something, as an index among the steps is."""
-    names: tuple[str, ...]
-    """Columns that may name who judged."""
-
-    @property
-    def is_likely(self) -> bool:
-        """Whether there are pairs, or a column is called like a verdict."""
-        said = (*(name for each in (*self.verdicts, *self.labels) for name in each.names), *self.indexes)
-        return bool(self.sides) or any(VERDICT.search(name) for name in said)
 
 
 class Pair(NamedTuple):

@@ -14,11 +14,11 @@ from django.db.models.expressions import CombinedExpression
 
 from apps.accounts.models import Workspace
 from apps.annotation.adoption.adoptable import LOOKED_AT, STEPS_LOOKED_AT, pairs_of, runs_of
-from apps.annotation.adoption.meanings import Grade, Labels, Meanings, grades, labels, thumbs
 from apps.annotation.judges.transcribing import said as said_in
-from apps.annotation.models import Queue
+from apps.annotation.kinds import KINDS, Kind
+from apps.annotation.kinds.meanings import Info, Meanings
+from apps.annotation.kinds.pairwise import called
 from apps.annotation.queues.selecting import Selection
-from apps.annotation.wording import GRADES
 from apps.trajectories.models import Step, Task, Trajectory
 from apps.trajectories.outlines import visible
 
@@ -45,17 +45,21 @@ class Found:
 
 def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[Found]:
     """The items of these runs, which come task by task; what gives none is counted in `left_out`, by reason."""
-    if meanings.kind == Queue.Kind.STEPS:
-        yield from _saying(_labelled(runs, meanings), left_out)
-    elif meanings.kind == Queue.Kind.RATING:
-        yield from _saying((Found(run.task_id, run.pk, said=thumbs(meanings, run.info)) for run in runs), left_out)
-    else:
+    kind = KINDS[meanings.kind]
+    if kind.has_sides:
         for task, group in groupby(runs, key=lambda run: run.task_id):
-            yield from _graded(task, list(group), meanings, left_out)
+            yield from _pairs(task, list(group), meanings, left_out)
+        return
+    for run, steps in _with_steps(runs) if kind.labels_steps else ((run, ()) for run in runs):
+        if said := kind.imported(meanings, run.info, steps):
+            yield Found(run.task_id, run.pk, said=said)
+        else:
+            left_out[SAYS_NOTHING] += 1
 
 
-def _graded(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
+def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
     """Each record's pair is an item; where a column names who judged, records of the same two answers are one, whichever comes first there."""
+    kind = KINDS[meanings.kind]
     first: dict[int | UUID, UUID] = {}
     for run in runs:
         first.setdefault(_course(run), run.pk)
@@ -64,7 +68,7 @@ def _graded(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out
         if pair is None:
             left_out[SIDE_MISSING] += 1
             continue
-        said = grades(meanings, pair.info)
+        said = kind.imported(meanings, pair.info, ())
         if (is_same := _course(pair.a) == _course(pair.b)) or not said:
             left_out[SAME_TWICE if is_same else SAYS_NOTHING] += 1
             continue
@@ -82,14 +86,15 @@ def _course(run: Trajectory) -> int | UUID:
     return run.pk if run.course is None else run.course
 
 
-def _labelled(runs: Iterable[Trajectory], meanings: Meanings) -> Iterator[Found]:
+def _with_steps(runs: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[Info]]]:
+    """Each with what was noted of its steps."""
     for some in _readings(runs):
         steps: dict[UUID, list[Any]] = defaultdict(list)
         noted = Step.objects.filter(trajectory__in=[run.pk for run in some]).order_by("trajectory", "index")
         for run_id, info in noted.values_list("trajectory", "info"):
             steps[run_id].append(info)
         for run in some:
-            yield Found(run.task_id, run.pk, said=labels(meanings, run.info, steps[run.pk]))
+            yield run, steps[run.pk]
 
 
 def _readings(runs: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
@@ -104,14 +109,6 @@ def _readings(runs: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
         steps += run.step_count
     if some:
         yield some
-
-
-def _saying(found: Iterable[Found], left_out: Counter[str]) -> Iterator[Found]:
-    for each in found:
-        if each.said:
-            yield each
-        else:
-            left_out[SAYS_NOTHING] += 1
 
 
 class Example(NamedTuple):
@@ -140,7 +137,7 @@ def preview(workspace: Workspace, selection: Selection, meanings: Meanings, side
     """Read from as many runs as a survey. Raises BadFilter."""
     runs = list(runs_of(workspace, selection)[:LOOKED_AT])
     is_all = len(runs) < LOOKED_AT
-    if meanings.kind == Queue.Kind.STEPS:
+    if KINDS[meanings.kind].labels_steps:
         steps = accumulate(run.step_count for run in runs)
         within = [run for run, so_far in zip(runs, steps, strict=True) if so_far <= STEPS_LOOKED_AT] or runs[:1]
         runs, is_all = within, is_all and len(within) == len(runs)
@@ -153,7 +150,7 @@ def preview(workspace: Workspace, selection: Selection, meanings: Meanings, side
         judgements=sum(len(each.said) for each in found),
         annotators=sorted({name for each in found for name in each.said}),
         left_out=(+left_out).most_common(),
-        examples=_examples(list(_unlike(found)), sides),
+        examples=_examples(KINDS[meanings.kind], list(_unlike(found)), sides),
     )
 
 
@@ -165,24 +162,25 @@ def _unlike(found: Iterable[Found]) -> Iterator[Found]:
     return islice(seen.values(), EXAMPLES)
 
 
-def _examples(found: Sequence[Found], sides: tuple[str, str] | None) -> list[Example]:
+def _examples(kind: Kind[Any, Any, Any], found: Sequence[Found], sides: tuple[str, str] | None) -> list[Example]:
     tasks = Task.objects.only("instruction").in_bulk({each.task for each in found})
-    told = _telling_steps(found)
+    told = _telling_steps(kind, found)
     examples = []
     for each in found:
         runs = filter(None, (each.a, each.b))
         answers = [
             (called(side) if side else "", told.get(run, "")) for side, run in zip(sides or ("",), runs, strict=False)
         ]
-        words = [(name, in_words(said, sides)) for name, said in each.said.items()]
+        words = [(name, kind.imported_said(said, sides)) for name, said in each.said.items()]
         examples.append(Example(tasks[each.task].instruction[:SHOWN], answers, words))
     return examples
 
 
-def _telling_steps(found: Iterable[Found]) -> dict[UUID, str]:
-    """By run, what was done in the step that is said to be wrong or, where none is, in the last one."""
+def _telling_steps(kind: Kind[Any, Any, Any], found: Iterable[Found]) -> dict[UUID, str]:
+    """By run, what was done in the step that an answer points at or, where none does, in the last one."""
     indexes = [
-        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_telling_index(each.said)) for each in found
+        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_telling_index(kind, each.said))
+        for each in found
     ]
     runs = [run for each in found for run in (each.a, each.b) if run]
     steps = Step.objects.filter(trajectory__in=runs, index=Case(*indexes, default=-1))
@@ -192,28 +190,6 @@ def _telling_steps(found: Iterable[Found]) -> dict[UUID, str]:
     }
 
 
-def _telling_index(said: Mapping[str, Any]) -> Value | CombinedExpression:
-    wrong = next((each.first_error for each in said.values() if isinstance(each, Labels)), None)
-    return F("trajectory__step_count") - 1 if wrong is None else Value(wrong)
-
-
-def called(side: str) -> str:
-    """A side for people: “answer 1”, “chosen”."""
-    return side if len(side) > 1 else f"answer {side}"
-
-
-def in_words(said: Any, sides: tuple[str, str] | None) -> str:
-    """A verdict for somebody who sees the file's own names."""
-    match said:
-        case Grade(both_bad=True):
-            return "both bad"
-        case Grade(strength=0):
-            return "tie"
-        case Grade(strength=strength) if sides:
-            return f"{called(sides[strength < 0])} {GRADES[abs(strength)]} better"
-        case Labels(first_error=None):
-            return "no wrong step"
-        case Labels(first_error=int(wrong)):
-            return f"step {wrong + 1} of {len(said.values)} is the first wrong one"
-        case _:
-            return "good" if said == 1 else "bad"
+def _telling_index(kind: Kind[Any, Any, Any], said: Mapping[str, Any]) -> Value | CombinedExpression:
+    index = kind.points_at(next(iter(said.values())))
+    return F("trajectory__step_count") - 1 if index is None else Value(index)

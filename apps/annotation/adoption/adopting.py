@@ -6,9 +6,8 @@ Nobody judges anything anew: what an item says is what `meanings` reads in the c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -18,20 +17,11 @@ from django.utils.timezone import now
 from apps.accounts.models import User, Workspace
 from apps.annotation.adoption.adoptable import runs_of
 from apps.annotation.adoption.adopted import Found, found_in
-from apps.annotation.adoption.meanings import Grade, Labels, Meanings
-from apps.annotation.asking import Asks, PairwiseAsks, RatingAsks, StepsAsks, as_json
 from apps.annotation.auditing import record
-from apps.annotation.models import (
-    Annotator,
-    Assignment,
-    Desk,
-    Inspection,
-    Item,
-    Preference,
-    Queue,
-    Rating,
-    StepLabel,
-)
+from apps.annotation.kinds import KINDS, kind_of
+from apps.annotation.kinds.kind import Place
+from apps.annotation.kinds.meanings import Meanings
+from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 from apps.annotation.queues.selecting import Selection, selected
 from apps.annotation.refusals import Refusal
 from apps.common.broker import enqueue
@@ -39,11 +29,6 @@ from apps.trajectories.models import ImportBatch, JobState
 from apps.trajectories.outlines import visible
 
 TASKS_A_BATCH = 500
-ASKS: dict[Queue.Kind, Asks] = {
-    Queue.Kind.PAIRWISE: PairwiseAsks(),
-    Queue.Kind.RATING: RatingAsks(questions=(), marks=False),
-    Queue.Kind.STEPS: StepsAsks(corrections=False),
-}
 
 
 class SaysNothing(Refusal):
@@ -90,21 +75,21 @@ def adopt(
     """
     if not meanings.columns:
         raise SaysNothing
-    runs = selected(workspace, selection)
+    kind, runs = KINDS[meanings.kind], selected(workspace, selection)
     until = runs.order_by("-pk").values_list("pk", flat=True).first()
     queue = Queue.objects.create(
         workspace=workspace,
         created_by=by,
         name=name,
         kind=meanings.kind,
-        asks=as_json(ASKS[Queue.Kind(meanings.kind)]),
+        asks=kind.imported_asks.to_json(),
         state=Queue.State.FILLING,
         overlap=max(1, sum(column.is_somebody for column in meanings.columns)),
         selection={
             "selection": replace(selection, until=until).to_json(),
             "adopted": {"source": source, "meanings": meanings.to_json(), "judged_by": judged_by, "left_out": {}},
         },
-        items_expected=runs.count() // (2 if meanings.kind == Queue.Kind.PAIRWISE else 1),
+        items_expected=runs.count() // len(kind.run_names),
         filling_at=now(),
     )
     record(queue, by, "adopted judgements", source=source)
@@ -140,19 +125,8 @@ def _end(queue: Queue, left_out: Counter[str]) -> None:
 # Storing -------------------------------------------------------------------------------------------------------------
 
 
-class Held(NamedTuple):
-    """What somebody said of an item, with the place that it takes there."""
-
-    assignment: Assignment
-    said: Any
-
-    def columns(self) -> dict[str, Any]:
-        held = self.assignment
-        own = {"workspace_id": held.workspace_id, "queue_id": held.queue_id, "item_id": held.item_id}
-        return {**own, "annotator_id": held.annotator_id, "assignment": held, "seconds": 0.0}
-
-
 def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str) -> None:
+    kind = kind_of(queue)
     items = [
         Item(
             queue=queue,
@@ -164,20 +138,20 @@ def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str)
             overlap=max(queue.overlap, len(each.said)),
             taken=len(each.said),
             judged=len(each.said),
-            disputed=_is_disputed(list(each.said.values())),
+            disputed=len({kind.stance(answer) for answer in each.said.values()} - {None}) > 1,
         )
         for place, each in enumerate(found)
     ]
     Item.objects.bulk_create(items, batch_size=2000)
     who = _annotators(queue, {name for each in found for name in each.said}, judged_by, source)
-    held = [
-        Held(_assignment(queue, item, who[name]), said)
+    places = [
+        Place(_assignment(queue, item, who[name]), answer, is_imported=True)
         for item, each in zip(items, found, strict=True)
-        for name, said in each.said.items()
+        for name, answer in each.said.items()
     ]
-    Assignment.objects.bulk_create([each.assignment for each in held], batch_size=2000)
-    _STORE[Queue.Kind(queue.kind)](held)
-    _count(queue, Counter(each.assignment.annotator_id for each in held))
+    Assignment.objects.bulk_create([place.assignment for place in places], batch_size=2000)
+    kind.store(places)
+    _count(queue, Counter(place.assignment.annotator_id for place in places))
 
 
 def _count(queue: Queue, judged: Counter[UUID]) -> None:
@@ -211,46 +185,3 @@ def _assignment(queue: Queue, item: Item, annotator: Annotator) -> Assignment:
         leased_until=now(),
         closed_at=now(),
     )
-
-
-def _is_disputed(said: Sequence[Any]) -> bool:
-    """As `disputing` has it."""
-    match said:
-        case [Grade(), *_]:
-            strengths = [int(grade.strength) for grade in said]
-            return min(strengths) < 0 < max(strengths)
-        case [Labels(), *_]:
-            return len({(each.ending, each.first_error) for each in said}) > 1
-        case _:
-            return len(set(said)) > 1
-
-
-def _store_grades(held: Iterable[Held]) -> None:
-    made = (Preference(**each.columns(), **each.said._asdict(), a_was_left=None) for each in held)
-    Preference.objects.bulk_create(made, batch_size=2000)
-
-
-def _store_thumbs(held: Iterable[Held]) -> None:
-    Rating.objects.bulk_create((Rating(**each.columns(), thumb=each.said) for each in held), batch_size=2000)
-
-
-def _store_labels(held: Iterable[Held]) -> None:
-    made = [
-        (Inspection(**each.columns(), ending=each.said.ending, first_error=each.said.first_error), each.said)
-        for each in held
-    ]
-    Inspection.objects.bulk_create([inspection for inspection, _ in made], batch_size=2000)
-    StepLabel.objects.bulk_create(_step_labels(made), batch_size=5000)
-
-
-def _step_labels(made: Iterable[tuple[Inspection, Labels]]) -> Iterator[StepLabel]:
-    for inspection, said in made:
-        for index, (value, is_filled) in enumerate(said.values):
-            yield StepLabel(inspection=inspection, index=index, value=value, is_filled=is_filled)
-
-
-_STORE: dict[Queue.Kind, Callable[[Sequence[Held]], None]] = {
-    Queue.Kind.PAIRWISE: _store_grades,
-    Queue.Kind.RATING: _store_thumbs,
-    Queue.Kind.STEPS: _store_labels,
-}

@@ -13,10 +13,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
-from apps.annotation.adoption.adoptable import Columns, survey
+from apps.annotation.adoption.adoptable import survey
 from apps.annotation.adoption.adopting import adopt, selection_of
-from apps.annotation.adoption.meanings import ANSWERS, Column, Meanings
 from apps.annotation.api.of_queue import QueueSerializer
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.meanings import Column, Columns, Meanings
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.queues.selecting import Selection
 from apps.annotation.refusals import Refusal
@@ -92,7 +93,7 @@ class AdoptSerializer(RequestSerializer):
     columns = ColumnSerializer(many=True, allow_empty=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        known = ANSWERS[Queue.Kind(attrs["kind"])]
+        known = KINDS[attrs["kind"]].imported_values
         for column in attrs["columns"]:
             for value in column["values"]:
                 if value["means"] not in known:

@@ -9,10 +9,9 @@ from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 
 from apps.accounts.models import Membership
+from apps.annotation.kinds.blindness import COUNTS, may_know_counts
 from apps.annotation.models import Queue
 from apps.common.api import MemberView
-
-COUNTS = ("overlap", "item_count", "items_expected")
 
 
 class QueueSerializer(serializers.ModelSerializer[Queue]):
@@ -33,7 +32,9 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
     def to_representation(self, queue: Queue) -> dict[str, Any]:
         shown: dict[str, Any] = super().to_representation(queue)
         member: Membership = self.context["member"]
-        return shown if member.is_reviewer else {name: value for name, value in shown.items() if name not in COUNTS}
+        return (
+            shown if may_know_counts(member) else {name: value for name, value in shown.items() if name not in COUNTS}
+        )
 
 
 class OfQueue(MemberView):

@@ -13,7 +13,8 @@ from rest_framework.response import Response
 
 from apps.accounts.models import Role
 from apps.annotation.api.of_queue import OfQueue
-from apps.annotation.models import Adjudication, Item, Queue
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Adjudication, Item
 from apps.annotation.queries import standing_of_items
 from apps.annotation.refusals import Refusal
 from apps.annotation.review.reviewing import adjudicate, awaiting_review
@@ -75,15 +76,10 @@ class DecideSerializer(RequestSerializer):
         item = Item.objects.filter(queue=self.context["queue"], pk=attrs["item"]).first()
         if item is None:
             raise ValidationError({"item": [f"There is no item {attrs['item']} in this queue."]})
-        if item.kind != Queue.Kind.PAIRWISE:
-            if attrs["upheld"] is None or attrs["strength"] is not None or attrs["both_bad"]:
-                raise ValidationError({"upheld": ["Give the id of the judgement that stands, and nothing else."]})
-            return {**attrs, "item": item}
-        if attrs["upheld"] is not None:
-            raise ValidationError({"upheld": ["Of a pair no judgement is upheld; give `strength` or `both_bad`."]})
-        if attrs["both_bad"] == (attrs["strength"] is not None):
-            raise ValidationError({"strength": ["Give a grade from -3 to 3, or `both_bad` without one."]})
-        return {**attrs, "item": item, "strength": attrs["strength"] or 0}
+        if problem := kind_of(item).decision_problem(attrs):
+            field, words = problem
+            raise ValidationError({field: [words]})
+        return {**attrs, "item": item, "strength": 0 if attrs["both_bad"] else attrs["strength"]}
 
 
 class ReviewView(OfQueue):

@@ -1,29 +1,14 @@
 """Items whose answer is known: gold, slipped in among the others unseen, and training, which newcomers see first and learn from.
 
-A known answer is what `Item.known` keeps: `{"answer": …, "because": …}`. The answer of a pair is +1 (run a is better), 0 (neither)
-or −1 (run b); of a run that is gone through, the index of its first error or "none"; of a rated run, +1 (good) or −1 (bad), as
-`RatingAsks.opinion` reads a rating.
+A known answer is what `Item.known` keeps: `{"answer": …, "because": …}`. What the answer may be, the item's kind says (`Kind.known`).
 """
 
 from random import Random
 from typing import Any, NamedTuple
 
-from apps.annotation.asking import RatingAsks
 from apps.annotation.desk.taking import Place, take_known
-from apps.annotation.models import (
-    JUDGEMENTS,
-    Annotator,
-    Assignment,
-    Desk,
-    Inspection,
-    Item,
-    Judgement,
-    Preference,
-    Queue,
-    Rating,
-)
-
-NO_ERROR = "none"
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgement, Queue
 
 
 def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
@@ -82,32 +67,8 @@ def known_of(item: Item) -> dict[str, Any]:
 
 
 def is_right(item: Item, judgement: Judgement) -> bool:
-    """Whether a judgement of a gold or training item says what is known. How strongly it says so does not matter."""
-    return bool(answer_of(judgement) == known_of(item)["answer"])
-
-
-def answer_of(judgement: Judgement) -> int | str | None:
-    """A judgement in the terms of known answers; None where it says nothing of the kind."""
-    if isinstance(judgement, Preference):
-        return (judgement.strength > 0) - (judgement.strength < 0)
-    if isinstance(judgement, Inspection):
-        solved = judgement.ending == Inspection.Ending.SOLVED
-        return NO_ERROR if solved else judgement.first_error
-    assert isinstance(judgement, Rating), "there are three kinds"
-    return RatingAsks.from_json(judgement.queue.asks).opinion(judgement.thumb, judgement.answers)
-
-
-def words(queue: Queue, answer: int | str, *, a_is_left: bool = True) -> str:
-    """A known answer for the person who judged: of a pair, by the side that they saw it on."""
-    match queue.kind:
-        case Queue.Kind.PAIRWISE:
-            return (
-                "neither is better" if answer == 0 else f"{'left' if (answer == 1) == a_is_left else 'right'} is better"
-            )
-        case Queue.Kind.STEPS:
-            return "there is no error" if answer == NO_ERROR else f"the first error is step {int(answer) + 1}"
-        case _:
-            return "it is a good run" if answer == 1 else "it is a bad run"
+    """Whether a judgment of a gold or training item says what is known. How strongly it says so does not matter."""
+    return bool(kind_of(judgement).known(judgement) == known_of(item)["answer"])
 
 
 class Lesson(NamedTuple):
@@ -122,9 +83,10 @@ def taught(assignment: Assignment) -> Lesson | None:
     """Of the judgement that closed `assignment`; None where the item is no training item."""
     if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.TRAINING:
         return None
-    judgement = JUDGEMENTS[Queue.Kind(assignment.queue.kind)].objects.get(assignment=assignment)
+    kind = kind_of(assignment.queue)
+    judgement = kind.model.objects.get(assignment=assignment)
     known = known_of(assignment.item)
-    expected = words(assignment.queue, known["answer"], a_is_left=assignment.a_is_left)
+    expected = kind.known_words(known["answer"], a_is_left=assignment.a_is_left)
     return Lesson(is_right(assignment.item, judgement), expected, known.get("because", ""))
 
 

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils.timezone import now
 
-from apps.annotation.asking import Alternatives
+from apps.annotation.kinds.asks import Alternatives
 from apps.annotation.models import Continuation
 from apps.annotation.models.continuations import ContinuationQuerySet
 from apps.annotation.refusals import CannotContinue
@@ -70,19 +70,6 @@ def _ask_for(
         return alike.get(**wanted)
     _tell_workers(made)
     return made
-
-
-def sampled_by(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
-    """The policy that was sampled to give this very action at this step."""
-    sets = Continuation.objects.filter(trajectory=run, index=index, state=JobState.DONE, action_hash="")
-    return next((each.policy_id for each in sets.only("policy", "messages") if message in each.messages), None)
-
-
-def branch_after(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
-    """The run that went on from this very action at this step, where somebody asked for it."""
-    action_hash = hashlib.sha256(jsontext.canonical(message)).hexdigest()
-    done = Continuation.objects.filter(trajectory=run, index=index, action_hash=action_hash, state=JobState.DONE)
-    return done.order_by("-pk").values_list("branch", flat=True).first()
 
 
 # What a worker writes -------------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """What an annotator does with an item in hand: judge it, draft, skip, flag, and take the last act back.
 
-Nothing is overwritten: a judgement taken back stays, marked; the item is assigned to the same person anew.
+Nothing is overwritten: a judgment taken back stays, marked; the item is assigned to the same person anew. Locks are taken in the
+order that `assigning` names: desk, assignment, item.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -11,64 +12,99 @@ from django.utils.timezone import now
 
 from apps.annotation.desk import checking
 from apps.annotation.desk.assigning import lease_end, lock_desk, retake_place, return_place
-from apps.annotation.desk.concluding import close, columns_of, conclude, expect_kind, hold, judgement_of, locked
-from apps.annotation.desk.drafting import draft_of
-from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, Item, Preference, Queue
-from apps.annotation.refusals import AlreadyJudged, NothingToUndo, PlaceLost, TakenBack
-from apps.annotation.review.disputing import is_disputed
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.kind import Place
+from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, Item, Judgement, Queue
+from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, NothingToUndo, PlaceLost, TakenBack, WrongKind
 
 UNDO_REACH = 10
 DRAFT_CHARACTERS = 20_000
 
 
 @transaction.atomic
-def record_preference(
-    *,
-    assignment: Assignment,
-    strength: int,
-    both_bad: bool = False,
-    rationale: str = "",
-    aspects: dict[str, int] | None = None,
-    confidence: int | None = None,
-    seconds: float = 0.0,
-    guideline_version: int = 0,
-) -> Preference:
-    """Store one judgement and close its assignment. `strength` and `aspects` are in favour of run a, whichever side it was on.
+def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guideline_version: int = 0) -> Judgement:
+    """Store one judgment and close its assignment. `answer` is what the queue's kind takes: a Choice, a Walk, Scores.
 
     The same answer again is answered as the first time: the browser may not have heard us. Another answer raises
     AlreadyJudged. A lease that ran out is no reason to refuse work while the item still has a place; PlaceLost otherwise.
+    Raises WrongKind, and what `Kind.check` refuses.
     """
-    expect_kind(assignment, Queue.Kind.PAIRWISE)
-    desk, assignment = locked(assignment)
-    answer = {
-        "strength": strength,
-        "both_bad": both_bad,
-        "rationale": rationale,
-        "aspects": aspects or {},
-        "confidence": confidence,
-    }
-    if assignment.state == Assignment.State.JUDGED:
-        return _same_answer(assignment.preference, answer)
-    hold(assignment)
-    preference = Preference.objects.create(
-        **columns_of(assignment, seconds=seconds, guideline_version=guideline_version),
-        **answer,
-        a_was_left=assignment.a_is_left,
-    )
-    conclude(desk, assignment, preference)
-    return preference
+    kind = kind_of(assignment.queue)
+    if not isinstance(answer, kind.answer):
+        raise WrongKind
+    desk, held = _locked(assignment)
+    if held.state == Assignment.State.JUDGED:
+        judged: Judgement = kind.model.objects.get(assignment=held)
+        if kind.answer_of(judged) != answer:
+            raise AlreadyJudged
+        return judged
+    _hold(held)
+    kind.check(answer, kind.asked(held.queue), held.item)
+    made: Judgement
+    [made] = kind.store([Place(held, answer, _bounded(seconds, held), guideline_version)])
+    _conclude(desk, held, made)
+    return made
 
 
-def _same_answer(preference: Preference, answer: dict[str, Any]) -> Preference:
-    if any(getattr(preference, name) != value for name, value in answer.items()):
-        raise AlreadyJudged
-    return preference
+class _Locked(NamedTuple):
+    desk: Desk
+    assignment: Assignment
+
+
+def _locked(assignment: Assignment) -> _Locked:
+    """The desk, then the assignment with its item, as they are now and stay until the transaction ends."""
+    desk = lock_desk(queue=assignment.queue_id, annotator=assignment.annotator_id)
+    rows = Assignment.objects.select_for_update(of=("self", "item")).select_related("item")
+    fresh = rows.get(pk=assignment.pk)
+    fresh.queue = assignment.queue
+    return _Locked(desk, fresh)
+
+
+def _hold(assignment: Assignment) -> None:
+    """Make sure of the place that a judgement needs, or say why there is none."""
+    if assignment.state == Assignment.State.SKIPPED:
+        raise AlreadySkipped
+    if assignment.state == Assignment.State.UNDONE:
+        raise TakenBack
+    if assignment.state == Assignment.State.EXPIRED and not retake_place(assignment.item):
+        raise PlaceLost
+
+
+def _conclude(desk: Desk, assignment: Assignment, judgement: Judgement) -> None:
+    """Close the assignment of a judgment that was just stored, and count it."""
+    item = assignment.item
+    item.judged += 1
+    _close(assignment, Assignment.State.JUDGED)
+    item.disputed = _is_disputed(item)
+    item.save(update_fields=["judged", "disputed"])
+    desk.save(update_fields=checking.count(desk, item, judgement, 1))
+
+
+def _close(assignment: Assignment, state: Assignment.State) -> None:
+    assignment.state, assignment.closed_at = state, now()
+    assignment.save(update_fields=["state", "closed_at", "skip_reason"])
+
+
+def _is_disputed(item: Item) -> bool:
+    """Two standing judgments of the item contradict each other."""
+    if item.overlap == 1 or item.purpose != Item.Purpose.WORK:
+        return False
+    kind = kind_of(item)
+    return len({kind.stance(judgement) for judgement in kind.standing.filter(item=item)} - {None}) > 1
+
+
+def _bounded(seconds: float, assignment: Assignment) -> float:
+    """The browser counts time at work; it cannot be more than has passed since the item was first shown."""
+    passed = now() - (assignment.opened_at or assignment.created_at)
+    judgements = kind_of(assignment.queue).model.objects
+    before = judgements.filter(assignment=assignment.replaces_id).first() if assignment.replaces_id else None
+    return min(max(seconds, 0.0), max(passed.total_seconds(), 0.0) + (before.seconds if before else 0.0))
 
 
 @transaction.atomic
 def skip(*, assignment: Assignment, reason: str = "") -> None:
     """Leave this item to others."""
-    desk, assignment = locked(assignment)
+    desk, assignment = _locked(assignment)
     if assignment.state == Assignment.State.SKIPPED:
         return
     if assignment.state == Assignment.State.JUDGED:
@@ -78,7 +114,7 @@ def skip(*, assignment: Assignment, reason: str = "") -> None:
     if assignment.state == Assignment.State.OPEN:
         return_place(assignment.item)
     assignment.skip_reason = reason
-    close(assignment, Assignment.State.SKIPPED)
+    _close(assignment, Assignment.State.SKIPPED)
     desk.skipped += 1
     desk.save(update_fields=["skipped"])
 
@@ -98,10 +134,10 @@ def save_draft(*, assignment: Assignment, draft: dict[str, Any]) -> None:
 @transaction.atomic
 def keep(*, assignment: Assignment) -> Assignment:
     """The person looks at this item: note when they first did, and renew their hold. Refuses like a judgement would."""
-    _, assignment = locked(assignment)
+    _, assignment = _locked(assignment)
     if assignment.state == Assignment.State.JUDGED:
         raise AlreadyJudged
-    hold(assignment)
+    _hold(assignment)
     assignment.state, assignment.closed_at = Assignment.State.OPEN, None
     assignment.opened_at = assignment.opened_at or now()
     assignment.leased_until = lease_end(assignment.queue)
@@ -130,7 +166,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
     flag = {"flagged": last.flagged, "flag_reason": last.flag_reason}  # it goes along, or nobody could take it off
     last.state, last.flagged, last.flag_reason = Assignment.State.UNDONE, False, ""
     last.save(update_fields=["state", "flagged", "flag_reason"])
-    item.disputed = is_disputed(item)
+    item.disputed = _is_disputed(item)
     item.save(update_fields=["judged", "disputed"])
     return Assignment.objects.create(
         workspace_id=queue.workspace_id,
@@ -189,11 +225,12 @@ def take_back_skips(*, queue: Queue, annotator: Annotator) -> int:
 
 def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
     """Mark the judgement as taken back; its answer, as a draft. The place stays taken: it is the same person's."""
-    judgement = judgement_of(judged)
+    kind = kind_of(judged.queue)
+    judgement = kind.model.objects.get(assignment=judged)
     judgement.retracted_at = now()
     judgement.save(update_fields=["retracted_at"])
     # A decision that upheld it says nothing any more: what it decided is open again.
     Adjudication.objects.standing().filter(item=item, upheld=judgement.pk).update(retracted_at=judgement.retracted_at)
     item.judged -= 1
     checking.count(desk, item, judgement, -1)
-    return draft_of(judgement)
+    return {**kind.draft_of(judgement), "seconds": judgement.seconds}

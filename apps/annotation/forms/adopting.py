@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 
-from apps.annotation.adoption.adoptable import Columns, Survey
-from apps.annotation.adoption.adopted import called
-from apps.annotation.adoption.meanings import ANSWERS, BOTH_BAD, Column, Meanings, suggested
-from apps.annotation.models import Annotator, Queue
-from apps.annotation.wording import GRADES
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.meanings import Column, Columns, Meanings, Survey
+from apps.annotation.models import Annotator
 
 NOTHING = ("", "–")
-THUMBS = {"1": "good run", "-1": "bad run"}
-LABELS = {"1": "good step", "0": "neutral step", "-1": "bad step"}
 FIRST_STEP = [
     NOTHING,
     ("0", "its first wrong step; the first step is 0"),
@@ -25,11 +21,6 @@ FIRST_STEP = [
 ]
 OURS = "first_error"
 """What our own readers of formats call the index of the first wrong step, from 0."""
-KINDS = {
-    Queue.Kind.PAIRWISE.value: "Which run of a pair is better",
-    Queue.Kind.STEPS.value: "Which steps are right",
-    Queue.Kind.RATING.value: "Whether a run is good",
-}
 
 
 @dataclass(frozen=True)
@@ -59,6 +50,15 @@ class Group:
         return not self.is_suggested, len(self.names) == 1, len(self.values)
 
 
+class Part(NamedTuple):
+    """The questions that matter where a file's judgments are of one kind."""
+
+    kind: str
+    groups: list[Group]
+    indexes: list[tuple[str, forms.BoundField]]
+    """Columns that may name the first wrong step."""
+
+
 class AdoptForm(forms.Form):
     """Built from what was found in the file: a field a value."""
 
@@ -80,10 +80,10 @@ class AdoptForm(forms.Form):
     def __init__(self, *args: Any, survey: Survey, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.survey = survey
-        self.kinds = kinds_of(survey)
+        self.kinds = [name for name, kind in KINDS.items() if kind.is_said_in(survey)]
         choice = self.fields["judged"]
         assert isinstance(choice, forms.ChoiceField)
-        choice.choices = [(kind, KINDS[kind]) for kind in self.kinds]
+        choice.choices = [(kind, KINDS[kind].imported_as) for kind in self.kinds]
         choice.initial = self.kinds[0] if self.kinds else None
         who = self.fields["who"]
         assert isinstance(who, forms.ChoiceField)
@@ -94,7 +94,7 @@ class AdoptForm(forms.Form):
                     self.fields[_field(kind, place, number)] = forms.ChoiceField(
                         label=f"{columns.names[0]} is {value}",
                         choices=choices_of(kind, survey.sides),
-                        initial=suggested(kind, value, survey.sides),
+                        initial=KINDS[kind].suggested(json.loads(value), survey.sides),
                         required=False,
                         widget=forms.Select(attrs={"class": "input means"}),
                     )
@@ -108,11 +108,18 @@ class AdoptForm(forms.Form):
         return self.survey.indexes
 
     def _columns(self, kind: str) -> tuple[Columns, ...]:
-        return self.survey.labels if kind == Queue.Kind.STEPS else self.survey.verdicts
+        return self.survey.labels if KINDS[kind].labels_steps else self.survey.verdicts
 
-    def groups(self) -> dict[str, list[Group]]:
-        """By kind, what is asked for about values."""
-        return {kind: sorted(self._groups(kind), key=lambda group: group.place) for kind in self.kinds}
+    def parts(self) -> list[Part]:
+        """What is asked for about values, by kind."""
+        return [
+            Part(
+                kind,
+                sorted(self._groups(kind), key=lambda group: group.place),
+                self.indexes() if KINDS[kind].labels_steps else [],
+            )
+            for kind in self.kinds
+        ]
 
     def _groups(self, kind: str) -> Iterator[Group]:
         for place, columns in enumerate(self._columns(kind)):
@@ -128,8 +135,8 @@ class AdoptForm(forms.Form):
 
     def meanings(self) -> Meanings:
         """As far as the form can be read: the preview shows what stands there."""
-        kind = self.read("judged") or (self.kinds[0] if self.kinds else Queue.Kind.PAIRWISE.value)
-        columns = [*self._said(kind), *(self._first_errors() if kind == Queue.Kind.STEPS else ())]
+        kind = self.read("judged") or self.kinds[0]
+        columns = [*self._said(kind), *(self._first_errors() if KINDS[kind].labels_steps else ())]
         return Meanings(kind=kind, columns=tuple(columns), who=self.read("who"))
 
     def _said(self, kind: str) -> Iterator[Column]:
@@ -137,7 +144,7 @@ class AdoptForm(forms.Form):
             said = {value: self.read(_field(kind, place, number)) for number, (value, _) in enumerate(columns.values)}
             means = {value: meaning for value, meaning in said.items() if meaning}
             for name in columns.names if means else ():
-                yield Column(name, means, is_somebody=len(columns.names) > 1, of_steps=kind == Queue.Kind.STEPS)
+                yield Column(name, means, is_somebody=len(columns.names) > 1, of_steps=KINDS[kind].labels_steps)
 
     def _first_errors(self) -> Iterator[Column]:
         for place, name in enumerate(self._indexes):
@@ -152,26 +159,10 @@ class AdoptForm(forms.Form):
         )
 
 
-def kinds_of(survey: Survey) -> list[str]:
-    """What the file may say, the likeliest first."""
-    if survey.sides:
-        return [Queue.Kind.PAIRWISE.value]
-    steps = [Queue.Kind.STEPS.value] if survey.labels or survey.indexes else []
-    return [*steps, *([Queue.Kind.RATING.value] if survey.verdicts else [])]
-
-
 def choices_of(kind: str, sides: tuple[str, str] | None) -> list[tuple[str, str]]:
     """What a value may mean, in words."""
-    if kind == Queue.Kind.PAIRWISE and sides:
-        first, second = map(called, sides)
-        words = {"0": "tie", BOTH_BAD: "both bad"} | {
-            str(grade if side == first else -grade): f"{side} {GRADES[grade]} better"
-            for side in (first, second)
-            for grade in GRADES
-        }
-    else:
-        words = LABELS if kind == Queue.Kind.STEPS else THUMBS
-    return [NOTHING, *((answer, words[answer]) for answer in ANSWERS[Queue.Kind(kind)])]
+    means = KINDS[kind]
+    return [NOTHING, *zip(means.imported_values, means.imported_words(sides), strict=True)]
 
 
 def _field(kind: str, place: int, number: int) -> str:

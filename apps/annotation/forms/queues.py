@@ -5,21 +5,12 @@ from typing import Any
 from django import forms
 
 from apps.accounts.models import Workspace
-from apps.annotation.asking import (
-    DEFAULT_ASPECTS,
-    Alternatives,
-    Asks,
-    PairwiseAsks,
-    RatingAsks,
-    StepsAsks,
-    UnreadableLine,
-    read_aspects,
-    read_questions,
-)
 from apps.annotation.desk.continuing import ABLE
+from apps.annotation.kinds import KINDS, Kind
+from apps.annotation.kinds.asks import DEFAULT_ASPECTS, Asks, UnreadableLine, read_aspects, read_questions
+from apps.annotation.kinds.pairing import Pairing
 from apps.annotation.models import Queue
 from apps.annotation.models.queues import MOST_OVERLAP
-from apps.annotation.queues.pairing import Pairing
 from apps.policies.models import Policy
 
 PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
@@ -47,7 +38,11 @@ class QueueForm(forms.Form):
 
     name = forms.CharField(max_length=200, help_text="Annotators see it: it should not name policies.")
     judged = forms.ChoiceField(
-        label="What is done", choices=Queue.Kind.choices, initial="pairwise", widget=forms.RadioSelect, required=False
+        label="What is done",
+        choices=Queue.Kind.choices,
+        initial=Queue.Kind.PAIRWISE.value,
+        widget=forms.RadioSelect,
+        required=False,
     )
     pairs = forms.ChoiceField(label="Of each task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
     per_task = forms.IntegerField(label="How many a task", min_value=1, max_value=10_000, initial=3, required=False)
@@ -144,34 +139,18 @@ class QueueForm(forms.Form):
             seed=self._standing("seed") or 0,
         )
 
-    def kind(self) -> Queue.Kind:
-        return Queue.Kind(self._standing("judged") or Queue.Kind.PAIRWISE)
+    def kind(self) -> Kind[Any, Any, Any]:
+        return KINDS[self._standing("judged") or self.fields["judged"].initial]
 
     def asks(self) -> Asks:
-        """What a judgement answers beside the main thing, by the kind of queue."""
-        match self.kind():
-            case Queue.Kind.PAIRWISE:
-                return PairwiseAsks(self.cleaned_data["aspects"], self.cleaned_data["confidence"])
-            case Queue.Kind.STEPS:
-                data = self.cleaned_data
-                return StepsAsks(data["every_step"], data["corrections"], self._alternatives())
-            case _:
-                names = ("questions", "thumb", "marks")
-                return RatingAsks(**{name: self.cleaned_data[name] for name in names})
-
-    def _alternatives(self) -> Alternatives | None:
-        data = self.cleaned_data
-        if data["alternatives"] is None:
-            return None
-        temperature = data["alternatives_temperature"]
-        return Alternatives(
-            data["alternatives"].pk, data["alternatives_count"] or 4, 1.0 if temperature is None else temperature
-        )
+        """What a judgment answers beside the main thing."""
+        asks: Asks = self.kind().asks_of(self.cleaned_data)
+        return asks
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
-        if self.kind() == Queue.Kind.RATING and not data.get("questions") and not data.get("thumb"):
-            self.add_error("questions", "A rating needs a question or a thumb.")
+        if problem := self.kind().asks_problem(data):
+            self.add_error(*problem)
         return data
 
     def overlap_of(self) -> int:
@@ -182,7 +161,7 @@ class QueueForm(forms.Form):
         names = ("name", "overlap", "order", "skipped_come_back", "guidelines")
         return {name: self.cleaned_data[name] for name in names} | {
             "lease_seconds": self.cleaned_data["lease_minutes"] * 60,
-            "kind": self.kind(),
+            "kind": self.kind().name,
             "asks": self.asks(),
         }
 

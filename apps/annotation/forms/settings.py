@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, cast
-from uuid import UUID
 
 from django import forms
 
 from apps.accounts.models import User, Workspace
-from apps.annotation.asking import PairwiseAsks
-from apps.annotation.desk.checking import NO_ERROR
 from apps.annotation.judges.sending import DEFAULT_PROMPT, JUDGING
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.kind import Known
 from apps.annotation.models import Adjudication, Item, Judge, Queue
 from apps.annotation.models.queues import MOST_OVERLAP
 from apps.annotation.queues.raising import FewerPeople
-from apps.annotation.queues.setting import BadAsks, Settings, asked_of, with_more_asks
-from apps.annotation.wording import a_is_left_in_review, by_side, said
+from apps.annotation.queues.setting import BadAsks, Settings, with_more_asks
+from apps.annotation.wording import a_is_left_in_review
 from apps.policies.models import Policy
 
 
@@ -96,24 +95,22 @@ class SettingsForm(forms.Form):
             self.fields["overlap"].disabled = True
             self.fields["gold_percent"].disabled = True  # and not shown: there are no gold items
             self.fields["overlap"].help_text = "The plan of the experiment fixed it before the first answer was seen."
+        if not kind_of(queue).takes_models:
+            del self.fields["shows_machines"]
         self._say_what_is_asked()
         members = User.objects.filter(memberships__workspace=queue.workspace_id).order_by("name", "email")
         cast("forms.ModelMultipleChoiceField[User]", self.fields["labellers"]).queryset = members
 
     def _say_what_is_asked(self) -> None:
-        asks, field = asked_of(self.queue), self.fields["more_asks"]
-        if asks is None:
+        more, field = kind_of(self.queue).asked(self.queue).more, self.fields["more_asks"]
+        if more is None:
             del self.fields["more_asks"]
             return
-        field.label, line, asked = (
-            ("More aspects", "“Safety: 3” has a scale of 3 points instead of 5 (or 7)", asks.aspects)
-            if isinstance(asks, PairwiseAsks)
-            else ("More questions", "question | points | what 1 means | what the most means", asks.questions)
-        )
+        field.label = more.label
         field.help_text = (
-            f"One a line; {line}. Judgements made before lack them, and agreement counts who answered. "
+            f"One a line; {more.line}. Judgements made before lack them, and agreement counts who answered. "
             f"What is once asked can be neither renamed nor taken away"
-            f"{': ' + ', '.join(each.name for each in asked) if asked else ''}."
+            f"{': ' + ', '.join(more.asked) if more.asked else ''}."
         )
 
     def clean_more_asks(self) -> str:
@@ -145,7 +142,7 @@ class SettingsForm(forms.Form):
             skipped_come_back=data["skipped_come_back"],
             gold_percent=data["gold_percent"],
             blind_review=data["blind_review"],
-            shows_machines=data["shows_machines"],
+            shows_machines=data.get("shows_machines", False),
             ends_at=data["ends_at"],
             ends_after=data["ends_after"],
             more_asks=data.get("more_asks", ""),
@@ -155,15 +152,6 @@ class SettingsForm(forms.Form):
 
 class DrawGoldForm(forms.Form):
     count = forms.IntegerField(label="How many", min_value=1, max_value=1000, initial=20)
-
-
-KNOWN_ANSWERS = {
-    Queue.Kind.PAIRWISE: [("1", "Run A is better"), ("0", "Neither is better"), ("-1", "Run B is better")],
-    Queue.Kind.RATING: [("1", "A good run"), ("-1", "A bad run")],
-}
-
-
-OF_A_RATING = "The thumb says it or, without one, which half of their scales the answers lie in."
 
 
 class KnownForm(forms.Form):
@@ -178,7 +166,6 @@ class KnownForm(forms.Form):
         widget=forms.RadioSelect,
         initial="gold",
     )
-    answer_given = forms.CharField(label="Right answer", required=False, max_length=9)
     because = forms.CharField(
         label="Why",
         required=False,
@@ -189,38 +176,27 @@ class KnownForm(forms.Form):
 
     def __init__(self, *args: Any, queue: Queue, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.kind = Queue.Kind(queue.kind)
-        if choices := KNOWN_ANSWERS.get(self.kind):
-            self.fields["answer_given"] = forms.ChoiceField(
-                label="Right answer", choices=choices, required=False, widget=forms.RadioSelect
-            )
-            if self.kind == Queue.Kind.RATING:
-                self.fields["answer_given"].help_text = OF_A_RATING
-        else:
-            self.fields["answer_given"].help_text = "Number of the first step that is wrong, or “none”."
+        self.kind = kind_of(queue)
+        self.fields["answer_given"] = self.kind.known_field()
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
         given = str(data.get("answer_given", "")).strip()
-        if data.get("purpose") != Item.Purpose.WORK:
-            if not given:
+        if data.get("purpose") == Item.Purpose.WORK or "answer_given" in self.errors:
+            return data
+        try:
+            data["known"] = self.kind.read_known(given) if given else None
+        except forms.ValidationError as problem:
+            self.add_error("answer_given", problem)
+        else:
+            if data["known"] is None:
                 self.add_error("answer_given", "Give the right answer.")
-            elif self.kind == Queue.Kind.STEPS and given != NO_ERROR and not (given.isdecimal() and int(given)):
-                self.add_error("answer_given", "Give the number of a step, or “none”.")
         return data
 
-    def answer(self) -> int | str:
+    def answer(self) -> Known:
         """As `Item.known` keeps it."""
-        given: str = self.cleaned_data["answer_given"].strip()
-        if self.kind != Queue.Kind.STEPS:
-            return int(given)
-        return NO_ERROR if given == NO_ERROR else int(given) - 1
-
-
-GRADES = [
-    *((str(grade), by_side(grade, False, a_was_left=True).capitalize()) for grade in (3, 2, 1, 0, -1, -2, -3)),
-    ("both_bad", "Both bad"),
-]
+        known: Known = self.cleaned_data["known"]
+        return known
 
 
 class DecisionForm(forms.Form):
@@ -243,24 +219,19 @@ class DecisionForm(forms.Form):
         super().__init__(data)
         self.item = item
         if decision is not None:
-            self.initial = {"answer": self._answer_of(decision)}
-        choices = GRADES if item.b_id else [(str(judgement.pk), said(judgement)) for judgement in judgements]
+            self.initial = {"answer": kind_of(item).chosen(decision, a_is_left=a_is_left_in_review(item))}
+        choices = kind_of(item).review_choices(judgements)
         cast("forms.ChoiceField", self.fields["answer"]).choices = choices
 
     def decision(self) -> dict[str, Any]:
         """The keywords of `adjudicate`."""
-        given, reason = self.cleaned_data["answer"], self.cleaned_data["reason"]
-        if not self.item.b_id:
-            return {"upheld": UUID(given), "reason": reason}
-        lean = 0 if given == "both_bad" else int(given)
-        strength = lean if a_is_left_in_review(self.item) else -lean
-        return {"strength": strength, "both_bad": given == "both_bad", "reason": reason}
+        left = a_is_left_in_review(self.item)
+        answer = kind_of(self.item).decision(self.cleaned_data["answer"], a_is_left=left)
+        return {**answer, "reason": self.cleaned_data["reason"]}
 
-    def _answer_of(self, decision: Adjudication) -> str:
-        if decision.strength is None:
-            return str(decision.upheld)
-        lean = decision.strength if a_is_left_in_review(self.item) else -decision.strength
-        return "both_bad" if decision.both_bad else str(lean)
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(required=False, max_length=300)
 
 
 class RemarkForm(forms.Form):

@@ -13,10 +13,11 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference, skip
+from apps.annotation.desk.labelling import record, skip
 from apps.annotation.judges.asking_models import Model, NoAnswer, Pace, Refused, Usage, Verdict
 from apps.annotation.judges.sending import call_worker
 from apps.annotation.judges.transcribing import transcript
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.common.leases import lease
@@ -134,7 +135,7 @@ def finish(judge: Judge) -> None:
             if said is None:
                 skip(assignment=assignment, reason="It could not score this pair.")
             else:
-                record_preference(assignment=assignment, strength=said.strength, rationale=f"Margin {said.margin:.2f}")
+                record(assignment=assignment, answer=Choice(said.strength, rationale=f"Margin {said.margin:.2f}"))
     _halt(judge, Judge.State.DONE, "")
 
 
@@ -233,8 +234,8 @@ def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict,
     Judge.objects.filter(pk=judge.pk).update(answered=F("answered") + int(is_new))
     if held is not None:
         try:
-            record_preference(
-                assignment=held, strength=verdict.strength, both_bad=verdict.both_bad, rationale=verdict.reason
+            record(
+                assignment=held, answer=Choice(verdict.strength, both_bad=verdict.both_bad, rationale=verdict.reason)
             )
         except Refusal:
             return  # others filled the place while the model thought; what it said is kept beside them

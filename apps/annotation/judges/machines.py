@@ -9,9 +9,9 @@ from uuid import UUID
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 
+from apps.annotation.kinds.pairwise import by_side
 from apps.annotation.models import Annotator, Item, Judge, JudgeAnswer, JudgePrompt, Preference, Queue
 from apps.annotation.quality.shares import Share, share
-from apps.annotation.wording import by_side
 
 SHOWN = 20
 SAID = ("item", "strength", "a_left", "b_left", "margin")

@@ -6,6 +6,7 @@ from django.db import IntegrityError, transaction
 from apps.accounts.models import User
 from apps.annotation.auditing import record
 from apps.annotation.desk.labelling import take_back_skips
+from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
 from apps.common.broker import enqueue
@@ -50,7 +51,7 @@ def send_judge(
     by: User | None,
 ) -> Judge:
     """Let a served model judge a queue; a worker begins at once. Raises NotServed, OnlyPairs, AtWorkAlready."""
-    if queue.kind != Queue.Kind.PAIRWISE:
+    if not kind_of(queue).takes_models:
         raise OnlyPairs
     if policy.kind not in JUDGING:
         raise NotServed

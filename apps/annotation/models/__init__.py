@@ -11,15 +11,7 @@ from apps.annotation.models.ratings import Mark, Rating
 from apps.annotation.models.reports import QualityReport
 from apps.annotation.models.reviews import Adjudication, Remark
 
-JUDGEMENTS: dict[Queue.Kind, type[Preference] | type[Inspection] | type[Rating]] = {
-    Queue.Kind.PAIRWISE: Preference,
-    Queue.Kind.STEPS: Inspection,
-    Queue.Kind.RATING: Rating,
-}
-"""What the judgements of each kind of queue are."""
-
 __all__ = [
-    "JUDGEMENTS",
     "Adjudication",
     "Annotator",
     "Assignment",

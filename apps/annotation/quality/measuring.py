@@ -11,8 +11,8 @@ from uuid import UUID
 
 from scipy.stats import binomtest
 
+from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
 from apps.annotation.quality.agreement import Patterns, alpha, fleiss, raw, to_json
-from apps.annotation.quality.gathering import Gathered, Given, Measure, Work
 from apps.annotation.quality.kappa import cohen
 from apps.annotation.quality.shares import share
 from apps.annotation.quality.telling import batched, settled

@@ -10,7 +10,8 @@ from django.core.cache import cache
 from django.db.models import F, Sum
 from django.utils.timezone import now
 
-from apps.annotation.models import JUDGEMENTS, Desk, QualityReport, Queue
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Desk, QualityReport, Queue
 from apps.annotation.quality.gathering import gather
 from apps.annotation.quality.measuring import measure
 from apps.common.broker import enqueue
@@ -70,8 +71,8 @@ def measure_quality(queue_id: UUID) -> None:
 
 def basis_of(queue: Queue) -> str:
     """Changes whenever somebody judges or takes back: the newest judgement, and how many stand. Read from counters and one index."""
-    newest: Any = JUDGEMENTS[Queue.Kind(queue.kind)].objects
-    newest = newest.filter(queue=queue).order_by("-pk").values_list("pk", flat=True).first()
+    judgements = kind_of(queue).model.objects.filter(queue=queue)
+    newest = judgements.order_by("-pk").values_list("pk", flat=True).first()
     return f"{newest} {_answers(queue)} {METHOD}"
 
 

@@ -10,9 +10,9 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from apps.annotation.adoption import adopting
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.pairing import Pairing
 from apps.annotation.models import Item, Queue
-from apps.annotation.queues.drawing import draw_runs, shuffled_place
-from apps.annotation.queues.pairing import Pairing, Run, draw, shuffled_position
 from apps.annotation.queues.selecting import Selection, runs_by_task
 from apps.common.broker import enqueue
 
@@ -40,12 +40,12 @@ def _fill_batch(queue_id: UUID) -> bool:
 
 
 def _draw_batch(queue: Queue) -> bool:
-    pairing = Pairing.from_json(queue.selection["pairing"])
+    kind, pairing = kind_of(queue), Pairing.from_json(queue.selection["pairing"])
     selection = Selection.from_json(queue.selection["selection"])
     items: list[Item] = []
     last = None
     for last, runs in runs_by_task(queue.workspace, selection, pairing, after=queue.filled_to, tasks=TASKS_A_BATCH):
-        items += _items_of(queue, pairing, last, runs)
+        items += kind.draw(pairing, last, runs)
     if last is None:
         queue.state = Queue.State.OPEN if queue.item_count else Queue.State.FAILED
         queue.error = (
@@ -57,26 +57,8 @@ def _draw_batch(queue: Queue) -> bool:
     return last is not None
 
 
-def _items_of(queue: Queue, pairing: Pairing, task: UUID, runs: list[Run]) -> list[Item]:
-    """The items of one task; those of a shuffled queue with their positions."""
-    shuffled = queue.order == Queue.Order.RANDOM
-    if queue.kind == Queue.Kind.PAIRWISE:
-        return [
-            Item(
-                task_id=task,
-                a_id=pair.a,
-                b_id=pair.b,
-                position=shuffled_position(pairing.seed, pair) if shuffled else 0,
-            )
-            for pair in draw(pairing, task, runs)
-        ]
-    return [
-        Item(task_id=task, a_id=run, position=shuffled_place(pairing.seed, run) if shuffled else 0)
-        for run in draw_runs(pairing, task, runs)
-    ]
-
-
 def _add(queue: Queue, items: list[Item]) -> None:
+    """Items of a shuffled queue come with their places."""
     for place, item in enumerate(items):
         item.queue, item.kind, item.overlap = queue, queue.kind, queue.overlap
         if queue.order != Queue.Order.RANDOM:

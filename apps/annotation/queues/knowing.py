@@ -3,11 +3,12 @@
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.annotation.auditing import record
+from apps.annotation.kinds import kind_of
 from apps.annotation.models import Assignment, Item, Queue
 from apps.annotation.models.items import FOR_ALL
 from apps.annotation.queues.raising import FixedByPlan
@@ -38,13 +39,6 @@ class PairsFixedByPlan(FixedByPlan):
     )
 
 
-class NoSuchStep(Refusal):
-    code = "no_such_step"
-
-    def __init__(self, number: int, steps: int) -> None:
-        super().__init__(f"There is no step {number}: this run has {steps}. Nobody could ever be right about it.")
-
-
 class NoTrainingItems(Refusal):
     code = "no_training_items"
     message = (
@@ -58,8 +52,7 @@ def make_known(*, item: Item, purpose: Item.Purpose, answer: int | str, because:
 
     Raises SeenAlready, StillFilling, PairsFixedByPlan, NoSuchStep.
     """
-    if item.kind == Queue.Kind.STEPS and isinstance(answer, int) and answer >= item.a.step_count:
-        raise NoSuchStep(answer + 1, item.a.step_count)
+    kind_of(item).check_known(answer, item.a)
     _change(item, purpose, {"answer": answer, "because": because}, by)
 
 
@@ -74,19 +67,20 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
     """Make up to `count` unseen items gold whose answer follows from how their runs ended; how many.
 
     Raises NoOutcomeKnown, PairsFixedByPlan.
-    Of a pair, the run that succeeded is better than the one that failed; a rated run that succeeded is a good one. They are
-    taken from all over the queue, in the order of a hash.
+    They are taken from all over the queue, in the order of a hash.
     """
     if queue.is_of_experiment:
         raise PairsFixedByPlan
+    kind = kind_of(queue)
+    if kind.outcome_tells is None:
+        raise NoOutcomeKnown(kind.outcome_words)
     unseen = Item.objects.filter(~Exists(_shown(OuterRef("pk"))), queue=queue, purpose=Item.Purpose.WORK, taken=0)
-    if queue.kind == Queue.Kind.PAIRWISE:
-        unseen = unseen.filter(Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True))
-    elif queue.kind == Queue.Kind.RATING:
-        unseen = unseen.filter(a__success__isnull=False)
-    else:
-        raise NoOutcomeKnown("An outcome does not say which step is wrong. Give the answers of single items instead.")
-    found = unseen.select_related("a").order_by("a__content_hash", "pk").only("queue", "a__success")
+    found = (
+        unseen.filter(kind.outcome_tells)
+        .select_related("a")
+        .order_by("a__content_hash", "pk")
+        .only("queue", "a__success")
+    )
     made = 0
     for item in found[:count]:
         known = {"answer": 1 if item.a.success else -1, "because": "Known from how the runs ended."}

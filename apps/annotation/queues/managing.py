@@ -7,7 +7,8 @@ from django.utils.timezone import now
 from apps.accounts.models import User
 from apps.annotation.auditing import record
 from apps.annotation.desk.assigning import lock_desk
-from apps.annotation.models import JUDGEMENTS, Annotator, Assignment, Desk, Item, Queue
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 from apps.annotation.queues.knowing import NoTrainingItems
 
 
@@ -42,7 +43,7 @@ def retrain_annotator(*, queue: Queue, annotator: Annotator, by: User | None) ->
         queue=queue, annotator=annotator, state=Assignment.State.JUDGED, item__purpose=Item.Purpose.TRAINING
     )
     ids = list(learnt.values_list("pk", flat=True))
-    JUDGEMENTS[Queue.Kind(queue.kind)].objects.filter(assignment__in=ids).update(retracted_at=now())
+    kind_of(queue).model.objects.filter(assignment__in=ids).update(retracted_at=now())
     items = Item.objects.filter(assignments__in=ids)
     for item in Item.objects.select_for_update().filter(pk__in=items.values("pk")).order_by("pk"):
         Item.objects.filter(pk=item.pk).update(taken=F("taken") - 1, judged=F("judged") - 1)

@@ -7,25 +7,16 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import User, Workspace
-from apps.annotation.asking import Asks, as_json
 from apps.annotation.auditing import record
 from apps.annotation.desk.assigning import has_ended
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.asks import Asks
+from apps.annotation.kinds.pairing import Pair, Pairing
 from apps.annotation.models import Guideline, Item, Queue
-from apps.annotation.queues.pairing import Pair, Pairing
 from apps.annotation.queues.selecting import Selection, preview_of, selected
 from apps.annotation.refusals import Refusal
 from apps.common.broker import enqueue
 from apps.trajectories.models import Trajectory
-
-
-class NothingToCompare(Refusal):
-    code = "nothing_to_compare"
-    message = "No two of the selected runs make a pair. Widen the selection or the rules for pairs."
-
-
-class NothingToJudge(Refusal):
-    code = "nothing_to_judge"
-    message = "The selection is empty. Pick runs in the list of trajectories."
 
 
 class WrongState(Refusal):
@@ -61,13 +52,13 @@ def create_queue(
     selection = Selection(ids=selection.ids, filter=selection.filter, until=newest)
     expected = preview_of(workspace, selection, pairing, kind).items
     if not expected:
-        raise NothingToCompare if kind == Queue.Kind.PAIRWISE else NothingToJudge
+        raise KINDS[kind].nothing_to_do
     queue = Queue.objects.create(
         workspace=workspace,
         created_by=created_by,
         name=name,
         kind=kind,
-        asks=as_json(asks) if asks else {},
+        asks=asks.to_json() if asks else {},
         state=Queue.State.FILLING,
         order=order,
         overlap=overlap,
@@ -125,11 +116,11 @@ def _create_open(
         overlap=overlap,
         lease_seconds=lease_seconds,
         selection=selection or {},
-        asks=as_json(asks) if asks else {},
+        asks=asks.to_json() if asks else {},
     )
     made = list(items)
     if not made:
-        raise NothingToCompare if kind == Queue.Kind.PAIRWISE else NothingToJudge
+        raise KINDS[kind].nothing_to_do
     for item in made:
         item.queue, item.kind, item.overlap = queue, kind, overlap
     Item.objects.bulk_create(made, batch_size=1000)

@@ -1,28 +1,19 @@
 """The trajectories that a queue is made from: picked one by one, or everything that a filter of the list finds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Self
 from uuid import UUID
 
-from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import BigIntegerField, Count, F, Func, QuerySet, TextField, Value
-from django.db.models.functions import Cast, Coalesce
+from django.db.models import QuerySet
 from django.http import QueryDict
 
 from apps.accounts.models import Workspace
-from apps.annotation.models import Queue
-from apps.annotation.queues.drawing import preview_runs
-from apps.annotation.queues.pairing import Group, Pairing, Preview, Run, Traits, preview
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.pairing import COURSE, Pairing, Preview, Run
 from apps.trajectories.filtering import Filters
 from apps.trajectories.models import Trajectory
-
-COURSE = Coalesce(
-    F("course"),
-    Func(Cast("pk", TextField()), Value(0), function="hashtextextended", output_field=BigIntegerField()),
-)
-"""A run whose course is not known is like no other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,32 +68,9 @@ def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]
     return found
 
 
-def preview_of(
-    workspace: Workspace, selection: Selection, pairing: Pairing, kind: str = Queue.Kind.PAIRWISE
-) -> Preview:
+def preview_of(workspace: Workspace, selection: Selection, pairing: Pairing, kind: str) -> Preview:
     """What `pairing` would give on this selection, counted by the database without reading a step."""
-    if kind != Queue.Kind.PAIRWISE:
-        sizes = selected(workspace, selection).order_by().values("task_id").annotate(count=Count("pk"))
-        return preview_runs(pairing, sizes.values_list("count", flat=True).iterator(chunk_size=10_000))
-    rows = (
-        selected(workspace, selection)
-        .order_by("task_id")
-        .values_list("task_id", *pairing.traits)
-        .annotate(count=Count("pk"), courses=ArrayAgg(COURSE, distinct=True))
-        .iterator(chunk_size=10_000)
-    )
-    return preview(
-        pairing, (_grouped(pairing, list(task_rows)) for _, task_rows in groupby(rows, key=lambda row: row[0]))
-    )
-
-
-def _grouped(pairing: Pairing, rows: list[tuple[Any, ...]]) -> dict[Traits, Group]:
-    return {_traits(pairing, traits): Group(count, frozenset(courses)) for _, *traits, count, courses in rows}
-
-
-def _traits(pairing: Pairing, values: Sequence[Any]) -> Traits:
-    named = dict(zip(pairing.traits, values, strict=True))
-    return Traits(named.get("policy_id"), named.get("success"), named.get("reward"))
+    return KINDS[kind].preview(pairing, selected(workspace, selection))
 
 
 def runs_by_task(
@@ -115,4 +83,4 @@ def runs_by_task(
     runs = found.filter(task_id__in=batch).order_by("task_id", "pk").annotate(known_course=COURSE)
     rows = runs.values_list("task_id", "pk", *pairing.traits, "known_course")
     for task, task_rows in groupby(rows, key=lambda row: row[0]):
-        yield task, [Run(pk, _traits(pairing, traits), course) for _, pk, *traits, course in task_rows]
+        yield task, [Run(pk, pairing.read(traits), course) for _, pk, *traits, course in task_rows]

@@ -9,9 +9,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.accounts.models import Membership, User
-from apps.annotation.asking import PairwiseAsks, RatingAsks, UnreadableLine, as_json, with_more
 from apps.annotation.auditing import record
 from apps.annotation.desk.assigning import has_ended
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.asks import Asks, UnreadableLine
 from apps.annotation.models import Queue
 from apps.annotation.queues.queueing import close_queue
 from apps.annotation.queues.raising import raise_overlap
@@ -42,7 +43,7 @@ class Settings:
     ends_at: datetime | None
     ends_after: int | None
     more_asks: str = ""
-    """Aspects or questions that are asked from now on as well, one a line as `asking` reads them."""
+    """Aspects or questions that are asked from now on as well, one a line as `asks` reads them."""
     labellers: Collection[int] | None
     """Ids of the users who may label; None for everybody of the workspace."""
 
@@ -81,24 +82,13 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
 
 def with_more_asks(queue: Queue, lines: str) -> dict[str, Any]:
     """What `queue` asks and these lines, one an aspect or question. What it asked before stays, for there are answers. Raises BadAsks."""
-    asks = asked_of(queue)
-    if asks is None or not lines.strip():
+    asks: Asks = kind_of(queue).asked(queue)
+    if not lines.strip():
         return dict(queue.asks)
     try:
-        return as_json(with_more(asks, lines))
+        return asks.with_more(lines).to_json()
     except UnreadableLine as problem:
         raise BadAsks(str(problem)) from None
-
-
-def asked_of(queue: Queue) -> PairwiseAsks | RatingAsks | None:
-    """The aspects or questions of a queue; None where its kind has none."""
-    match queue.kind:
-        case Queue.Kind.PAIRWISE:
-            return PairwiseAsks.from_json(queue.asks)
-        case Queue.Kind.RATING:
-            return RatingAsks.from_json(queue.asks)
-        case _:
-            return None
 
 
 def _plain(value: Any) -> Any:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.annotation import wording
-from apps.annotation.models import JUDGEMENTS, Adjudication, Annotator, Item, Preference, Queue, Remark
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Adjudication, Annotator, Item, Queue, Remark
 
 SHOWN = 50
 
@@ -23,35 +23,22 @@ class Feedback:
     @property
     def said(self) -> str:
         """The annotator's judgement in their own terms: of a pair, by the sides that they saw."""
-        if isinstance(self.judgement, Preference):
-            a_was_left = self.judgement.a_is_shown_left
-            return wording.by_side(self.judgement.strength, self.judgement.both_bad, a_was_left=a_was_left)
-        return wording.said(self.judgement)
+        return kind_of(self.judgement).words_as_given(self.judgement)
 
     @property
     def decided(self) -> str:
         """The decision in the same terms."""
-        if self.decision is None:
-            return ""
-        if self.decision.strength is None:
-            return "your judgement stands" if self.agrees else "another judgement stands"
-        a_was_left = self.judgement.a_is_shown_left
-        return wording.by_side(self.decision.strength, self.decision.both_bad, a_was_left=a_was_left)
+        return kind_of(self.judgement).decided_for(self.judgement, self.decision) if self.decision else ""
 
     @property
     def agrees(self) -> bool | None:
         """Whether the decision is what the annotator said; None while there is none."""
-        if self.decision is None:
-            return None
-        if self.decision.strength is None:
-            return bool(self.decision.upheld == self.judgement.pk)
-        return _sign(self.decision.strength) == _sign(self.judgement.strength)
+        return kind_of(self.judgement).agrees(self.decision, self.judgement) if self.decision else None
 
 
 def feedback_for(queue: Queue, annotator: Annotator) -> list[Feedback]:
     """The newest decisions and remarks about what this annotator judged here; what they have not heard about is left out."""
-    model: Any = JUDGEMENTS[Queue.Kind(queue.kind)].objects
-    mine = model.standing().filter(queue=queue, annotator=annotator)
+    mine = kind_of(queue).standing.filter(queue=queue, annotator=annotator)
     decisions = Adjudication.objects.standing().filter(queue=queue, item__in=mine.values("item"))
     decided = {decision.item_id: decision for decision in decisions.order_by("-pk")[:SHOWN]}
     remarks: dict[int, list[Remark]] = defaultdict(list)
@@ -73,7 +60,3 @@ def _latest(feedback: Feedback) -> str:
         *([feedback.decision.pk] if feedback.decision else []),
     ]
     return max(str(each) for each in ids)  # ids grow with time
-
-
-def _sign(value: int) -> int:
-    return (value > 0) - (value < 0)

@@ -1,6 +1,5 @@
 """Deciding what holds where people contradict each other, and talking with them about it."""
 
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -9,7 +8,8 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.annotation.auditing import record
-from apps.annotation.models import JUDGEMENTS, Adjudication, Annotator, Item, Queue, Remark
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Adjudication, Annotator, Item, Queue, Remark
 from apps.annotation.refusals import Refusal
 
 
@@ -62,11 +62,11 @@ def adjudicate(
     if not reason.strip():
         raise NoReason
     held = Item.objects.select_for_update(of=("self",)).select_related("queue").get(pk=item.pk)
-    standing: Any = JUDGEMENTS[Queue.Kind(held.kind)].objects
-    standing = standing.standing().filter(item=held)
-    if not standing.exists():
+    kind = kind_of(held)
+    standing = set(kind.standing.filter(item=held).values_list("pk", flat=True))
+    if not standing:
         raise NotJudged
-    if held.kind != Queue.Kind.PAIRWISE and not standing.filter(pk=upheld).exists():
+    if not kind.reviewers_answer and upheld not in standing:
         raise NotAmongThem
     answer = {"strength": strength, "both_bad": both_bad, "upheld": upheld, "reason": reason.strip()}
     before = Adjudication.objects.standing().filter(item=held)
@@ -92,8 +92,7 @@ def adjudicate(
 @transaction.atomic
 def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
     """Say something about `annotator`'s judgement of `item`: a reviewer to them, or they in answer. Raises NotYours."""
-    model: Any = JUDGEMENTS[Queue.Kind(item.kind)].objects
-    if not model.filter(item=item, annotator=annotator).exists():
+    if not kind_of(item).model.objects.filter(item=item, annotator=annotator).exists():
         raise NotYours
     if not text.strip():
         raise NoReason("Write something first.")

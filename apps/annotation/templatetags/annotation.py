@@ -3,13 +3,20 @@
 from django import template
 
 from apps.annotation import wording
-from apps.annotation.models import Item, Judgement
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Item, Judgement, Queue
 
 register = template.Library()
-for words in (wording.verdict, wording.said, wording.said_of, wording.known_answer, wording.decision):
+for words in (wording.said, wording.said_of, wording.known_answer, wording.decision):
     register.filter(words)
 
 
 @register.filter
 def of_item(judgements: dict[int, list[Judgement]], item: Item) -> list[Judgement]:
     return judgements.get(item.pk, [])
+
+
+@register.filter
+def takes_models(queue: Queue) -> bool:
+    """Whether models can be sent to judge there."""
+    return kind_of(queue).takes_models

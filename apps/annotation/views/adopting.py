@@ -13,10 +13,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation.adoption.adoptable import Survey, survey
+from apps.annotation.adoption.adoptable import survey
 from apps.annotation.adoption.adopted import preview
 from apps.annotation.adoption.adopting import adopt, adopted_from, selection_of
 from apps.annotation.forms.adopting import AdoptForm
+from apps.annotation.kinds.meanings import Survey
 from apps.annotation.queues.selecting import Selection
 from apps.annotation.refusals import Refusal
 from apps.common.fragments import fragment_of

@@ -9,9 +9,17 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from apps.annotation.asking import StepsAsks
-from apps.annotation.desk.correcting import ArgumentField, Tool, calls_of, check_action, fields_of, read_call, tools_of
-from apps.annotation.models import Assignment, Queue
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.corrections import (
+    ArgumentField,
+    Tool,
+    calls_of,
+    check_action,
+    fields_of,
+    read_call,
+    tools_of,
+)
+from apps.annotation.models import Assignment
 from apps.annotation.views.desk_requests import acting, desk_of, own_with_runs
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
@@ -67,7 +75,8 @@ def _given(request: HtmxRequest) -> dict[str, str]:
 
 def _correctable(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     assignment = own_with_runs(request, assignment_id)
-    if assignment.queue.kind != Queue.Kind.STEPS or not StepsAsks.from_json(assignment.queue.asks).corrections:
+    kind = kind_of(assignment.queue)
+    if not kind.takes_corrections(kind.asked(assignment.queue)):
         raise Http404
     return assignment
 

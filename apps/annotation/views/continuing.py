@@ -11,10 +11,11 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from apps.annotation.asking import Alternatives, StepsAsks
 from apps.annotation.desk import continuing
-from apps.annotation.desk.correcting import check_action, tools_of
-from apps.annotation.models import Assignment, Continuation, Queue
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.asks import Alternatives
+from apps.annotation.kinds.corrections import check_action, tools_of
+from apps.annotation.models import Assignment, Continuation
 from apps.annotation.refusals import BadAction
 from apps.annotation.views.desk_requests import acting, own_with_runs
 from apps.common.http import HtmxRequest
@@ -55,8 +56,9 @@ def status(request: HtmxRequest, assignment_id: UUID, continuation_id: UUID) -> 
 
 def _asking(request: HtmxRequest, assignment_id: UUID) -> tuple[Assignment, Alternatives]:
     assignment = own_with_runs(request, assignment_id)
-    asks = StepsAsks.from_json(assignment.queue.asks).alternatives
-    if assignment.queue.kind != Queue.Kind.STEPS or asks is None:
+    kind = kind_of(assignment.queue)
+    asks = kind.alternatives(kind.asked(assignment.queue))
+    if asks is None:
         raise Http404
     return assignment, asks
 

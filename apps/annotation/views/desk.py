@@ -18,12 +18,15 @@ from django.views.decorators.http import require_safe
 from apps.annotation.desk import assigning, labelling
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.desk.checking import in_words, taught
-from apps.annotation.forms.desk import ReasonForm
+from apps.annotation.forms.settings import ReasonForm
+from apps.annotation.judges.machines import said_by_machines
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.blindness import shows_models
+from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.annotation.views.desk_requests import acting, desk_of, own, own_with_runs, wants_json
-from apps.annotation.views.kinds import asks_of, kind_of, run_at
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
@@ -46,7 +49,8 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         assignment, stopped = None, str(refusal)
     if assignment:
         assignment = labelling.keep(assignment=assignment)
-    context = {"queue": queue, "progress": desk_progress(queue, annotator), "stopped": stopped, **_guidelines(queue)}
+    context = {"queue": queue, "kind": kind_of(queue), "progress": desk_progress(queue, annotator), "stopped": stopped}
+    context |= _guidelines(queue)
     if assignment:
         context |= _item(own_with_runs(request, assignment.pk))
     return render(request, "annotation/desk.html", context)
@@ -77,13 +81,16 @@ def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
     """A few rows of an item, opened."""
     assignment = own_with_runs(request, assignment_id)
-    return kind_of(assignment.queue).rows(request, assignment, start)
+    kind = kind_of(assignment.queue)
+    rows = kind.rows_shown(assignment, _part_url(assignment), start)
+    return render(request, kind.rows_template, {**rows, "labels_steps": kind.labels_steps})
 
 
 @require_safe
 def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand: its address says which side it is on and nothing about the run."""
-    run = run_at(own_with_runs(request, assignment_id), side)
+    assignment = own_with_runs(request, assignment_id)
+    run = kind_of(assignment.queue).run_at(assignment, side)
     whole = request.GET.get("raw") or request.GET.get("as") == "image"
     if run is None or not (request.htmx or whole):
         raise Http404
@@ -97,10 +104,10 @@ def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> Ht
 def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     assignment = own(request, assignment_id)
     kind = kind_of(assignment.queue)
-    form = kind.form(request.POST, asks=asks_of(assignment.queue))
+    form = kind.form(request.POST, asks=kind.asked(assignment.queue))
     if not form.is_valid():
         return _invalid(request, assignment, form)
-    kind.record(assignment, form)
+    labelling.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
     told = taught(assignment)
     if told and not wants_json(request):
         messages.info(request, in_words(told))
@@ -110,7 +117,8 @@ def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 @acting
 def draft(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     assignment = own(request, assignment_id)
-    form = kind_of(assignment.queue).draft(request.POST, asks=asks_of(assignment.queue))
+    kind = kind_of(assignment.queue)
+    form = kind.draft_form(request.POST, asks=kind.asked(assignment.queue))
     if not form.is_valid():
         return _invalid(request, assignment, form)
     labelling.save_draft(assignment=assignment, draft=form.cleaned_data)
@@ -173,8 +181,20 @@ def _queue(request: HtmxRequest, queue_id: UUID) -> Queue:
 
 def _item(assignment: Assignment) -> dict[str, Any]:
     kind = kind_of(assignment.queue)
-    shown = kind.show(assignment)
-    return {"assignment": assignment, "item_template": kind.template, "draft": assignment.draft, **shown}
+    models = said_by_machines(assignment.item_id, a_is_left=assignment.a_is_left) if shows_models(assignment) else []
+    return {
+        "assignment": assignment,
+        "item_template": kind.template,
+        "labels_steps": kind.labels_steps,
+        "draft": assignment.draft,
+        "machines": models,
+        **kind.runs_shown(assignment, _part_url(assignment)),
+        **kind.answer_bar(assignment),
+    }
+
+
+def _part_url(assignment: Assignment) -> PartUrl:
+    return lambda side, index: reverse("annotation:part", args=[assignment.pk, side, index])
 
 
 def _guidelines(queue: Queue) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.judges.machines import beside_machines
+from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.quality import showing, telling
 from apps.annotation.quality.reporting import report_of
@@ -48,6 +49,7 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
     annotator = get_object_or_404(Annotator.objects.visible_to(request.member), pk=annotator_id)
     context = {
         "queue": queue,
+        "kind": kind_of(queue),
         "annotator": annotator,
         "desk": queue.desks.filter(annotator=annotator).first(),
         "report": (report := report_of(queue)),
@@ -68,6 +70,7 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     report = report_of(queue)
     context = {
         "queue": queue,
+        "kind": kind_of(queue),
         "report": report,
         "row": showing.own_row(report.figures, annotator),
         "telling": telling,
@@ -88,6 +91,7 @@ def _context(queue: Queue) -> dict[str, Any]:
     annotators = {str(annotator.pk): annotator for annotator in known}
     return {
         "queue": queue,
+        "kind": kind_of(queue),
         "report": report,
         "measures": showing.measure_rows(report.figures),
         "matrix": showing.matrix(report.figures, annotators),

@@ -17,8 +17,9 @@ from apps.annotation import queries
 from apps.annotation.forms.queues import GuidelinesForm, QueueForm
 from apps.annotation.forms.settings import KnownForm
 from apps.annotation.judges.machines import said_by_machines
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.blindness import is_on_desk
 from apps.annotation.models import Adjudication, Item, Queue
-from apps.annotation.models.judgements import on_desk_of
 from apps.annotation.queues import queueing
 from apps.annotation.queues.selecting import Selection, preview_of
 from apps.annotation.refusals import Refusal
@@ -88,7 +89,7 @@ def preview(request: HtmxRequest) -> HttpResponse:
 def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dict[str, Any]:
     pairing = form.pairing()
     try:
-        found = preview_of(request.member.workspace, selection, pairing, form.kind())
+        found = preview_of(request.member.workspace, selection, pairing, form.kind().name)
     except BadFilter as problem:
         return {"problem": str(problem)}
     overlap = form.overlap_of()
@@ -142,6 +143,7 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     page = page_of(rows, cursor=request.GET.get("cursor", ""), order=("position",), size=50)
     context = {
         "queue": found,
+        "kind": kind_of(found),
         "page": page,
         "shown": shown,
         "judgements": queries.judgements_of_items(found, page.rows, request.member),
@@ -158,15 +160,15 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     found = _visible(request, queue_id)
     shown = get_object_or_404(queries.items_of(found), pk=item_id)
     judgements = queries.judgements_of_items(found, [shown], request.member).get(shown.pk, [])
-    is_mine = on_desk_of(request.member).filter(item=shown).exists()
+    is_mine = is_on_desk(shown, request.member)
     context = {
         "queue": found,
         "item": shown,
         "judgements": judgements,
         "judged_by_people": any(each.annotator.user_id for each in judgements),
         "is_on_my_desk": is_mine,
-        "machines": said_by_machines(shown.pk, a_is_left=True) if shown.b_id and not is_mine else [],
-        "decision": Adjudication.objects.standing().filter(item=shown).select_related("by").first(),
+        "machines": [] if is_mine else said_by_machines(shown.pk, a_is_left=True),
+        "decision": Adjudication.objects.standing().filter(item=shown).select_related("by", "item").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
         "known_form": KnownForm(queue=found, initial=_known(shown)),
     }
@@ -176,9 +178,8 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 def _known(item: Item) -> dict[str, Any]:
     if item.known is None:
         return {}
-    answer = item.known["answer"]
-    given = answer + 1 if item.kind == Queue.Kind.STEPS and isinstance(answer, int) else answer
-    return {"purpose": item.purpose, "answer_given": str(given), "because": item.known.get("because", "")}
+    given = kind_of(item).known_as_given(item.known["answer"])
+    return {"purpose": item.purpose, "answer_given": given, "because": item.known.get("because", "")}
 
 
 @fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]) + "#judgements")
@@ -245,6 +246,7 @@ def _context(found: Queue) -> dict[str, Any]:
     guideline = queries.latest_guideline(found)
     return {
         "queue": found,
+        "kind": kind_of(found),
         "totals": queries.totals_of(found),
         "guideline": guideline,
         "guidelines_html": markdown.render(guideline.text, under=GUIDELINES) if guideline else "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -14,13 +13,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation import queries, wording
-from apps.annotation.desk import blinding, walking
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.forms.settings import DecisionForm, RemarkForm
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.blindness import is_review_blind
+from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Adjudication, Annotator, Assignment, Item, Queue
 from apps.annotation.refusals import Refusal
 from apps.annotation.review import reviewing
-from apps.annotation.views.kinds import run_at
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
@@ -47,6 +47,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item to decide. In a blind review what others said shows once it is decided."""
     queue = _visible(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
+    kind = kind_of(queue)
     judgements = queries.judgements_of_items(queue, [item], request.member).get(item.pk, [])
     decision = Adjudication.objects.standing().filter(item=item).select_related("by", "item").first()
     form = DecisionForm(request.POST or None, item=item, judgements=judgements, decision=decision)
@@ -66,10 +67,10 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "decided": wording.decided(decision, judgements) if decision else "",
         "judgements": [(each, wording.in_review(each, item)) for each in judgements],
         "judged_by": wording.judged_by(judgements),
-        "hidden": queue.blind_review and queue.kind == Queue.Kind.PAIRWISE and decision is None,
+        "hidden": is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer),
         "waiting": reviewing.awaiting_review(queue)[:100].count(),
-        "pair": blinding.pair_of(_shown(item), _part_url(item)) if item.b_id else None,
-        "run": None if item.b_id else walking.run_of(_shown(item), _run_part_url(item)),
+        "kind": kind,
+        **kind.runs_shown(_shown(item), _part_url(item)),
     }
     return render(request, "annotation/review.html", context, status=422 if form.is_bound else 200)
 
@@ -80,10 +81,8 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> HttpResponse:
     """A few rows of the pair, or steps of the run, opened."""
     item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id)
-    if item.b is None:
-        steps = walking.rows_of(_shown(item), _run_part_url(item), start)
-        return render(request, "annotation/_walk_rows.html", {"rows": steps})
-    return render(request, "annotation/_rows.html", {"rows": blinding.rows_of(_shown(item), _part_url(item), start)})
+    kind = kind_of(item)
+    return render(request, kind.rows_template, kind.rows_shown(_shown(item), _part_url(item), start))
 
 
 @at_least(Role.REVIEWER)
@@ -91,7 +90,7 @@ def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> Http
 def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand."""
     item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id)
-    run = run_at(_shown(item), side)
+    run = kind_of(item).run_at(_shown(item), side)
     if run is None or not (request.htmx or request.GET.get("raw") or request.GET.get("as") == "image"):
         raise Http404
     return answer_part(request, run, index, url=request.path)
@@ -124,12 +123,8 @@ def _shown(item: Item) -> Assignment:
     return Assignment(item=item, a_is_left=wording.a_is_left_in_review(item))
 
 
-def _part_url(item: Item) -> Any:
+def _part_url(item: Item) -> PartUrl:
     return lambda side, index: reverse("annotation:review_part", args=[item.queue_id, item.pk, side, index])
-
-
-def _run_part_url(item: Item) -> walking.PartUrl:
-    return lambda index: _part_url(item)(walking.SIDE, index)
 
 
 def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role, User
-from apps.annotation.forms.desk import ReasonForm
-from apps.annotation.forms.settings import DrawGoldForm, KnownForm, SettingsForm
+from apps.annotation.forms.settings import DrawGoldForm, KnownForm, ReasonForm, SettingsForm
+from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Item, Queue
 from apps.annotation.queues import knowing, managing
 from apps.annotation.queues.setting import change_settings
@@ -34,7 +34,7 @@ def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
             return redirect("annotation:settings", queue_id=queue.pk)
         except Refusal as refusal:
             form.add_error(None, str(refusal))
-    context = {"queue": queue, "form": form, "gold_form": DrawGoldForm()}
+    context = {"queue": queue, "kind": kind_of(queue), "form": form, "gold_form": DrawGoldForm()}
     return render(request, "annotation/settings.html", context, status=422 if form.is_bound else 200)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
+from apps.annotation.kinds import OF_RUNS
 from apps.datasets.files.splitfiles import Row
 from apps.datasets.rows import stored_chats
 from apps.datasets.rows.divergence import SameRuns, Unusable
@@ -58,8 +59,8 @@ class RunRows:
                 number = files[split].add(Row(messages, text, self._about(judged, verdict)))
                 self._count(judged, verdict, messages, split.value)
                 for vote in verdict.votes:
-                    inspection, rating = (None, vote.judgement) if vote.is_rating else (vote.judgement, None)
-                    yield Source(judged.task.id, split.value, number, inspection=inspection, rating=rating)
+                    judgement: dict[str, Any] = {str(OF_RUNS[vote.kind].model._meta.model_name): vote.judgement}
+                    yield Source(judged.task.id, split.value, number, **judgement)
 
     def _messages(self, turns: list[Turn], verdict: RunVerdict) -> Messages:
         if verdict.correction is None:

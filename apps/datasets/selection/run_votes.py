@@ -16,7 +16,8 @@ class RunVote:
 
     judgement: UUID
     annotator: UUID
-    is_rating: bool
+    kind: str
+    """Of its queue."""
     opinion: int
     """+1 the run is accepted, −1 it is not, 0 neither."""
     first_error: int | None = None
@@ -48,7 +49,7 @@ class RunDecision(NamedTuple):
 def latest_of_each(votes: Sequence[RunVote]) -> list[RunVote]:
     """Of each annotator's several judgements of one run (in different queues) the newest of a kind, oldest first: ids grow with time."""
     ordered = sorted(votes, key=lambda vote: vote.judgement)
-    newest = {(vote.annotator, vote.is_rating): vote for vote in ordered}
+    newest = {(vote.annotator, vote.kind): vote for vote in ordered}
     return sorted(newest.values(), key=lambda vote: vote.judgement)
 
 

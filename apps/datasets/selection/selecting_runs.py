@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connection
 
 from apps.accounts.models import Workspace
-from apps.annotation.asking import RatingAsks
+from apps.annotation.kinds import OF_RUNS
 from apps.annotation.models import Inspection
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
@@ -21,12 +21,10 @@ from apps.datasets.selection.run_votes import RunDecision, RunVote, standing
 from apps.datasets.selection.selecting import annotators_of, items_left_out
 from apps.datasets.selection.splitting import SplitTask
 
-OPINIONS = {Inspection.Ending.SOLVED: 1, Inspection.Ending.FOUND_ERROR: -1}
-
 JUDGEMENTS = """
 SELECT t.id, t.environment, t.key, t.held_out, ts.split, x.id, x.step_count, x.policy_id, i.id, r.upheld, j.*
 FROM (
-    SELECT p.id, p.item_id, p.annotator_id, FALSE AS is_rating, p.ending, p.first_error,
+    SELECT p.id, p.item_id, p.annotator_id, 'steps' AS kind, p.ending, p.first_error,
            NULL::smallint AS thumb, NULL::jsonb AS answers, NULL::jsonb AS asks,
            (SELECT array_agg(ARRAY[l.index, l.value] ORDER BY l.index)
             FROM annotation_steplabel l WHERE l.inspection_id = p.id AND NOT l.is_filled) AS labels,
@@ -38,7 +36,7 @@ FROM (
             FROM annotation_correction c WHERE c.inspection_id = p.id) AS sampled
     FROM annotation_inspection p WHERE {chosen}
     UNION ALL
-    SELECT p.id, p.item_id, p.annotator_id, TRUE, NULL, NULL, p.thumb, p.answers, q.asks, NULL, NULL, NULL, NULL
+    SELECT p.id, p.item_id, p.annotator_id, 'rating', NULL, NULL, p.thumb, p.answers, q.asks, NULL, NULL, NULL, NULL
     FROM annotation_rating p JOIN annotation_queue q ON q.id = p.queue_id WHERE {chosen}
 ) AS j
 JOIN annotation_item i ON i.id = j.item_id
@@ -106,7 +104,7 @@ def _vote(row: tuple[Any, ...]) -> RunVote:
         judgement,
         _,
         annotator,
-        is_rating,
+        kind,
         ending,
         first_error,
         thumb,
@@ -117,14 +115,12 @@ def _vote(row: tuple[Any, ...]) -> RunVote:
         messages,
         sampled,
     ) = row
-    if is_rating:
-        opinion = RatingAsks.from_json(_decoded(asks)).opinion(thumb, _decoded(answers))
-        return RunVote(judgement, annotator, True, opinion)
+    said = {"ending": ending, "thumb": thumb, "answers": _decoded(answers)}
     return RunVote(
         judgement,
         annotator,
-        False,
-        OPINIONS.get(ending, 0),
+        kind,
+        OF_RUNS[kind].opinion(said, _decoded(asks)),
         -1 if ending == Inspection.Ending.SOLVED else first_error,
         dict(labels or ()),
         tuple(
@@ -136,5 +132,5 @@ def _vote(row: tuple[Any, ...]) -> RunVote:
 
 def _decoded(value: Any) -> dict[str, Any]:
     """Django leaves jsonb as text in raw queries."""
-    decoded: dict[str, Any] = json.loads(value) if isinstance(value, str) else value
+    decoded: dict[str, Any] = json.loads(value) if isinstance(value, str) else value or {}
     return decoded

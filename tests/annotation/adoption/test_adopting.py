@@ -12,12 +12,12 @@ from django.urls import reverse, reverse_lazy
 from apps.accounts.models import Role
 from apps.annotation.adoption import adopted as reading
 from apps.annotation.adoption import adopting
-from apps.annotation.adoption.adoptable import Survey
 from apps.annotation.adoption.adoptable import survey as survey_of
 from apps.annotation.adoption.adopting import SaysNothing, StillImporting, adopt, selection_of
-from apps.annotation.adoption.meanings import Column, Meanings
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Choice
+from apps.annotation.kinds.meanings import Column, Meanings, Survey
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
 from apps.annotation.quality.gathering import gather
 from apps.annotation.queues import filling
@@ -337,7 +337,7 @@ def test_own_people_can_judge_the_same_pairs_afterwards():
     resume_queue(queue=queue, by=None)
     held = next_assignment(queue=Queue.objects.get(pk=queue.pk), annotator=factories.annotator(of=workspace))
     assert held is not None
-    record_preference(assignment=held, strength=1)
+    record(assignment=held, answer=Choice(1))
     assert Item.objects.get(queue=queue).judged == 4
 
 

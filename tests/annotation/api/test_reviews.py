@@ -8,10 +8,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.desk.answers import Scores
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
-from apps.annotation.desk.rating import record_rating
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Choice, Scores
 from apps.annotation.models import Adjudication, Preference, Queue
 from tests import factories
 from tests.annotation import making
@@ -49,7 +48,7 @@ def disputed_queue(workspace: Workspace, items: int = 1) -> Queue:
     for strength in (2, -1):
         who = making.rule(of=workspace)
         while assignment := next_assignment(queue=queue, annotator=who):
-            record_preference(assignment=assignment, strength=strength)
+            record(assignment=assignment, answer=Choice(strength))
     return queue
 
 
@@ -94,7 +93,7 @@ def test_of_a_single_run_a_judgement_is_upheld(reviewer, workspace):
     queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, overlap=2)
     for thumb in (1, -1):
         held = next_assignment(queue=queue, annotator=making.rule(of=workspace))
-        record_rating(assignment=held, scores=Scores(thumb=thumb))
+        record(assignment=held, answer=Scores(thumb=thumb))
     (row,) = reviewer.get(at(queue, "disputed"))["results"]
     assert row["b"] is None
     made = reviewer.post(

@@ -12,8 +12,9 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.desk.assigning import expire_leases, next_assignment, release_ahead
-from apps.annotation.desk.labelling import keep, record_preference, save_draft, skip, undo_last
+from apps.annotation.desk.labelling import keep, record, save_draft, skip, undo_last
 from apps.annotation.desk.taking import _UNTOUCHED, TAKE
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
 from apps.annotation.queues.queueing import close_queue, pause_queue
 from apps.annotation.refusals import QueueNotOpen
@@ -41,7 +42,7 @@ def test_items_come_in_the_order_of_the_queue():
     for _ in range(3):
         assignment = take(queue, annotator)
         positions.append(assignment.item.position)
-        record_preference(assignment=assignment, strength=1)
+        record(assignment=assignment, answer=Choice(1))
     assert positions == [0, 1, 2]
     assert next_assignment(queue=queue, annotator=annotator) is None
 
@@ -103,7 +104,7 @@ def test_a_place_that_came_back_behind_everybody_is_found_at_once():
     queue = making.queue(items=4)
     first, second = (making.rule(of=queue.workspace) for _ in range(2))
     held = take(queue, first)
-    record_preference(assignment=take(queue, second), strength=1)
+    record(assignment=take(queue, second), answer=Choice(1))
     assert Desk.objects.get(annotator=second).position == 1
     lapse(held)
     expire_leases()
@@ -129,7 +130,7 @@ def test_a_skipped_item_does_not_come_back_unless_the_queue_says_so():
     for annotator in (person, machine):
         skipped = take(queue, annotator)
         skip(assignment=skipped, reason="no idea")
-        record_preference(assignment=take(queue, annotator), strength=0)
+        record(assignment=take(queue, annotator), answer=Choice(0))
         assert next_assignment(queue=queue, annotator=annotator) is None
     queue.skipped_come_back = True
     assert take(queue, person).item == skipped.item
@@ -151,7 +152,7 @@ def test_a_paused_or_closed_queue_gives_nothing_out():
 def test_what_was_shown_before_a_queue_stopped_may_be_finished(stop):
     queue = making.queue(items=3)
     annotator = making.rule(of=queue.workspace)
-    record_preference(assignment=take(queue, annotator), strength=1)
+    record(assignment=take(queue, annotator), answer=Choice(1))
     shown = keep(assignment=take(queue, annotator))
     ahead = next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
     assert ahead is not None
@@ -159,7 +160,7 @@ def test_what_was_shown_before_a_queue_stopped_may_be_finished(stop):
     assert take(queue, annotator) == shown
     with pytest.raises(QueueNotOpen):
         next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
-    record_preference(assignment=shown, strength=1)
+    record(assignment=shown, answer=Choice(1))
     taken_back = undo_last(queue=queue, annotator=annotator)
     assert take(queue, annotator) == taken_back  # or its judgement would be lost
 
@@ -171,7 +172,7 @@ def test_sides_are_drawn_by_chance():
     for _ in range(40):
         assignment = take(queue, annotator)
         sides[assignment.a_is_left] += 1
-        record_preference(assignment=assignment, strength=1)
+        record(assignment=assignment, answer=Choice(1))
     assert min(sides[True], sides[False]) >= 3  # fewer: once in 600 million runs
 
 
@@ -226,7 +227,7 @@ def test_twenty_people_at_sixty_items_of_overlap_three_lose_nothing_and_judge_no
             elif fate < 0.1:
                 lapse(assignment)  # wanders off; comes back or is found out
             else:
-                record_preference(assignment=assignment, strength=chance.randint(-3, 3))
+                record(assignment=assignment, answer=Choice(chance.randint(-3, 3)))
                 done += 1
         connections.close_all()
         return done
@@ -238,7 +239,7 @@ def test_twenty_people_at_sixty_items_of_overlap_three_lose_nothing_and_judge_no
     Desk.objects.update(swept_at=None)
     for person in people:
         while assignment := next_assignment(queue=queue, annotator=person):
-            record_preference(assignment=assignment, strength=0)
+            record(assignment=assignment, answer=Choice(0))
             done += 1
     judges: dict[int, list[object]] = defaultdict(list)
     for preference in Preference.objects.all():

@@ -7,18 +7,19 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership, Role, Workspace
-from apps.annotation.asking import Question, RatingAsks, as_json
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.desk.assigning import expire_leases, next_assignment
 from apps.annotation.desk.checking import is_gold_due, is_right, taught
-from apps.annotation.desk.labelling import keep, record_preference, skip, undo_last
+from apps.annotation.desk.labelling import keep, record, skip, undo_last
+from apps.annotation.kinds.answers import Choice
+from apps.annotation.kinds.asks import Question, RatingAsks
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
 from apps.annotation.quality.gathering import gather
 from apps.annotation.queries import desk_progress, queue_rows
 from apps.annotation.queues import knowing, managing
 from apps.annotation.queues.queueing import EndHasCome, resume_queue
 from apps.annotation.queues.setting import NotAMember, Settings, change_settings, close_ended
-from apps.annotation.refusals import DeskPaused, NotForYou, NothingToUndo, QueueNotOpen
+from apps.annotation.refusals import DeskPaused, NoSuchStep, NotForYou, NothingToUndo, QueueNotOpen
 from apps.home.waiting import pace_of, waiting_for
 from tests import factories
 from tests.annotation import making
@@ -36,7 +37,7 @@ def all_of(queue: Queue, who: Annotator, strength: int = 1) -> list[str]:
     """Judge everything that `who` is given: what each item was for."""
     purposes = []
     while assignment := next_assignment(queue=queue, annotator=who):
-        record_preference(assignment=assignment, strength=strength)
+        record(assignment=assignment, answer=Choice(strength))
         purposes.append(Item.objects.get(pk=assignment.item_id).purpose)
     return purposes
 
@@ -58,7 +59,7 @@ def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):
     known(queue, Item.Purpose.TRAINING, 1, answer=-1)
     who = making.rule(of=workspace)
     assignment = next_assignment(queue=queue, annotator=who)
-    judged = record_preference(assignment=assignment, strength=3)
+    judged = record(assignment=assignment, answer=Choice(3))
     side = "right" if assignment.a_is_left else "left"  # where run b was
     assert judged.strength == 3
     assert taught(assignment) == (False, f"{side} is better", "See rule 2.")
@@ -115,7 +116,7 @@ def test_no_count_that_people_see_gives_a_gold_item_away(workspace):
     queue.refresh_from_db()
     seen = [told(queue, member)]
     while assignment := next_assignment(queue=queue, annotator=who):
-        record_preference(assignment=assignment, strength=1, seconds=2.0)  # as much as really passed
+        record(assignment=assignment, answer=Choice(1), seconds=2.0)  # as much as really passed
         seen.append(told(queue, member))
     golds = len(seen) - 1 - 8
     assert golds > 1
@@ -207,7 +208,7 @@ def test_what_somebody_has_seen_cannot_become_a_check(workspace):
 
 def test_a_first_error_beyond_the_end_of_the_run_is_no_answer(workspace):
     item = making.queue_of_runs(of=workspace, steps=4).items.get()
-    with pytest.raises(knowing.NoSuchStep, match="There is no step 5: this run has 4"):
+    with pytest.raises(NoSuchStep, match="There is no step 5: this run has 4"):
         knowing.make_known(item=item, purpose=Item.Purpose.GOLD, answer=4, by=None)
     knowing.make_known(item=item, purpose=Item.Purpose.GOLD, answer=3, by=None)
 
@@ -234,7 +235,7 @@ def test_a_check_becomes_an_ordinary_item_again(workspace):
     assert (queue.item_count, queue.gold_count, item.overlap, item.known) == (1, 0, 2, None)
 
 
-WELL = as_json(RatingAsks((Question("well", "Done well?", 5),), thumb=False))
+WELL = RatingAsks((Question("well", "Done well?", 5),), thumb=False).to_json()
 
 
 @pytest.mark.parametrize(
@@ -334,7 +335,7 @@ def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
     next_assignment(queue=queue, annotator=who, besides=[held.pk])  # loaded ahead, never shown
     managing.pause_annotator(queue=queue, annotator=who, reason="Let us talk first.", by=None)
     assert next_assignment(queue=queue, annotator=who) == held
-    record_preference(assignment=held, strength=1)
+    record(assignment=held, answer=Choice(1))
     with pytest.raises(DeskPaused, match="Let us talk first"):
         next_assignment(queue=queue, annotator=who)
     managing.resume_annotator(queue=queue, annotator=who, by=None)

@@ -1,10 +1,9 @@
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from apps.annotation.asking import StepsAsks
-from apps.annotation.desk.answers import BetterAction, Label, Walk
-from apps.annotation.desk.inspecting import record_inspection
-from apps.annotation.desk.labelling import record_preference, undo_last
+from apps.annotation.desk.labelling import record, undo_last
+from apps.annotation.kinds.answers import BetterAction, Choice, Label, Walk
+from apps.annotation.kinds.asks import StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Desk, Inspection, Item, Queue
 from apps.annotation.refusals import AlreadyJudged, Incomplete, WrongKind
 from tests import factories
@@ -39,7 +38,7 @@ def test_an_inspection_keeps_each_label_and_each_better_action(queue, annotator)
     spans = [{"part": "call", "start": 4, "quote": "shelf \ud800", "note": ""}]
     labels = (Label(0, 1, is_filled=True), Label(1, -1, critique="looks twice", spans=spans))
     said = Walk("found_error", 1, labels, (BetterAction(1, GOOD),), "wanders")
-    inspection = record_inspection(assignment=take(queue, annotator), walk=said, guideline_version=2)
+    inspection = record(assignment=take(queue, annotator), answer=said, guideline_version=2)
     assert Walk.of(Inspection.objects.get()) == said
     assert inspection.corrections.get().origin == Correction.Origin.WRITTEN
     assert (inspection.guideline_version, Item.objects.get(pk=inspection.item_id).judged) == (2, 1)
@@ -48,10 +47,10 @@ def test_an_inspection_keeps_each_label_and_each_better_action(queue, annotator)
 
 def test_the_same_walk_again_is_the_same_inspection_and_another_is_refused(queue, annotator):
     assignment = take(queue, annotator)
-    first = record_inspection(assignment=assignment, walk=walk(1, 1, 0, 1))
-    assert record_inspection(assignment=assignment, walk=walk(1, 1, 0, 1)) == first
+    first = record(assignment=assignment, answer=walk(1, 1, 0, 1))
+    assert record(assignment=assignment, answer=walk(1, 1, 0, 1)) == first
     with pytest.raises(AlreadyJudged):
-        record_inspection(assignment=assignment, walk=walk(1, 1, 1, 1))
+        record(assignment=assignment, answer=walk(1, 1, 1, 1))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_the_same_walk_again_is_the_same_inspection_and_another_is_refused(queue
 )
 def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotator, said, words):
     with pytest.raises(Incomplete, match=words):
-        record_inspection(assignment=take(queue, annotator), walk=said)
+        record(assignment=take(queue, annotator), answer=said)
     assert not Inspection.objects.exists()
     assert Assignment.objects.get().state == Assignment.State.OPEN
 
@@ -78,15 +77,15 @@ def test_what_the_queue_still_wants_is_said_and_nothing_is_stored(queue, annotat
     "said", [found(1, 1, -1), Walk("give_up"), Walk("bad_problem", labels=(Label(2, 0),)), walk(1, -1, 1, 1)]
 )
 def test_an_error_ends_the_labelling_and_so_does_giving_up(queue, annotator, said):
-    assert record_inspection(assignment=take(queue, annotator), walk=said).ending == said.ending
+    assert record(assignment=take(queue, annotator), answer=said).ending == said.ending
 
 
 def test_a_queue_may_ask_for_the_steps_that_matter_only_and_for_no_corrections():
     queue = making.queue_of_runs(asks=StepsAsks(every_step=False, corrections=False), items=2)
     annotator = making.rule(of=queue.workspace)
     with pytest.raises(Incomplete, match="no better actions"):
-        record_inspection(assignment=take(queue, annotator), walk=walk(corrections=(BetterAction(0, GOOD),)))
-    record_inspection(assignment=take(queue, annotator), walk=walk())
+        record(assignment=take(queue, annotator), answer=walk(corrections=(BetterAction(0, GOOD),)))
+    record(assignment=take(queue, annotator), answer=walk())
 
 
 def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
@@ -101,9 +100,8 @@ def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
         messages=[GOOD],
         state="done",
     )
-    record_inspection(
-        assignment=assignment,
-        walk=found(1, 1, -1, corrections=(BetterAction(1, GOOD, policy.pk),), rationale="why"),
+    record(
+        assignment=assignment, answer=found(1, 1, -1, corrections=(BetterAction(1, GOOD, policy.pk),), rationale="why")
     )
     draft = undo_last(queue=queue, annotator=annotator).draft
     assert (draft["ending"], draft["first_error"], draft["rationale"]) == ("found_error", 1, "why")
@@ -124,16 +122,16 @@ def test_undo_gives_the_whole_walk_back_as_a_draft(queue, annotator):
 def test_people_who_find_different_first_errors_disagree(one, other, disputed):
     queue = making.queue_of_runs(overlap=2)
     for said in (one, other):
-        record_inspection(assignment=take(queue, making.rule(of=queue.workspace)), walk=said)
+        record(assignment=take(queue, making.rule(of=queue.workspace)), answer=said)
     assert Item.objects.get().disputed is disputed
 
 
 def test_each_kind_of_queue_takes_its_kind_of_judgement_only(queue, annotator):
     with pytest.raises(WrongKind):
-        record_preference(assignment=take(queue, annotator), strength=1)
+        record(assignment=take(queue, annotator), answer=Choice(1))
     pairs = making.queue(of=queue.workspace)
     with pytest.raises(WrongKind):
-        record_inspection(assignment=take(pairs, annotator), walk=walk())
+        record(assignment=take(pairs, annotator), answer=walk())
 
 
 def test_the_database_keeps_pairs_out_of_queues_of_single_runs(queue):

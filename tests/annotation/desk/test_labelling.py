@@ -7,7 +7,8 @@ from django.db import connections
 from django.utils.timezone import now
 
 from apps.annotation.desk.assigning import expire_leases, next_assignment
-from apps.annotation.desk.labelling import flag, keep, record_preference, save_draft, skip, undo_last
+from apps.annotation.desk.labelling import flag, keep, record, save_draft, skip, undo_last
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
 from apps.annotation.queues.queueing import close_queue
 from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, NothingToUndo, PlaceLost, Refusal, TakenBack
@@ -30,7 +31,7 @@ def annotator(queue: Queue) -> Annotator:
 
 def test_a_judgement_says_what_was_seen_and_closes_the_assignment(queue, annotator):
     assignment = take(queue, annotator)
-    preference = record_preference(assignment=assignment, strength=-2, rationale="b asks first", guideline_version=4)
+    preference = record(assignment=assignment, answer=Choice(-2, rationale="b asks first"), guideline_version=4)
     assert (preference.strength, preference.rationale, preference.guideline_version) == (-2, "b asks first", 4)
     assert preference.a_was_left == assignment.a_is_left
     assignment.refresh_from_db()
@@ -40,16 +41,16 @@ def test_a_judgement_says_what_was_seen_and_closes_the_assignment(queue, annotat
 
 def test_the_same_answer_again_is_the_same_judgement(queue, annotator):
     assignment = take(queue, annotator)
-    first = record_preference(assignment=assignment, strength=2, rationale="x")
-    assert record_preference(assignment=assignment, strength=2, rationale="x") == first
+    first = record(assignment=assignment, answer=Choice(2, rationale="x"))
+    assert record(assignment=assignment, answer=Choice(2, rationale="x")) == first
     assert Desk.objects.get().judged == 1
 
 
 def test_another_answer_to_a_judged_assignment_is_refused(queue, annotator):
     assignment = take(queue, annotator)
-    record_preference(assignment=assignment, strength=2)
+    record(assignment=assignment, answer=Choice(2))
     with pytest.raises(AlreadyJudged):
-        record_preference(assignment=assignment, strength=-2)
+        record(assignment=assignment, answer=Choice(-2))
     assert Preference.objects.get().strength == 2
 
 
@@ -57,7 +58,7 @@ def test_a_lapsed_lease_is_no_obstacle_while_the_place_is_free(queue, annotator)
     assignment = take(queue, annotator)
     lapse(assignment)
     expire_leases()
-    record_preference(assignment=assignment, strength=1)
+    record(assignment=assignment, answer=Choice(1))
     item = Item.objects.get(pk=assignment.item_id)
     assert (item.taken, item.judged) == (1, 1)
 
@@ -67,9 +68,9 @@ def test_a_lapsed_lease_whose_place_went_to_another_is_refused_and_keeps_its_tex
     lapse(assignment)
     expire_leases()
     other = making.rule(of=queue.workspace)
-    record_preference(assignment=take(queue, other), strength=1)
+    record(assignment=take(queue, other), answer=Choice(1))
     with pytest.raises(PlaceLost):
-        record_preference(assignment=assignment, strength=1)
+        record(assignment=assignment, answer=Choice(1))
     save_draft(assignment=assignment, draft={"rationale": "not lost"})
     assignment.refresh_from_db()
     assert assignment.draft == {"rationale": "not lost"}
@@ -78,13 +79,13 @@ def test_a_lapsed_lease_whose_place_went_to_another_is_refused_and_keeps_its_tex
 def test_seconds_cannot_exceed_the_time_since_the_item_was_shown(queue, annotator):
     assignment = keep(assignment=take(queue, annotator))
     Assignment.objects.update(opened_at=now() - timedelta(seconds=30))
-    preference = record_preference(assignment=assignment, strength=1, seconds=86_400)
+    preference = record(assignment=assignment, answer=Choice(1), seconds=86_400)
     assert 30 <= preference.seconds < 40
 
 
 def test_undo_marks_the_judgement_and_gives_the_item_back_with_its_answer(queue, annotator):
     assignment = take(queue, annotator)
-    first = record_preference(assignment=assignment, strength=3, rationale="because")
+    first = record(assignment=assignment, answer=Choice(3, rationale="because"))
     again = undo_last(queue=queue, annotator=annotator)
     first.refresh_from_db()
     assert first.retracted_at is not None
@@ -93,17 +94,17 @@ def test_undo_marks_the_judgement_and_gives_the_item_back_with_its_answer(queue,
     assert again.a_is_left == assignment.a_is_left
     assert again.draft["answer"] == ("3" if assignment.a_is_left else "-3")
     assert again.draft["rationale"] == "because"
-    second = record_preference(assignment=again, strength=-1)
+    second = record(assignment=again, answer=Choice(-1))
     assert list(Preference.objects.standing()) == [second]
     assert Item.objects.get(pk=assignment.item_id).judged == 1
     with pytest.raises(TakenBack):
-        record_preference(assignment=assignment, strength=3)
+        record(assignment=assignment, answer=Choice(3))
 
 
 def test_nobody_gets_the_place_of_a_judgement_taken_back():
     queue = making.queue(items=1)
     annotator = making.rule(of=queue.workspace)
-    record_preference(assignment=take(queue, annotator), strength=3)
+    record(assignment=take(queue, annotator), answer=Choice(3))
     again = undo_last(queue=queue, annotator=annotator)
     assert next_assignment(queue=queue, annotator=making.rule(of=queue.workspace)) is None
     assert take(queue, annotator) == again
@@ -111,7 +112,7 @@ def test_nobody_gets_the_place_of_a_judgement_taken_back():
 
 def test_undo_reaches_back_ten_items_and_then_they_come_in_their_order(queue, annotator):
     for n in range(12):
-        record_preference(assignment=take(queue, annotator), strength=1, rationale=str(n))
+        record(assignment=take(queue, annotator), answer=Choice(1, rationale=str(n)))
     undone = [undo_last(queue=queue, annotator=annotator).item.position for _ in range(10)]
     assert undone == [11, 10, 9, 8, 7, 6, 5, 4, 3, 2]
     with pytest.raises(NothingToUndo):
@@ -119,19 +120,19 @@ def test_undo_reaches_back_ten_items_and_then_they_come_in_their_order(queue, an
     for expected in [2, 3, 4]:
         assignment = take(queue, annotator)
         assert assignment.item.position == expected
-        record_preference(assignment=assignment, strength=-1)
+        record(assignment=assignment, answer=Choice(-1))
     assert Desk.objects.get().judged == 5
 
 
 def test_undo_ends_at_the_same_item_also_once_what_it_brought_back_has_lapsed(queue, annotator):
     for _ in range(12):
-        record_preference(assignment=take(queue, annotator), strength=1)
+        record(assignment=take(queue, annotator), answer=Choice(1))
     for _ in range(10):
         lapse(undo_last(queue=queue, annotator=annotator))
     expire_leases()
     with pytest.raises(NothingToUndo):
         undo_last(queue=queue, annotator=annotator)
-    record_preference(assignment=take(queue, annotator), strength=-1)
+    record(assignment=take(queue, annotator), answer=Choice(-1))
     assert undo_last(queue=queue, annotator=annotator).draft["answer"]
     with pytest.raises(NothingToUndo):
         undo_last(queue=queue, annotator=annotator)
@@ -141,7 +142,7 @@ def test_undo_ends_at_the_same_item_also_once_what_it_brought_back_has_lapsed(qu
 def test_a_flag_comes_back_with_what_was_taken_back(queue, annotator):
     judged = take(queue, annotator)
     flag(assignment=judged, reason="odd")
-    record_preference(assignment=judged, strength=1)
+    record(assignment=judged, answer=Choice(1))
     again = undo_last(queue=queue, annotator=annotator)
     assert (again.flagged, again.flag_reason) == (True, "odd")
     flag(assignment=again, flagged=False)
@@ -151,8 +152,8 @@ def test_a_flag_comes_back_with_what_was_taken_back(queue, annotator):
 def test_answers_stay_once_an_experiment_is_over():
     queue = making.queue(items=2, selection={"experiment": "1"})
     who = making.rule(of=queue.workspace)
-    record_preference(assignment=take(queue, who), strength=1)
-    record_preference(assignment=undo_last(queue=queue, annotator=who), strength=2)
+    record(assignment=take(queue, who), answer=Choice(1))
+    record(assignment=undo_last(queue=queue, annotator=who), answer=Choice(2))
     close_queue(queue=queue, by=None)
     with pytest.raises(NothingToUndo, match="its result rests on the answers as they are"):
         undo_last(queue=queue, annotator=who)
@@ -164,7 +165,7 @@ def test_a_skip_gives_its_place_to_others_and_can_be_undone(queue, annotator):
     skip(assignment=assignment, reason="a language I do not read")
     assert Item.objects.get(pk=assignment.item_id).taken == 0
     with pytest.raises(AlreadySkipped):
-        record_preference(assignment=assignment, strength=1)
+        record(assignment=assignment, answer=Choice(1))
     again = undo_last(queue=queue, annotator=annotator)
     assert again.item == assignment.item
     assert Item.objects.get(pk=assignment.item_id).taken == 1
@@ -183,7 +184,7 @@ def test_a_skip_whose_item_others_took_stays(queue, annotator):
 
 def test_undo_passes_over_a_skip_whose_item_others_took(queue, annotator):
     judged = take(queue, annotator)
-    record_preference(assignment=judged, strength=1)
+    record(assignment=judged, answer=Choice(1))
     lost = take(queue, annotator)
     skip(assignment=lost)
     assert take(queue, making.rule(of=queue.workspace)).item == lost.item
@@ -204,7 +205,7 @@ def test_a_skip_is_over_once_its_item_came_back(overlap):
     assert Desk.objects.get().skipped == 0
     with pytest.raises(NothingToUndo):
         undo_last(queue=queue, annotator=person)
-    record_preference(assignment=again, strength=1)
+    record(assignment=again, answer=Choice(1))
     assert undo_last(queue=queue, annotator=person).draft["answer"] in ("1", "-1")
     with pytest.raises(NothingToUndo):
         undo_last(queue=queue, annotator=person)
@@ -226,15 +227,15 @@ def test_a_flag_stays_until_it_is_lifted(queue, annotator):
 def test_an_item_is_disputed_when_people_prefer_different_runs(strengths, disputed):
     queue = making.queue(overlap=3)
     for strength in strengths:
-        record_preference(assignment=take(queue, making.rule(of=queue.workspace)), strength=strength)
+        record(assignment=take(queue, making.rule(of=queue.workspace)), answer=Choice(strength))
     assert Item.objects.get().disputed is disputed
 
 
 def test_a_dispute_ends_when_one_side_takes_it_back():
     queue = making.queue(overlap=2)
     one, other = (making.rule(of=queue.workspace) for _ in range(2))
-    record_preference(assignment=take(queue, one), strength=1)
-    record_preference(assignment=take(queue, other), strength=-1)
+    record(assignment=take(queue, one), answer=Choice(1))
+    record(assignment=take(queue, other), answer=Choice(-1))
     undo_last(queue=queue, annotator=other)
     assert Item.objects.get().disputed is False
 
@@ -249,7 +250,7 @@ def test_a_double_click_and_a_second_tab_make_one_judgement():
     def submit(strength: int) -> str:
         start.wait()
         try:
-            return str(record_preference(assignment=assignment, strength=strength).strength)
+            return str(record(assignment=assignment, answer=Choice(strength)).strength)
         except Refusal as refusal:
             return refusal.code
         finally:

@@ -1,9 +1,8 @@
 import pytest
 
-from apps.annotation.asking import Question, RatingAsks
-from apps.annotation.desk.answers import MarkedStep, Scores
-from apps.annotation.desk.labelling import undo_last
-from apps.annotation.desk.rating import record_rating
+from apps.annotation.desk.labelling import record, undo_last
+from apps.annotation.kinds.answers import MarkedStep, Scores
+from apps.annotation.kinds.asks import Question, RatingAsks
 from apps.annotation.models import Item, Queue, Rating
 from apps.annotation.refusals import AlreadyJudged, Incomplete
 from tests.annotation import making
@@ -26,11 +25,11 @@ def annotator(queue: Queue):
 
 def test_a_rating_keeps_answers_thumb_and_marks(queue, annotator):
     assignment = take(queue, annotator)
-    record_rating(assignment=assignment, scores=SCORES)
+    record(assignment=assignment, answer=SCORES)
     assert Scores.of(Rating.objects.get()) == SCORES
-    record_rating(assignment=assignment, scores=SCORES)
+    record(assignment=assignment, answer=SCORES)
     with pytest.raises(AlreadyJudged):
-        record_rating(assignment=assignment, scores=Scores({"polite": 5}))
+        record(assignment=assignment, answer=Scores({"polite": 5}))
     assert undo_last(queue=queue, annotator=annotator).draft["question.polite"] == 4
 
 
@@ -45,11 +44,11 @@ def test_a_rating_keeps_answers_thumb_and_marks(queue, annotator):
 )
 def test_what_is_missing_or_was_not_asked_is_said(queue, annotator, scores, words):
     with pytest.raises(Incomplete, match=words):
-        record_rating(assignment=take(queue, annotator), scores=scores)
+        record(assignment=take(queue, annotator), answer=scores)
 
 
 def test_opposite_thumbs_are_a_dispute(queue):
     for thumb in (1, -1):
         scores = Scores({"polite": 3}, thumb)
-        record_rating(assignment=take(queue, making.rule(of=queue.workspace)), scores=scores)
+        record(assignment=take(queue, making.rule(of=queue.workspace)), answer=scores)
     assert Item.objects.get().disputed

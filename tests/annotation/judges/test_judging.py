@@ -14,11 +14,12 @@ from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.labelling import record
 from apps.annotation.judges import asking_models, judging, sending
 from apps.annotation.judges.asking_models import Opinion, Pace, together
 from apps.annotation.judges.judging import go_on
 from apps.annotation.judges.sending import AtWorkAlready, NotServed, OnlyPairs, resume_judge, revise_prompt, send_judge
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Preference, Queue
 from apps.policies.models import Endpoint, Policy
 from tests import factories
@@ -227,7 +228,7 @@ def test_what_nobody_expected_stops_the_judge_and_its_tokens_are_counted(workspa
     def broken(**_: object) -> None:
         raise DataError("value too long")
 
-    monkeypatch.setattr(judging, "record_preference", broken)
+    monkeypatch.setattr(judging, "record", broken)
     judge = send(making.queue(of=workspace, items=3), server, "lamp")
     go_on(judge.pk)
     judge.refresh_from_db()
@@ -271,7 +272,7 @@ def test_a_place_lost_while_the_model_thought_keeps_its_answer_and_no_judgement(
     held = next_assignment(queue=queue, annotator=judge.annotator)
     Assignment.objects.update(state="expired")
     Item.objects.update(taken=0)
-    record_preference(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), strength=-1)
+    record(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), answer=Choice(-1))
     judging._record(judge, held.item, held, asking_models.Verdict(2, 2, 2, False, "So."), 1, asking_models.Usage(1, 1))
     assert Preference.objects.count() == 1
     assert JudgeAnswer.objects.get().strength == 2
@@ -347,7 +348,7 @@ def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_show
     go_on(Judge.objects.get().pk)
     person = factories.annotator(of=workspace)
     for strength in (1, -1):
-        record_preference(assignment=next_assignment(queue=queue, annotator=person), strength=strength)
+        record(assignment=next_assignment(queue=queue, annotator=person), answer=Choice(strength))
     page = researcher.get(address).content.decode()
     assert "1 of 2; 95 % interval" in page  # the same as the person once
     assert "2 of 2; 95 % interval" in page  # and steady when the sides are swapped
@@ -365,7 +366,7 @@ def test_what_a_model_said_shows_after_one_has_answered_or_before_where_the_queu
     assert "It found the lamp" not in client.get(desk).content.decode()
     mine = reverse("annotation:mine", args=[queue.pk])
     assert "Beside what models said" not in client.get(mine).content.decode()
-    record_preference(assignment=Assignment.objects.get(), strength=-1)
+    record(assignment=Assignment.objects.get(), answer=Choice(-1))
     assert "Beside what models said" in client.get(mine).content.decode()
     Queue.objects.update(shows_machines=True)
     assert "It found the lamp" in client.get(desk).content.decode()

@@ -6,11 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from apps.annotation.desk.answers import Label, Walk
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Label, Walk
+from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
 from apps.annotation.models import Queue
-from apps.annotation.quality.gathering import Gathered, Given, Measure, Work, gather
+from apps.annotation.quality.gathering import gather
 from apps.annotation.quality.measuring import measure, over_time, people, sittings, with_others
 from apps.annotation.quality.showing import concerns
 from apps.annotation.queues.queueing import create_queue_of_runs
@@ -145,7 +146,7 @@ def test_steps_are_compared_step_by_step():
     for values in ((1, 1, 0), (1, -1, 0)):
         assignment = next_assignment(queue=queue, annotator=making.rule(of=home))
         walk = Walk("solved", None, tuple(Label(index, value) for index, value in enumerate(values)))
-        record_inspection(assignment=assignment, walk=walk)
+        record(assignment=assignment, answer=walk)
     found = measure(gather(queue))
     assert [each["key"] for each in found["measures"]] == ["ending", "steps"]
     ending, steps = found["measures"]
@@ -160,7 +161,7 @@ def test_what_only_follows_after_a_first_error_is_not_compared():
     for error in (1, 3):
         labels = [Label(n, 1 if n < error else -1, is_filled=n != error) for n in range(6)]
         assignment = next_assignment(queue=queue, annotator=making.rule(of=queue.workspace))
-        record_inspection(assignment=assignment, walk=Walk("found_error", error, tuple(labels)))
+        record(assignment=assignment, answer=Walk("found_error", error, tuple(labels)))
     _, steps = gather(queue).measures
     said = [(given.thing[1], given.value) for given in steps.given]
     assert said == [

@@ -9,7 +9,8 @@ from django.urls import reverse
 from apps.accounts.models import Role
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import UNDO_REACH, record_preference, undo_last
+from apps.annotation.desk.labelling import UNDO_REACH, record, undo_last
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Desk, Item, Preference, Queue
 from apps.annotation.quality.telling import BATCH, STRETCH, batched, settled
 from tests import factories
@@ -51,7 +52,7 @@ class Work:
         for _ in range(2):
             other = factories.annotator(of=self.queue.workspace)
             while assignment := next_assignment(queue=self.queue, annotator=other):
-                record_preference(assignment=assignment, strength=1)
+                record(assignment=assignment, answer=Choice(1))
         client.force_login(self.member.user)
 
     @property
@@ -61,7 +62,7 @@ class Work:
     def answer(self, strength: int) -> Preference:
         assignment = next_assignment(queue=self.queue, annotator=self.annotator)
         assert assignment is not None
-        return record_preference(assignment=assignment, strength=strength, seconds=1.0)
+        return record(assignment=assignment, answer=Choice(strength), seconds=1.0)
 
     def page(self) -> str:
         return self.client.get(reverse("annotation:mine", args=[self.queue.pk])).content.decode()

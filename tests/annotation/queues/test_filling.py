@@ -6,12 +6,11 @@ from django.db import connection, connections, transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry
+from apps.annotation.kinds.pairing import Pairing
 from apps.annotation.models import Item, Queue
 from apps.annotation.queues import filling
 from apps.annotation.queues.filling import fill, fill_stalled
-from apps.annotation.queues.pairing import Pairing
 from apps.annotation.queues.queueing import (
-    NothingToCompare,
     WrongState,
     close_queue,
     create_queue,
@@ -19,6 +18,7 @@ from apps.annotation.queues.queueing import (
     revise_guidelines,
 )
 from apps.annotation.queues.selecting import Selection
+from apps.annotation.refusals import NothingToCompare
 from tests import factories
 from tests.annotation import making
 

@@ -11,10 +11,11 @@ from django.urls import reverse
 
 from apps.accounts.models import Role
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.labelling import record
 from apps.annotation.judges import judging, sending
 from apps.annotation.judges.judging import graded
 from apps.annotation.judges.sending import pause_judge, send_judge
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Judge, JudgeAnswer, Preference, Queue
 from apps.annotation.queues.ordering import NothingSaid, informative, reorder, uncertain
 from apps.policies.models import Policy
@@ -69,10 +70,10 @@ def test_people_get_first_what_the_ensemble_disagrees_on_and_keep_what_they_have
     held = next_assignment(queue=queue, annotator=who)  # the first item is under way
     assert reorder(queue=queue, order="uncertain", by=None) == 3
     given = [held.item_id]
-    record_preference(assignment=held, strength=1)
+    record(assignment=held, answer=Choice(1))
     while assignment := next_assignment(queue=queue, annotator=who):
         given.append(assignment.item_id)
-        record_preference(assignment=assignment, strength=1)
+        record(assignment=assignment, answer=Choice(1))
     a, b, c, d = queue.items.order_by("pk").values_list("pk", flat=True)
     assert given == [a, c, d, b]
     assert Queue.objects.get().order == "uncertain"

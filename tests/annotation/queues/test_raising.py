@@ -15,7 +15,8 @@ from django.urls import reverse
 
 from apps.accounts.models import AuditEntry, Role
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference, skip, undo_last
+from apps.annotation.desk.labelling import record, skip, undo_last
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Preference, Queue
 from apps.annotation.models.items import FOR_ALL
 from apps.annotation.queries import totals_of
@@ -44,7 +45,7 @@ def judge_all(queue: Queue, who: Annotator, strength: int = 1) -> list[int]:
     positions = []
     while assignment := next_assignment(queue=queue, annotator=who):
         positions.append(assignment.item.position)
-        record_preference(assignment=assignment, strength=strength)
+        record(assignment=assignment, answer=Choice(strength))
     return positions
 
 
@@ -52,7 +53,7 @@ def test_a_judged_queue_asks_more_people_about_every_item_in_its_order():
     queue = making.queue(items=4, steps=0)
     first, second, third = (making.rule(of=queue.workspace) for _ in range(3))
     for _ in range(2):
-        record_preference(assignment=take(queue, first), strength=1)
+        record(assignment=take(queue, first), answer=Choice(1))
     assert judge_all(queue, second) == [2, 3]  # this desk is past the first two, and has looked through all of them
     queue = ask(queue, 2)
     totals = totals_of(queue)
@@ -133,7 +134,7 @@ def test_the_number_grows_twice_under_a_crowd_and_every_item_gets_exactly_so_man
             if fate < 0.1:
                 lapse(assignment)  # wanders off; whoever finds nothing else has the place given back
                 continue
-            record_preference(assignment=assignment, strength=chance.randint(-3, 3))
+            record(assignment=assignment, answer=Choice(chance.randint(-3, 3)))
             if fate > 0.95:
                 undo_last(queue=queue, annotator=person)  # taken back; the next round gives it to them again
 

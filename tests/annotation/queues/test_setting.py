@@ -5,10 +5,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.asking import Aspect, PairwiseAsks, Question, RatingAsks, UnreadableLine, with_more
-from apps.annotation.desk.answers import Scores
-from apps.annotation.desk.labelling import record_preference
-from apps.annotation.desk.rating import record_rating
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Choice, Scores
+from apps.annotation.kinds.asks import Aspect, PairwiseAsks, Question, RatingAsks, UnreadableLine
 from apps.annotation.models import Queue
 from apps.annotation.quality.gathering import gather
 from apps.annotation.refusals import Incomplete
@@ -37,21 +36,21 @@ def address(queue: Queue) -> str:
 
 
 def test_what_is_added_stands_behind_what_is_asked():
-    assert with_more(PairwiseAsks((SUCCESS,)), "Safety: 3").aspects == (SUCCESS, SAFETY)
+    assert PairwiseAsks((SUCCESS,)).with_more("Safety: 3").aspects == (SUCCESS, SAFETY)
     with pytest.raises(UnreadableLine, match="“success” is asked already"):
-        with_more(PairwiseAsks((SUCCESS,)), "success: 7")
+        PairwiseAsks((SUCCESS,)).with_more("success: 7")
 
 
 def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspace):
     queue = making.queue(of=workspace, overlap=2, steps=0, asks=PairwiseAsks((SUCCESS,)))
     before = making.rule(of=workspace)
-    record_preference(assignment=take(queue, before), strength=1, aspects={"success": 2})
+    record(assignment=take(queue, before), answer=Choice(1, aspects={"success": 2}))
     assert "can be neither renamed nor taken away: Success." in researcher.get(address(queue)).content.decode()
     assert researcher.post(address(queue), {**SETTINGS, "more_asks": "Safety: 3"}).status_code == 302
     queue.refresh_from_db()
     assert PairwiseAsks.from_json(queue.asks) == PairwiseAsks((SUCCESS, SAFETY))
     after = making.rule(of=workspace)
-    record_preference(assignment=take(queue, after), strength=1, aspects={"success": 2, "safety": -1})
+    record(assignment=take(queue, after), answer=Choice(1, aspects={"success": 2, "safety": -1}))
     graded = {measure.name: [given.annotator for given in measure.given] for measure in gather(queue).measures}
     assert graded == {
         "Which run is better": [before.pk, after.pk],
@@ -65,15 +64,15 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
 ):
     queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, items=2, overlap=2, asks=RatingAsks())
     who = making.rule(of=workspace)
-    record_rating(assignment=take(queue, who), scores=Scores({}, 1))
+    record(assignment=take(queue, who), answer=Scores({}, 1))
     held = take(queue, who)
     researcher.post(address(queue), {**SETTINGS, "more_asks": "Was it polite? | 3 | no | yes"})
     queue.refresh_from_db()
     assert RatingAsks.from_json(queue.asks).questions == (Question("was-it-polite", "Was it polite?", 3, "no", "yes"),)
     held.queue = queue
     with pytest.raises(Incomplete, match=r"“Was it polite\?” first\. Where it is not on the page, reload"):
-        record_rating(assignment=held, scores=Scores({}, 1))
-    record_rating(assignment=held, scores=Scores({"was-it-polite": 3}, 1))
+        record(assignment=held, answer=Scores({}, 1))
+    record(assignment=held, answer=Scores({"was-it-polite": 3}, 1))
     measured = [(measure.name, len(measure.given)) for measure in gather(queue).measures]
     assert measured == [("Thumb", 2), ("Was it polite?", 1)]
 

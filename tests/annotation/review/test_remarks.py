@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.annotation.desk.answers import BetterAction, Label, Walk
-from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import BetterAction, Label, Walk
 from apps.annotation.queries import judgements_of_run
 from apps.annotation.review.remarks import remarks_in
 from tests import factories
@@ -28,9 +28,7 @@ def test_labels_first_errors_and_better_actions_stand_at_their_steps_in_constant
     said = Walk("found_error", 1, labels, (BetterAction(1, factories.said("Look first.")),))
     costs = []
     for name in ("Ada", "Bo"):
-        record_inspection(
-            assignment=take(queue, factories.annotator(of=member.workspace, name=name, kind="rule")), walk=said
-        )
+        record(assignment=take(queue, factories.annotator(of=member.workspace, name=name, kind="rule")), answer=said)
         judgements = judgements_of_run(member, run)
         with CaptureQueriesContext(connection) as queries:
             remarks = remarks_in(judgements)

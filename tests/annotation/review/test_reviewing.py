@@ -9,10 +9,9 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership, Role, Workspace
 from apps.annotation.desk.annotators import annotator_of
-from apps.annotation.desk.answers import Scores
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference, undo_last
-from apps.annotation.desk.rating import record_rating
+from apps.annotation.desk.labelling import record, undo_last
+from apps.annotation.kinds.answers import Choice, Scores
 from apps.annotation.models import Adjudication, Item, Queue, Remark
 from apps.annotation.queues.queueing import create_queue_of_runs
 from apps.annotation.review.feedback import feedback_for
@@ -53,7 +52,7 @@ def disputed(workspace: Workspace, annotator: Membership) -> Queue:
     rule = making.rule(of=workspace)
     for who, strengths in ((annotator_of(annotator), (2, 2)), (rule, (-1, 1))):
         for strength in strengths:
-            record_preference(assignment=next_assignment(queue=queue, annotator=who), strength=strength)
+            record(assignment=next_assignment(queue=queue, annotator=who), answer=Choice(strength))
     return queue
 
 
@@ -83,9 +82,7 @@ def test_of_a_single_run_one_of_its_judgements_stands_and_its_steps_are_there_to
         kind=Queue.Kind.RATING, runs=[run], workspace=workspace, created_by=None, name="Rate", overlap=2
     )
     ratings = [
-        record_rating(
-            assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), scores=Scores(thumb=thumb)
-        )
+        record(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), answer=Scores(thumb=thumb))
         for thumb in (1, -1)
     ]
     (item,) = awaiting_review(queue)
@@ -105,7 +102,7 @@ def test_a_decision_falls_when_the_judgement_that_it_upheld_is_taken_back(worksp
     queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, overlap=3)
     up, down, again = (making.rule(of=workspace) for _ in range(3))
     ratings = [
-        record_rating(assignment=next_assignment(queue=queue, annotator=who), scores=Scores(thumb=thumb))
+        record(assignment=next_assignment(queue=queue, annotator=who), answer=Scores(thumb=thumb))
         for who, thumb in ((up, 1), (down, -1), (again, -1))
     ]
     (item,) = awaiting_review(queue)
@@ -114,7 +111,7 @@ def test_a_decision_falls_when_the_judgement_that_it_upheld_is_taken_back(worksp
     assert not awaiting_review(queue).exists()  # that one was not upheld
     undo_last(queue=queue, annotator=down)
     assert not Adjudication.objects.standing().exists()
-    record_rating(assignment=next_assignment(queue=queue, annotator=again), scores=Scores(thumb=-1))
+    record(assignment=next_assignment(queue=queue, annotator=again), answer=Scores(thumb=-1))
     assert list(awaiting_review(queue)) == [item]
 
 
@@ -165,7 +162,7 @@ def test_a_decision_does_not_wait_for_a_change_of_the_queues_settings():
     """Settings lock the queue before its items: who locked them the other way round would end with them in a deadlock."""
     queue = making.queue(steps=0)
     reviewer = factories.member(Role.REVIEWER, of=queue.workspace)
-    record_preference(assignment=next_assignment(queue=queue, annotator=making.rule(of=queue.workspace)), strength=1)
+    record(assignment=next_assignment(queue=queue, annotator=making.rule(of=queue.workspace)), answer=Choice(1))
 
     def decide() -> None:
         try:

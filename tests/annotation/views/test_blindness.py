@@ -10,7 +10,8 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Desk, Item, Queue
 from tests import factories
 from tests.annotation import making
@@ -74,7 +75,7 @@ def test_gold_items_change_nothing_that_an_annotator_sees() -> None:
         for queue, member, _client in worlds:
             held = next_assignment(queue=queue, annotator=annotator_of(member))
             assert held is not None
-            record_preference(assignment=held, strength=1 if held.a_is_left else -1, seconds=2.0)
+            record(assignment=held, answer=Choice(1 if held.a_is_left else -1), seconds=2.0)
         Desk.objects.update(seconds=10.0)
     assert Item.objects.filter(purpose="gold", judged__gt=0).exists()
 
@@ -108,7 +109,7 @@ def test_a_reviewer_reads_what_others_said_of_an_item_once_they_answered_it_them
     assert "on your desk" in client.get(page).content.decode()
     assert other.name not in client.get(page).content.decode()
     assert other.name not in client.get(reverse("annotation:items", args=[queue.pk])).content.decode()
-    record_preference(assignment=held, strength=1)
+    record(assignment=held, answer=Choice(1))
     assert len(api.get(rows).json()["results"]) == 2
     assert other.name in client.get(page).content.decode()
 

@@ -12,7 +12,8 @@ from django.urls import reverse
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.annotators import annotator_of
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record_preference, undo_last
+from apps.annotation.desk.labelling import record, undo_last
+from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, QualityReport, Queue
 from apps.annotation.quality import reporting
 from tests import factories
@@ -41,7 +42,7 @@ def sent(monkeypatch):
 
 def judge(queue: Queue, who: Annotator, strength: int) -> None:
     while assignment := next_assignment(queue=queue, annotator=who):
-        record_preference(assignment=assignment, strength=strength, seconds=1.0)
+        record(assignment=assignment, answer=Choice(strength), seconds=1.0)
 
 
 def judged_queue(workspace: Workspace, strengths: list[int], items: int = 2) -> Queue:

@@ -9,12 +9,10 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.asking import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
-from apps.annotation.desk.answers import BetterAction, Label, MarkedStep, Scores, Walk
 from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.inspecting import record_inspection
-from apps.annotation.desk.labelling import record_preference
-from apps.annotation.desk.rating import record_rating
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import BetterAction, Choice, Label, MarkedStep, Scores, Walk
+from apps.annotation.kinds.asks import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
 from apps.annotation.models import Desk, Guideline, Preference, Queue
 from apps.annotation.queries import totals_of
 from apps.annotation.queues.filling import fill
@@ -55,7 +53,7 @@ def judged_queue(workspace: Workspace, strengths: list[int], **fields: object) -
     for strength in strengths:
         rule = making.rule(of=workspace)
         assignment = next_assignment(queue=queue, annotator=rule)
-        record_preference(assignment=assignment, strength=strength, rationale="as the rule says")
+        record(assignment=assignment, answer=Choice(strength, rationale="as the rule says"))
     return queue
 
 
@@ -237,7 +235,7 @@ def test_the_items_take_the_same_queries_for_one_and_for_three(researcher, works
     for _ in range(2):
         rule = making.rule(of=workspace)
         while assignment := next_assignment(queue=three, annotator=rule):
-            record_preference(assignment=assignment, strength=1)
+            record(assignment=assignment, answer=Choice(1))
     counts = [queries_of(researcher, at("items", queue), django_assert_num_queries) for queue in (one, three)]
     assert counts[0] == counts[1]
 
@@ -331,13 +329,13 @@ def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):
     better = {"role": "assistant", "content": "Look behind the door."}
     walk = Walk("found_error", 0, (Label(0, -1, critique="no"),), (BetterAction(0, better),))
     ratings = making.queue_of_runs(Queue.Kind.RATING, of=workspace)
-    record_rating(
+    record(
         assignment=next_assignment(queue=ratings, annotator=making.rule(of=workspace)),
-        scores=Scores({}, 1, (MarkedStep(2, "subgoal"),)),
+        answer=Scores({}, 1, (MarkedStep(2, "subgoal"),)),
     )
     counts = []
     for _ in range(3):
-        record_inspection(assignment=next_assignment(queue=steps, annotator=making.rule(of=workspace)), walk=walk)
+        record(assignment=next_assignment(queue=steps, annotator=making.rule(of=workspace)), answer=walk)
         with CaptureQueriesContext(connection) as queries:
             found = client.get(f"/api/v1/queues/{steps.pk}/inspections", headers=bearer).json()["results"]
         counts.append(len(queries))

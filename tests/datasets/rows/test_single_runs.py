@@ -11,10 +11,9 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 
 from apps.accounts.models import Membership
-from apps.annotation.asking import Question, RatingAsks
-from apps.annotation.desk.answers import BetterAction, Label, Scores, Walk
-from apps.annotation.desk.inspecting import record_inspection
-from apps.annotation.desk.rating import record_rating
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import BetterAction, Label, Scores, Walk
+from apps.annotation.kinds.asks import Question, RatingAsks
 from apps.annotation.models import Annotator, Queue
 from apps.annotation.review.reviewing import adjudicate
 from apps.datasets import freezing
@@ -45,9 +44,9 @@ def inspected(member: Membership) -> Queue:
     somebody = making.rule(of=member.workspace)
     good = tuple(Label(index, 1) for index in range(4))
     bad = (Label(0, 1), Label(1, 0), Label(2, -1), Label(3, -1, is_filled=True))
-    record_inspection(assignment=take(queue, somebody), walk=Walk("solved", None, good))
+    record(assignment=take(queue, somebody), answer=Walk("solved", None, good))
     corrected = Walk("found_error", 2, bad, (BetterAction(2, BETTER),))
-    record_inspection(assignment=take(queue, somebody), walk=corrected)
+    record(assignment=take(queue, somebody), answer=corrected)
     return queue
 
 
@@ -123,7 +122,7 @@ def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
     queue = making.queue_of_runs(Queue.Kind.RATING, of=member.workspace, items=3, asks=asks)
     somebody = making.rule(of=member.workspace)
     for scores in (Scores({"well": 1}, 1), Scores({"well": 2}), Scores({"well": 3})):
-        record_rating(assignment=take(queue, somebody), scores=scores)
+        record(assignment=take(queue, somebody), answer=scores)
     version = freeze(member, queue, row_type="unpaired")
     rows = rows_of(version)
     assert sorted(row["label"] for row in rows) == [False, True]  # the thumb counts before answers; 3 of 5 says nothing
@@ -135,7 +134,7 @@ def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
 def test_a_reviewers_decision_on_a_run_holds(member: Membership) -> None:
     queue = making.queue_of_runs(Queue.Kind.RATING, of=member.workspace, overlap=3)
     ratings = [
-        record_rating(assignment=take(queue, making.rule(of=member.workspace)), scores=Scores(thumb=thumb))
+        record(assignment=take(queue, making.rule(of=member.workspace)), answer=Scores(thumb=thumb))
         for thumb in (1, 1, -1)
     ]
     adjudicate(item=queue.items.get(), by=member.user, upheld=ratings[2].pk, reason="It deleted the file.")

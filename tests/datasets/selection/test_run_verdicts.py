@@ -15,7 +15,7 @@ BETTER = (1, b'{"role":"assistant","content":"better"}', None)
 
 
 def vote(number: int, opinion: int = 1, *, by: int | None = None, **fields: Any) -> RunVote:
-    given = {"is_rating": False, "first_error": None, **fields}
+    given = {"kind": "steps", "first_error": None, **fields}
     return RunVote(UUID(int=number), UUID(int=by or number), opinion=opinion, **given)
 
 
@@ -92,7 +92,7 @@ def test_every_correction_is_a_step_preference():
 
 
 def test_of_an_annotators_judgements_of_a_kind_the_newest_counts():
-    votes = [vote(2, -1, by=7), vote(1, 1, by=7), vote(3, 1, by=7, is_rating=True)]
+    votes = [vote(2, -1, by=7), vote(1, 1, by=7), vote(3, 1, by=7, kind="rating")]
     assert [each.judgement.int for each in latest_of_each(votes)] == [2, 3]
 
 

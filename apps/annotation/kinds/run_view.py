@@ -6,7 +6,8 @@ Addresses name the assignment, never the run.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from apps.annotation.desk.blinding import CHUNK, OPENED, steps_around, unsigned, views_of
+from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
+from apps.annotation.kinds.pair_view import CHUNK, OPENED
 from apps.annotation.models import Assignment
 from apps.trajectories import queries
 from apps.trajectories.models import Trajectory
@@ -15,8 +16,8 @@ from apps.trajectories.rendering.steps import StepHead, StepView
 SIDE = "run"
 """What addresses of parts say where those of pairs name a side."""
 
-PartUrl = Callable[[int], str]
-"""The address of the parts of a step, by its index."""
+PartUrl = Callable[[str, int], str]
+"""The address of the parts of a step, by side and index; the side is always `SIDE`."""
 
 
 class WalkRow(NamedTuple):
@@ -58,5 +59,5 @@ def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[WalkR
 
 def _rows(run: Trajectory, heads: list[StepHead], opened: range, part_url: PartUrl) -> list[WalkRow]:
     wanted = {head.index for head in heads if head.index in opened}
-    views = views_of(run, steps_around({run.pk: wanted})[run.pk], wanted, part_url)
+    views = views_of(run, steps_around({run.pk: wanted})[run.pk], wanted, lambda index: part_url(SIDE, index))
     return [WalkRow(head, views.get(head.index)) for head in heads]

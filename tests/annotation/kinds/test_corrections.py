@@ -5,10 +5,10 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.annotation.asking import StepsAsks
-from apps.annotation.desk.answers import BetterAction, Label, Walk
-from apps.annotation.desk.correcting import Tool, check_action, check_arguments, fields_of, read_call, tools_of
-from apps.annotation.desk.inspecting import record_inspection
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import BetterAction, Label, Walk
+from apps.annotation.kinds.asks import StepsAsks
+from apps.annotation.kinds.corrections import Tool, check_action, check_arguments, fields_of, read_call, tools_of
 from apps.annotation.models import Assignment, Continuation, Correction
 from apps.annotation.refusals import BadAction
 from apps.trajectories.models import Trajectory
@@ -207,7 +207,7 @@ def test_what_was_sampled_is_kept_as_the_policy_said_it_and_nothing_else_is_take
 
     def correct(message: dict[str, object]) -> None:
         walk = Walk("give_up", labels=(Label(0, -1),), corrections=(BetterAction(0, message, policy.pk),))
-        record_inspection(assignment=take(queue, annotator), walk=walk)
+        record(assignment=take(queue, annotator), answer=walk)
 
     correct(odd)
     assert Correction.objects.get().policy == policy

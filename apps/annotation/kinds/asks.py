@@ -1,4 +1,4 @@
-"""What a judgement in a queue answers: the queue's own aspects and questions, kept as `Queue.asks`. Pure.
+"""What a judgment in a queue answers: the queue's own aspects and questions, kept as `Queue.asks`. Pure.
 
 Researchers write aspects and questions one a line; `read_aspects` and `read_questions` say what a line may be.
 """
@@ -28,6 +28,11 @@ class Aspect:
     def most(self) -> int:
         return GRADES[self.points]
 
+    @property
+    def grades(self) -> range:
+        """What favors the left run first."""
+        return range(self.most, -self.most - 1, -1)
+
 
 @dataclass(frozen=True)
 class Question:
@@ -47,8 +52,56 @@ class Question:
         return range(1, self.points + 1)
 
 
+class AskedRow(NamedTuple):
+    """An aspect or a question as the desk asks it."""
+
+    key: str
+    field: str
+    """Its name in forms and drafts."""
+    values: Sequence[int]
+    """In the order in which they are shown: of an aspect, what favors the left run first."""
+
+
 @dataclass(frozen=True)
-class PairwiseAsks:
+class Asks:
+    """What a queue asks beside the main thing."""
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """From `Queue.asks`."""
+        return cls()
+
+    @property
+    def rows(self) -> list[AskedRow]:
+        """What is answered with one of a few values each."""
+        return []
+
+    @property
+    def more(self) -> "More | None":
+        """What may be asked in addition while people are at work; None where nothing may."""
+        return None
+
+    def with_more(self, lines: str) -> Self:
+        """These, and what `lines` ask behind them. Raises UnreadableLine."""
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """As `Queue.asks` keeps it."""
+        return asdict(self)
+
+
+class More(NamedTuple):
+    """How a researcher adds to what is asked."""
+
+    label: str
+    line: str
+    """What a line may be."""
+    asked: tuple[str, ...]
+    """Names that are taken."""
+
+
+@dataclass(frozen=True)
+class PairwiseAsks(Asks):
     """Beside which run is better."""
 
     aspects: tuple[Aspect, ...] = ()
@@ -57,6 +110,18 @@ class PairwiseAsks:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         return cls(tuple(Aspect(**each) for each in stored.get("aspects", ())), stored.get("confidence", False))
+
+    @property
+    def rows(self) -> list[AskedRow]:
+        return [AskedRow(each.key, aspect_field(each.key), each.grades) for each in self.aspects]
+
+    @property
+    def more(self) -> More:
+        line = "“Safety: 3” has a scale of 3 points instead of 5 (or 7)"
+        return More("More aspects", line, tuple(each.name for each in self.aspects))
+
+    def with_more(self, lines: str) -> Self:
+        return replace(self, aspects=self.aspects + _not_among(self.aspects, read_aspects(lines)))
 
 
 @dataclass(frozen=True)
@@ -69,7 +134,7 @@ class Alternatives:
 
 
 @dataclass(frozen=True)
-class StepsAsks:
+class StepsAsks(Asks):
     """Beside how the going-through ended."""
 
     every_step: bool = True
@@ -87,9 +152,15 @@ class StepsAsks:
             alternatives=Alternatives(**{**sampled, "policy": UUID(sampled["policy"])}) if sampled else None,
         )
 
+    def to_json(self) -> dict[str, Any]:
+        kept = super().to_json()
+        if self.alternatives:
+            kept["alternatives"]["policy"] = str(self.alternatives.policy)
+        return kept
+
 
 @dataclass(frozen=True)
-class RatingAsks:
+class RatingAsks(Asks):
     """Everything that a rating answers."""
 
     questions: tuple[Question, ...] = ()
@@ -105,6 +176,18 @@ class RatingAsks:
             stored.get("marks", True),
         )
 
+    @property
+    def rows(self) -> list[AskedRow]:
+        return [AskedRow(each.key, question_field(each.key), each.scale) for each in self.questions]
+
+    @property
+    def more(self) -> More:
+        line = "question | points | what 1 means | what the most means"
+        return More("More questions", line, tuple(each.name for each in self.questions))
+
+    def with_more(self, lines: str) -> Self:
+        return replace(self, questions=self.questions + _not_among(self.questions, read_questions(lines)))
+
     def opinion(self, thumb: int | None, answers: Mapping[str, int]) -> int:
         """Whether a rating accepts the run: the thumb; without one, which half of their scales the answers lie in on average.
 
@@ -117,46 +200,12 @@ class RatingAsks:
         return int(total > 0) - int(total < 0)
 
 
-Asks = PairwiseAsks | StepsAsks | RatingAsks
-
-
-class AskedRow(NamedTuple):
-    """An aspect or a question as the desk asks it."""
-
-    key: str
-    field: str
-    """Its name in forms and drafts."""
-    values: Sequence[int]
-    """In the order in which they are shown: of an aspect, what favours the left run first."""
-
-
-def rows_of(asks: Asks) -> list[AskedRow]:
-    """The rows that are answered with one of a few values each."""
-    match asks:
-        case PairwiseAsks(aspects=aspects):
-            return [
-                AskedRow(each.key, aspect_field(each.key), range(each.most, -each.most - 1, -1)) for each in aspects
-            ]
-        case RatingAsks(questions=questions):
-            return [AskedRow(each.key, question_field(each.key), each.scale) for each in questions]
-        case _:
-            return []
-
-
 def aspect_field(key: str) -> str:
     return f"aspect.{key}"
 
 
 def question_field(key: str) -> str:
     return f"question.{key}"
-
-
-def as_json(asks: Asks) -> dict[str, Any]:
-    """As `Queue.asks` keeps it."""
-    kept = asdict(asks)
-    if kept.get("alternatives"):
-        kept["alternatives"]["policy"] = str(kept["alternatives"]["policy"])
-    return kept
 
 
 class UnreadableLine(ValueError):
@@ -202,13 +251,6 @@ def _without_mark(text: str) -> str:
 
 
 R = TypeVar("R", Aspect, Question)
-
-
-def with_more(asks: PairwiseAsks | RatingAsks, lines: str) -> PairwiseAsks | RatingAsks:
-    """The aspects or questions of `lines` behind those that are asked. Raises UnreadableLine."""
-    if isinstance(asks, PairwiseAsks):
-        return replace(asks, aspects=asks.aspects + _not_among(asks.aspects, read_aspects(lines)))
-    return replace(asks, questions=asks.questions + _not_among(asks.questions, read_questions(lines)))
 
 
 def _not_among(asked: tuple[R, ...], more: tuple[R, ...]) -> tuple[R, ...]:

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from apps.annotation.adoption.meanings import Column, Grade, Labels, Meanings, grades, labels, suggested, thumbs
+from apps.annotation.kinds import PAIRWISE, RATING, STEPS
+from apps.annotation.kinds.answers import Choice, Label, Scores, Walk
+from apps.annotation.kinds.meanings import Column, Meanings
+
+
+def walk(ending, first_error, values):
+    """Of each step: its label, and whether it follows from where the first error is."""
+    return Walk(ending, first_error, tuple(Label(index, *value) for index, value in enumerate(values)))
 
 
 def meanings(kind, *columns, who=""):
@@ -14,38 +21,42 @@ def meanings(kind, *columns, who=""):
 def test_each_of_several_columns_is_an_annotator_of_its_own():
     means = {"0": "0", "1": "2", "2": "-2"}
     asked = meanings("pairwise", *(Column(f"annotator{n}", means, is_somebody=True) for n in (1, 2, 3)))
-    said = grades(asked, {"annotator1": 2, "annotator2": 1, "annotator3": 0})
-    assert said == {"annotator1": Grade(-2), "annotator2": Grade(2), "annotator3": Grade(0)}
+    said = PAIRWISE.imported(asked, {"annotator1": 2, "annotator2": 1, "annotator3": 0}, ())
+    assert said == {"annotator1": Choice(-2), "annotator2": Choice(2), "annotator3": Choice(0)}
 
 
 def test_a_value_without_a_meaning_and_a_missing_one_say_nothing():
     asked = meanings("pairwise", Column("winner", {'"model_a"': "3"}))
-    assert [grades(asked, info) for info in ({"winner": "model_b"}, {"winner": None}, {})] == [{}, {}, {}]
+    assert [PAIRWISE.imported(asked, info, ()) for info in ({"winner": "model_b"}, {"winner": None}, {})] == [
+        {},
+        {},
+        {},
+    ]
 
 
 def test_a_number_is_not_the_text_of_it_nor_true():
     asked = meanings("rating", Column("label", {"1": "1"}))
-    assert [thumbs(asked, {"label": value}) for value in (1, "1", True)] == [{"": 1}, {}, {}]
+    assert [RATING.imported(asked, {"label": value}, ()) for value in (1, "1", True)] == [{"": Scores(thumb=1)}, {}, {}]
 
 
 def test_another_column_names_who_judged():
     asked = meanings("pairwise", Column("winner", {'"a"': "1", '"both"': "both_bad"}), who="judge")
-    assert grades(asked, {"winner": "a", "judge": "expert 4"}) == {"expert 4": Grade(1)}
-    assert grades(asked, {"winner": "both", "judge": None}) == {"": Grade(0, both_bad=True)}
+    assert PAIRWISE.imported(asked, {"winner": "a", "judge": "expert 4"}, ()) == {"expert 4": Choice(1)}
+    assert PAIRWISE.imported(asked, {"winner": "both", "judge": None}, ()) == {"": Choice(0, both_bad=True)}
 
 
 def test_of_two_columns_of_one_annotator_the_first_that_says_something_counts():
     asked = meanings("pairwise", Column("won_a", {"1": "2"}), Column("won_b", {"1": "-2"}), Column("tied", {"1": "0"}))
-    assert grades(asked, {"won_a": 0, "won_b": 1, "tied": 0}) == {"": Grade(-2)}
+    assert PAIRWISE.imported(asked, {"won_a": 0, "won_b": 1, "tied": 0}, ()) == {"": Choice(-2)}
 
 
 @pytest.mark.parametrize(
     ("first", "given", "expected"),
     [
-        (0, 0, Labels("found_error", 0, [(-1, False), (-1, True), (-1, True)])),
-        (0, 1, Labels("found_error", 1, [(1, True), (-1, False), (-1, True)])),
-        (1, 3, Labels("found_error", 2, [(1, True), (1, True), (-1, False)])),
-        (0, -1, Labels("solved", None, [(1, True), (1, True), (1, True)])),
+        (0, 0, walk("found_error", 0, [(-1, False), (-1, True), (-1, True)])),
+        (0, 1, walk("found_error", 1, [(1, True), (-1, False), (-1, True)])),
+        (1, 3, walk("found_error", 2, [(1, True), (1, True), (-1, False)])),
+        (0, -1, walk("solved", None, [(1, True), (1, True), (1, True)])),
         (1, 0, None),
         (0, 3, None),
         (0, None, None),
@@ -54,15 +65,15 @@ def test_of_two_columns_of_one_annotator_the_first_that_says_something_counts():
 )
 def test_a_first_wrong_step_fills_the_others_in(first, given, expected):
     asked = meanings("steps", Column("mistake", {}, first=first))
-    assert labels(asked, {"mistake": given}, [{}, {}, {}]) == ({"": expected} if expected else {})
+    assert STEPS.imported(asked, {"mistake": given}, [{}, {}, {}]) == ({"": expected} if expected else {})
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([True, True], Labels("solved", None, [(1, False), (1, False)])),
-        ([True, False, True], Labels("found_error", 1, [(1, False), (-1, False), (1, False)])),
-        ([True, False, None], Labels("found_error", 1, [(1, False), (-1, False), (-1, True)])),
+        ([True, True], walk("solved", None, [(1, False), (1, False)])),
+        ([True, False, True], walk("found_error", 1, [(1, False), (-1, False), (1, False)])),
+        ([True, False, None], walk("found_error", 1, [(1, False), (-1, False), (-1, True)])),
         ([True, None], None),
         ([None, False], None),
         ([], None),
@@ -71,7 +82,7 @@ def test_a_first_wrong_step_fills_the_others_in(first, given, expected):
 def test_labels_of_steps_say_where_the_first_error_is(given, expected):
     asked = meanings("steps", Column("label", {"true": "1", "false": "-1"}, of_steps=True))
     steps = [{} if value is None else {"label": value} for value in given]
-    assert labels(asked, {}, steps) == ({"": expected} if expected else {})
+    assert STEPS.imported(asked, {}, steps) == ({"": expected} if expected else {})
 
 
 @pytest.mark.parametrize(
@@ -90,7 +101,7 @@ def test_labels_of_steps_say_where_the_first_error_is(given, expected):
     ],
 )
 def test_only_what_cannot_be_mistaken_is_suggested(value, sides, expected):
-    assert suggested("pairwise", json.dumps(value), sides) == expected
+    assert PAIRWISE.suggested(value, sides) == expected
 
 
 def test_meanings_are_kept_as_they_are():

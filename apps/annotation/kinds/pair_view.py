@@ -3,21 +3,19 @@
 Addresses name the assignment and a side, never a run.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
-from uuid import UUID
 
 from django.core.cache import cache
-from django.db.models import Q
 
+from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
 from apps.annotation.models import Assignment
 from apps.trajectories.comparison import comparing
-from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering.marking import mark_pair
-from apps.trajectories.rendering.steps import StepHead, StepView, step_view
+from apps.trajectories.rendering.steps import StepHead, StepView
 
 OPENED = 6
 """Rows that come opened with the pair, from the first difference on; the rest follows before it is needed."""
@@ -133,42 +131,5 @@ def _row(row: comparing.Row, ours: dict[int, StepView], theirs: dict[int, StepVi
     return Row(row.number, _blind(row.left), _blind(row.right), left, right, row.same_action, row.is_identical)
 
 
-def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
-    """These steps of runs with the ones before and after, in one query: what came back for a step is stored with the next."""
-    asked = Q()
-    for run, indices in wanted.items():
-        asked |= Q(trajectory=run, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
-    found: dict[UUID, dict[int, Step]] = defaultdict(dict)
-    for step in Step.objects.filter(asked):
-        found[step.trajectory_id][step.index] = step
-    return found
-
-
-def views_of(
-    run: Trajectory, steps: dict[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
-) -> dict[int, StepView]:
-    """Opened steps by index; `steps` holds their neighbours, too."""
-    return {index: _view(run, steps, index, part_url(index)) for index in wanted if index in steps}
-
-
-def _view(run: Trajectory, steps: dict[int, Step], index: int, part_url: str) -> StepView:
-    is_last = index == run.step_count - 1
-    view = step_view(
-        steps[index],
-        following=run.closing if is_last else steps[index + 1].context if index + 1 in steps else [],
-        part_url=part_url,
-        previous_kind=steps[index - 1].kind if index - 1 in steps else "",
-        is_last=is_last,
-        blind=True,
-    )
-    # What the agent's own program noted of an error may name the model that it called.
-    return replace(view, head=unsigned(view.head), error="This turn failed." if view.error else "")
-
-
 def _blind(head: StepHead | None) -> StepHead | None:
     return None if head is None else unsigned(head)
-
-
-def unsigned(head: StepHead) -> StepHead:
-    """Times and token counts can give a policy away as surely as its name."""
-    return replace(head, reward=None, seconds=None, prompt_tokens=None, completion_tokens=None)

@@ -1,20 +1,26 @@
-"""Better actions: what an annotator may fill in for a tool, and whether what they wrote fits it. Pure.
+"""Better actions: what an annotator may fill in for a tool, whether what they wrote fits it, and what was sampled instead.
 
 Schemas come from trajectories, so they are hostile: nothing they refer to is fetched, and their patterns, which can take for ever to
 match, are not tried.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from apps.annotation.kinds.answers import BetterAction
+from apps.annotation.models import Continuation
 from apps.annotation.refusals import BadAction
+from apps.trajectories.models import JobState, Step, Trajectory
+from contract import jsontext
 
 LONG_TEXT = 60
 """A text that was longer than this is edited in a box of several lines."""
@@ -204,3 +210,30 @@ def _decoded(arguments: Json) -> Json:
         return json.loads(arguments or "{}")
     except ValueError:
         return arguments
+
+
+# Sampled ones ----------------------------------------------------------------------------------------------------------
+
+
+def sampled_by(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
+    """The policy that was sampled to give this very action at this step."""
+    sets = Continuation.objects.filter(trajectory=run, index=index, state=JobState.DONE, action_hash="")
+    return next((each.policy_id for each in sets.only("policy", "messages") if message in each.messages), None)
+
+
+def branch_after(run: Trajectory, index: int, message: dict[str, Any]) -> UUID | None:
+    """The run that went on from this very action at this step, where somebody asked for it."""
+    action_hash = hashlib.sha256(jsontext.canonical(message)).hexdigest()
+    done = Continuation.objects.filter(trajectory=run, index=index, action_hash=action_hash, state=JobState.DONE)
+    return done.order_by("-pk").values_list("branch", flat=True).first()
+
+
+def check_corrections(corrections: Sequence[BetterAction], run: Trajectory) -> None:
+    """Raises BadAction for a written action that the run's tools refuse, and for one that no policy was sampled to give."""
+    for action in corrections:
+        if action.policy is not None and sampled_by(run, action.index, action.message) != action.policy:
+            raise BadAction(f"The action chosen at step {action.index + 1} is none of those that were sampled there.")
+    written = {action.index: action.message for action in corrections if action.policy is None}
+    before = Step.objects.filter(trajectory=run, index__in=written).values_list("index", "message")
+    for index, message in before if written else ():
+        check_action(written[index], tools_of(run.tools, message))

@@ -1,4 +1,4 @@
-"""Which runs of a task are compared with which. Pure: the preview and the filling of a queue count alike.
+"""Which runs of a task are compared with which. The preview and the filling of a queue count alike.
 
 Runs that agree in every trait that the pairing looks at form a group. Pairs are then numbered group by group, so that
 they can be counted, and k of them drawn, without writing them all down.
@@ -12,11 +12,23 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from itertools import accumulate, islice
+from itertools import accumulate, groupby, islice
 from math import isqrt
 from random import Random
 from typing import Any, NamedTuple, Self
 from uuid import UUID
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import BigIntegerField, Count, F, Func, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Coalesce
+
+from apps.trajectories.models import Trajectory
+
+COURSE = Coalesce(
+    F("course"),
+    Func(Cast("pk", TextField()), Value(0), function="hashtextextended", output_field=BigIntegerField()),
+)
+"""A run whose course is not known is like no other."""
 
 
 class Traits(NamedTuple):
@@ -40,6 +52,18 @@ class Pair(NamedTuple):
     task: UUID
     a: UUID
     b: UUID
+
+    def shuffled(self, seed: int) -> int:
+        """A place by chance."""
+        return shuffled_place(f"{seed} {self.a} {self.b}")
+
+
+def shuffled_place(what: str) -> int:
+    """A place by chance: a hash, so that it does not depend on what else is in the queue or when it came.
+
+    63 bits: among a million items two meet with a chance of one in ten million, and the database would say so.
+    """
+    return int.from_bytes(blake2b(what.encode(), digest_size=8).digest(), "big") >> 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +90,11 @@ class Pairing:
         """The columns of a trajectory that this pairing looks at."""
         policy = ("policy_id",) if self.different_policies else ()
         return policy + (("success", "reward") if self.different_outcomes else ())
+
+    def read(self, values: Sequence[Any]) -> Traits:
+        """From the columns that it looks at."""
+        named = dict(zip(self.traits, values, strict=True))
+        return Traits(named.get("policy_id"), named.get("success"), named.get("reward"))
 
     def allows(self, x: Traits, y: Traits) -> bool:
         if self.different_policies and (x.policy is None or y.policy is None or x.policy == y.policy):
@@ -180,15 +209,6 @@ def _blocks(pairing: Pairing, groups: Mapping[Traits, Courses]) -> Iterator[_Blo
                 yield _Block(x, y, (len(groups[x]), len(groups[y])), alike)
 
 
-def shuffled_position(seed: int, pair: Pair) -> int:
-    """A place by chance for `pair`: a hash, so that it does not depend on what else is in the queue or when it came.
-
-    63 bits: among a million pairs two meet with a chance of one in ten million, and the database would say so.
-    """
-    digest = blake2b(f"{seed} {pair.a} {pair.b}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
-
-
 ALIKE = "cannot be told apart from another run of its task"
 
 # Counting ------------------------------------------------------------------------------------------------------------
@@ -218,6 +238,17 @@ class Group(NamedTuple):
 
     runs: int
     courses: Courses
+
+
+def preview_of(pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
+    """Count over these runs, by the database and without reading a step."""
+    rows = runs.order_by("task_id").values_list("task_id", *pairing.traits)
+    counted = rows.annotate(count=Count("pk"), courses=ArrayAgg(COURSE, distinct=True)).iterator(chunk_size=10_000)
+    tasks = (
+        {pairing.read(traits): Group(count, frozenset(courses)) for _, *traits, count, courses in task}
+        for _, task in groupby(counted, key=lambda row: row[0])
+    )
+    return preview(pairing, tasks)
 
 
 def preview(pairing: Pairing, tasks: Iterable[dict[Traits, Group]]) -> Preview:

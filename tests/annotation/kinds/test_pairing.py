@@ -4,7 +4,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.annotation.queues.pairing import ALIKE, Group, Pair, Pairing, Run, Traits, draw, preview, shuffled_position
+from apps.annotation.kinds.pairing import ALIKE, Group, Pair, Pairing, Run, Traits, draw, preview
 
 TASK, X, Y = UUID(int=1000), UUID(int=1001), UUID(int=1002)
 
@@ -151,6 +151,6 @@ def test_the_preview_counts_what_is_drawn_and_every_drawn_pair_is_allowed(
 
 def test_a_shuffled_place_depends_on_the_seed_and_the_pair_alone():
     pair = Pair(TASK, X, Y)
-    assert shuffled_position(1, pair) == shuffled_position(1, pair)
-    assert shuffled_position(1, pair) != shuffled_position(2, pair)
-    assert 0 <= shuffled_position(1, pair) < 2**63
+    assert pair.shuffled(1) == pair.shuffled(1)
+    assert pair.shuffled(1) != pair.shuffled(2)
+    assert 0 <= pair.shuffled(1) < 2**63

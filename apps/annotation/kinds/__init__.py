@@ -1,0 +1,26 @@
+"""The kinds of judgments. Each module that `KINDS` names declares one; everybody else asks the kind, and never which one it is.
+
+To add a kind: its model, its module, its template, and its name in `Queue.Kind` and here.
+"""
+
+from typing import Any
+
+from apps.annotation.kinds.kind import Kind
+from apps.annotation.kinds.pairwise import PAIRWISE
+from apps.annotation.kinds.rating import RATING
+from apps.annotation.kinds.runs import RunKind
+from apps.annotation.kinds.steps import STEPS
+from apps.annotation.models import Item, Judgement, Queue
+
+KINDS: dict[str, Kind[Any, Any, Any]] = {kind.name: kind for kind in (PAIRWISE, STEPS, RATING)}
+OF_RUNS: dict[str, RunKind[Any, Any, Any]] = {kind.name: kind for kind in (STEPS, RATING)}
+"""Those that judge a single run."""
+_OF_MODEL = {kind.model: kind for kind in KINDS.values()}
+
+
+def kind_of(what: Queue | Item | Judgement) -> Kind[Any, Any, Any]:
+    """The kind of a queue, of one of its items, or of a judgment there."""
+    return _OF_MODEL[type(what)] if isinstance(what, Judgement) else KINDS[what.kind]
+
+
+__all__ = ["KINDS", "OF_RUNS", "PAIRWISE", "RATING", "STEPS", "Kind", "kind_of"]

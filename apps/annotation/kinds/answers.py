@@ -1,0 +1,133 @@
+"""What a judgment says, apart from the database: what forms give, and what stored judgments are compared with."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+from uuid import UUID
+
+from apps.annotation.kinds.asks import StepsAsks
+from apps.annotation.models import Correction, Inspection, Mark, Preference, Rating, StepLabel
+from apps.annotation.refusals import Incomplete
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A graded choice between two runs. See Preference."""
+
+    strength: int
+    both_bad: bool = False
+    rationale: str = ""
+    aspects: dict[str, int] = field(default_factory=dict)
+    confidence: int | None = None
+
+    @classmethod
+    def of(cls, preference: Preference) -> Self:
+        return cls(
+            preference.strength, preference.both_bad, preference.rationale, preference.aspects, preference.confidence
+        )
+
+    @property
+    def turned(self) -> Self:
+        """The same of the pair the other way round."""
+        aspects = {key: -grade for key, grade in self.aspects.items()}
+        return replace(self, strength=-self.strength, aspects=aspects)
+
+
+@dataclass(frozen=True)
+class Label:
+    """What is said of one step. See StepLabel."""
+
+    index: int
+    value: int
+    is_filled: bool = False
+    critique: str = ""
+    spans: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, label: StepLabel) -> Self:
+        return cls(label.index, label.value, label.is_filled, label.critique, label.spans)
+
+
+@dataclass(frozen=True)
+class BetterAction:
+    """The message that the policy should have sent at a step; `policy` where it was sampled, not written."""
+
+    index: int
+    message: dict[str, Any]
+    policy: UUID | None = None
+
+    @classmethod
+    def of(cls, correction: Correction) -> Self:
+        return cls(correction.index, correction.message, correction.policy_id)
+
+    @property
+    def origin(self) -> Correction.Origin:
+        return Correction.Origin.SAMPLED if self.policy else Correction.Origin.WRITTEN
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A run gone through step by step. `labels` and `corrections` in the order of their steps."""
+
+    ending: str
+    first_error: int | None = None
+    labels: tuple[Label, ...] = ()
+    corrections: tuple[BetterAction, ...] = ()
+    rationale: str = ""
+
+    @classmethod
+    def of(cls, inspection: Inspection) -> Self:
+        return cls(
+            inspection.ending,
+            inspection.first_error,
+            tuple(Label.of(label) for label in inspection.labels.order_by("index")),
+            tuple(BetterAction.of(correction) for correction in inspection.corrections.order_by("index")),
+            inspection.rationale,
+        )
+
+    def check(self, asks: StepsAsks, *, steps: int) -> None:
+        """Raises Incomplete, saying what to do, where it leaves open what the queue asks, or contradicts itself."""
+        values = {label.index: label.value for label in self.labels}
+        if beyond := [index for index in (*values, *(action.index for action in self.corrections)) if index >= steps]:
+            raise Incomplete(f"There is no step {beyond[0] + 1}: this run has {steps}.")
+        if self.corrections and not asks.corrections:
+            raise Incomplete("This queue takes no better actions.")
+        if (self.ending == Inspection.Ending.FOUND_ERROR) != (self.first_error is not None):
+            raise Incomplete("Mark the first wrong step with x, or choose another ending.")
+        if self.first_error is not None and values.get(self.first_error) != -1:
+            raise Incomplete(f"Step {self.first_error + 1} is marked as the first error, so it cannot be good.")
+        if self.ending in (Inspection.Ending.BAD_PROBLEM, Inspection.Ending.GIVE_UP) or not asks.every_step:
+            return
+        needed = steps if self.first_error is None else self.first_error + 1
+        if missing := [index + 1 for index in range(needed) if index not in values]:
+            shown = ", ".join(map(str, missing[:5]))
+            raise Incomplete(
+                f"Label step {f'{shown} and {len(missing) - 5} more' if len(missing) > 5 else shown} first."
+            )
+
+
+@dataclass(frozen=True, order=True)
+class MarkedStep:
+    """Something that happened at a step. See Mark."""
+
+    index: int
+    kind: str
+    note: str = ""
+
+    @classmethod
+    def of(cls, mark: Mark) -> Self:
+        return cls(mark.index, mark.kind, mark.note)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A run rated as a whole. `marks` in the order of their steps."""
+
+    answers: dict[str, int] = field(default_factory=dict)
+    thumb: int | None = None
+    marks: tuple[MarkedStep, ...] = ()
+    rationale: str = ""
+
+    @classmethod
+    def of(cls, rating: Rating) -> Self:
+        marks = tuple(sorted(MarkedStep.of(mark) for mark in rating.marks.all()))
+        return cls(rating.answers, rating.thumb, marks, rating.rationale)

@@ -1,0 +1,75 @@
+"""The standing judgments of a queue as plain numbers: what each says, by measure, and how it came about."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from apps.annotation.models import Annotator, Item, Queue
+from apps.annotation.models.judgements import JudgementQuerySet
+
+AT_ONCE = 10_000
+
+
+class Given(NamedTuple):
+    """What one annotator said of one thing: an item, or a step of it."""
+
+    annotator: UUID
+    item: int
+    thing: Hashable
+    value: int
+
+
+class Work(NamedTuple):
+    """One judgment, whatever it says."""
+
+    annotator: UUID
+    item: int
+    at: datetime
+    seconds: float | None
+    """None of a model or a rule, which take no time worth telling, and of what was judged elsewhere."""
+    chose_left: bool | None = None
+    """None where no side was chosen, or nothing says which side it was."""
+    is_right: bool | None = None
+    """Of a gold item: whether it says what is known."""
+
+
+@dataclass
+class Measure:
+    """One thing that every judgment of a queue answers."""
+
+    key: str
+    name: str
+    values: Sequence[int]
+    """In their order; or without one, where `ordered` is false."""
+    ordered: bool = True
+    sides: bool = False
+    """Grades in favor of a run: which run it is matters most, so chance-corrected figures are given for that as well."""
+    given: list[Given] = field(default_factory=list)
+
+    def add(self, work: Work, value: int | None) -> None:
+        """What this judgment says of its item, if it answers this."""
+        if value is not None and value in self.values:
+            self.given.append(Given(work.annotator, work.item, work.item, value))
+
+
+@dataclass
+class Gathered:
+    """Everything that quality is measured from. The first measure is the one that people are compared by."""
+
+    measures: list[Measure]
+    work: list[Work] = field(default_factory=list)
+    golds: list[Work] = field(default_factory=list)
+    """Judgments of gold items: they take time and have sides, and no part in agreement."""
+    machines: frozenset[UUID] = frozenset()
+    """Of the annotators, those that are models or rules."""
+
+
+def read(standing: JudgementQuerySet[Any], queue: Queue, *columns: str) -> Iterator[tuple[Work, Mapping[str, Any]]]:
+    """The judgments of a queue's ordinary items, oldest first, each with these columns of its own."""
+    rows = standing.filter(queue=queue, item__purpose=Item.Purpose.WORK).order_by("pk")
+    shared = ("annotator", "item", "created_at", "seconds", "annotator__kind", "annotator__source")
+    for who, item, at, seconds, kind, source, *own in rows.values_list(*shared, *columns).iterator(chunk_size=AT_ONCE):
+        is_timed = kind == Annotator.Kind.PERSON and not source
+        yield Work(who, item, at, seconds if is_timed else None), dict(zip(columns, own, strict=True))

@@ -1,0 +1,317 @@
+"""Comparing two runs of one task: a graded choice, stored as a preference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.db.models import Q, QuerySet
+from rest_framework import serializers
+
+from apps.annotation.kinds import pair_view
+from apps.annotation.kinds.answers import Choice
+from apps.annotation.kinds.asks import PairwiseAsks, aspect_field
+from apps.annotation.kinds.forms import JudgementForm, Option, asked_aspect
+from apps.annotation.kinds.kind import OF_A_JUDGEMENT, JudgementSerializer, Kind, Known, PartUrl, Place, known_choice
+from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
+from apps.annotation.kinds.measures import Gathered, Measure, read
+from apps.annotation.kinds.pairing import Pairing, Preview, Run, draw, preview_of
+from apps.annotation.models import Adjudication, Assignment, Item, Preference, Queue
+from apps.annotation.refusals import NothingToCompare
+from apps.trajectories.models import Trajectory
+
+GRADES = {1: "slightly", 2: "clearly", 3: "much"}
+BOTH_BAD = "both_bad"
+ANSWERS = [
+    ("3", "Left is much better"),
+    ("2", "Left is clearly better"),
+    ("1", "Left is slightly better"),
+    ("0", "Tie"),
+    ("-1", "Right is slightly better"),
+    ("-2", "Right is clearly better"),
+    ("-3", "Right is much better"),
+    (BOTH_BAD, "Both are bad"),
+]
+CONFIDENCE = [("1", "unsure"), ("2", "fairly sure"), ("3", "sure")]
+UNMISTAKABLE = {"tie": "0", "both_bad": BOTH_BAD, "bothbad": BOTH_BAD, "tie (bothbad)": BOTH_BAD}
+"""What files say of pairs in words that mean one thing wherever they are used."""
+NAMES_OF_SIDES = ("model", "response", "answer", "output", "completion", "assistant", "conversation")
+
+
+class PreferenceForm(JudgementForm):
+    """A judgment of a pair as it was made: in favor of a side."""
+
+    answer = forms.ChoiceField(
+        choices=ANSWERS, error_messages={"required": "Choose an answer first: keys 1 to 7, or 0."}
+    )
+    confidence = forms.TypedChoiceField(choices=CONFIDENCE, coerce=int, empty_value=None, required=False)
+
+    def to_answer(self, assignment: Assignment) -> Choice:
+        """In favor of a run: only the server knows which one was on which side."""
+        answer = self.cleaned_data["answer"]
+        turn = 1 if assignment.a_is_left else -1
+        return Choice(
+            strength=0 if answer == BOTH_BAD else turn * int(answer),
+            both_bad=answer == BOTH_BAD,
+            rationale=self.cleaned_data["rationale"],
+            aspects={key: turn * grade for key, grade in self.answered().items()},
+            confidence=self.cleaned_data["confidence"],
+        )
+
+
+class PreferenceDraftForm(PreferenceForm):
+    """The same, unfinished."""
+
+    answer = forms.ChoiceField(choices=ANSWERS, required=False)
+
+
+class PreferenceSerializer(JudgementSerializer[Preference]):
+    """A judgment of a pair that nobody took back. `strength` is in favor of `a`: 3 much better … 0 tie … -3 `b` much better.
+
+    So are `aspects`, each on the scale that the queue gave it. `confidence`: 1 unsure, 2 fairly sure, 3 sure.
+    """
+
+    a = serializers.UUIDField(source="item.a_id")
+    b = serializers.UUIDField(source="item.b_id")
+
+    class Meta:
+        model = Preference
+        fields = [
+            *("id", "item", "task", "a", "b", *OF_A_JUDGEMENT),
+            *("strength", "both_bad", "aspects", "confidence", "rationale"),
+            *("a_was_left", "guideline_version", "seconds", "created_at"),
+        ]
+        read_only_fields = fields
+
+
+class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
+    """Which of two runs is better, blind to who made which."""
+
+    name = Queue.Kind.PAIRWISE
+    noun, has_sides, run_names = "pair", True, ("Run A", "Run B")
+    model, asks, answer = Preference, PairwiseAsks, Choice
+    serializer = PreferenceSerializer
+
+    # On the desk ------------------------------------------------------------------------------------------------------
+
+    template = "annotation/_pair.html"
+    rows_template = "annotation/_rows.html"
+    cannot_tell = "I cannot tell which is better"
+    form, draft_form = PreferenceForm, PreferenceDraftForm
+
+    def runs_shown(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
+        return {"pair": pair_view.pair_of(assignment, part_url)}
+
+    def rows_shown(self, assignment: Assignment, part_url: PartUrl, start: int) -> dict[str, Any]:
+        return {"rows": pair_view.rows_of(assignment, part_url, start)}
+
+    def run_at(self, assignment: Assignment, side: str) -> Trajectory | None:
+        return dict(zip(("left", "right"), pair_view.sides_of(assignment), strict=True)).get(side)
+
+    def answer_bar(self, assignment: Assignment) -> dict[str, Any]:
+        asks, draft = self.asked(assignment.queue), assignment.draft
+        return {
+            "asks": asks,
+            "aspects": [asked_aspect(aspect, draft) for aspect in asks.aspects],
+            "confidences": [Option(value, words, str(draft.get("confidence")) == value) for value, words in CONFIDENCE],
+        }
+
+    # Storing ----------------------------------------------------------------------------------------------------------
+
+    def check(self, answer: Choice, asks: PairwiseAsks, item: Item) -> None:
+        """The database holds what a grade may be; aspects of other scales are left out of what is measured."""
+
+    def store(self, places: Sequence[Place[Choice]]) -> list[Preference]:
+        made = (
+            Preference(
+                **place.columns(),
+                **vars(place.answer),
+                a_was_left=None if place.is_imported else place.assignment.a_is_left,
+            )
+            for place in places
+        )
+        return Preference.objects.bulk_create(made, batch_size=2000)
+
+    def answer_of(self, judgement: Preference) -> Choice:
+        return Choice.of(judgement)
+
+    def draft_of(self, judgement: Preference) -> dict[str, Any]:
+        """In favor of a side, as it was answered."""
+        answer = Choice.of(judgement) if judgement.a_was_left else Choice.of(judgement).turned
+        return {
+            "answer": BOTH_BAD if answer.both_bad else str(answer.strength),
+            **{aspect_field(key): grade for key, grade in answer.aspects.items()},
+            "confidence": answer.confidence,
+            "rationale": answer.rationale,
+        }
+
+    # What a judgment means --------------------------------------------------------------------------------------------
+
+    def stance(self, said: Choice | Preference) -> int | None:
+        return _sign(said.strength) or None
+
+    def known(self, judgement: Preference) -> Known:
+        """+1: run a is better, 0: neither, −1: run b. How strongly does not matter."""
+        return _sign(judgement.strength)
+
+    def gather(self, queue: Queue) -> Gathered:
+        better = Measure("better", "Which run is better", range(-3, 4), sides=True)
+        aspects = [Measure(each.key, each.name, each.grades[::-1], sides=True) for each in self.asked(queue).aspects]
+        gathered = Gathered([better, *aspects])
+        graded = ["aspects"] if aspects else []
+        for work, said in read(self.standing, queue, "strength", "a_was_left", *graded):
+            gathered.work.append(work._replace(chose_left=_chose_left(said["strength"], said["a_was_left"])))
+            better.add(work, said["strength"])
+            for aspect in aspects:
+                aspect.add(work, said["aspects"].get(aspect.key))
+        return gathered
+
+    def chose_left(self, judgement: Preference) -> bool | None:
+        return _chose_left(judgement.strength, judgement.a_was_left)
+
+    # In words ---------------------------------------------------------------------------------------------------------
+
+    def words(self, said: Choice | Preference) -> str:
+        """“A clearly better”."""
+        return _grade(said.strength, said.both_bad, ("A", "B"))
+
+    def words_on(self, judgement: Preference, run: UUID) -> str:
+        """“clearly worse”."""
+        strength = judgement.strength if judgement.item.a_id == run else -judgement.strength
+        if judgement.both_bad or not strength:
+            return self.words(judgement)
+        return f"{GRADES[abs(strength)]} {'better' if strength > 0 else 'worse'}"
+
+    def words_by_side(self, said: Choice | Preference, *, a_is_left: bool) -> str:
+        """“left clearly better”."""
+        return by_side(said.strength, said.both_bad, a_was_left=a_is_left)
+
+    def words_as_given(self, judgement: Preference) -> str:
+        return self.words_by_side(judgement, a_is_left=judgement.a_is_shown_left)
+
+    def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
+        if known == 0:
+            return "neither is better"
+        if a_is_left is None:
+            return f"run {'A' if known == 1 else 'B'} is better"
+        return f"{'left' if (known == 1) == a_is_left else 'right'} is better"
+
+    # Known answers ----------------------------------------------------------------------------------------------------
+
+    outcome_tells = Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True)
+    outcome_words = "the run that succeeded is better than the one that failed"
+
+    def known_field(self) -> forms.Field:
+        return known_choice([("1", "Run A is better"), ("0", "Neither is better"), ("-1", "Run B is better")])
+
+    # Review -----------------------------------------------------------------------------------------------------------
+
+    reviewers_answer = True
+    question_of_review = "Which run is better?"
+
+    def review_choices(self, judgements: Sequence[Preference]) -> list[tuple[str, str]]:
+        grades = (3, 2, 1, 0, -1, -2, -3)
+        return [*((str(n), by_side(n, False, a_was_left=True).capitalize()) for n in grades), (BOTH_BAD, "Both bad")]
+
+    def decision(self, given: str, *, a_is_left: bool) -> dict[str, Any]:
+        strength = 0 if given == BOTH_BAD else int(given) if a_is_left else -int(given)
+        return {"strength": strength, "both_bad": given == BOTH_BAD}
+
+    def chosen(self, decision: Adjudication, *, a_is_left: bool) -> str:
+        strength = decision.strength or 0
+        return BOTH_BAD if decision.both_bad else str(strength if a_is_left else -strength)
+
+    def decided_words(self, decision: Adjudication, judgements: Sequence[Preference], *, a_is_left: bool | None) -> str:
+        choice = Choice(decision.strength or 0, decision.both_bad)
+        return self.words(choice) if a_is_left is None else self.words_by_side(choice, a_is_left=a_is_left)
+
+    def agrees(self, decision: Adjudication, judgement: Preference) -> bool:
+        return _sign(decision.strength or 0) == _sign(judgement.strength)
+
+    def decided_for(self, judgement: Preference, decision: Adjudication) -> str:
+        return by_side(decision.strength or 0, decision.both_bad, a_was_left=judgement.a_is_shown_left)
+
+    def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
+        if decision["upheld"] is not None:
+            return "upheld", "Of a pair no judgement is upheld; give `strength` or `both_bad`."
+        if decision["both_bad"] == (decision["strength"] is not None):
+            return "strength", "Give a grade from -3 to 3, or `both_bad` without one."
+        return None
+
+    # Making queues ----------------------------------------------------------------------------------------------------
+
+    takes_models = True
+    nothing_to_do = NothingToCompare
+
+    def asks_of(self, data: Mapping[str, Any]) -> PairwiseAsks:
+        return PairwiseAsks(data["aspects"], data["confidence"])
+
+    def preview(self, pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
+        return preview_of(pairing, runs)
+
+    def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:
+        for pair in draw(pairing, task, runs):
+            yield Item(task_id=task, a_id=pair.a, b_id=pair.b, position=pair.shuffled(pairing.seed))
+
+    def pairing_words(self, pairing: Pairing) -> str:
+        return str(pairing)
+
+    # Judgments made elsewhere -----------------------------------------------------------------------------------------
+
+    imported_as = "Which run of a pair is better"
+    imported_asks = PairwiseAsks()
+    imported_values = ("3", "2", "1", "0", BOTH_BAD, "-1", "-2", "-3")
+
+    def is_said_in(self, survey: Survey) -> bool:
+        return survey.sides is not None
+
+    def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
+        """In favor of the first side first, whichever the file names first."""
+        return [self.imported_said(_imported(value), sides) for value in self.imported_values]
+
+    def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Choice]:
+        return said_by(meanings, info, _imported)
+
+    def imported_said(self, answer: Choice, sides: tuple[str, str] | None) -> str:
+        return _grade(answer.strength, answer.both_bad, (called((sides or "AB")[0]), called((sides or "AB")[1])))
+
+    def suggested(self, value: Any, sides: tuple[str, str] | None) -> str:
+        if not sides or not isinstance(value, str):
+            return ""
+        for side, grade in zip(sides, ("2", "-2"), strict=True):
+            if value in (f"{what}_{side}" for what in NAMES_OF_SIDES) or (value == side and not side.isdecimal()):
+                return grade
+        return UNMISTAKABLE.get(value.lower(), "")
+
+
+def called(side: str) -> str:
+    """A side of a file for people: “answer 1”, “chosen”."""
+    return side if len(side) > 1 else f"answer {side}"
+
+
+def _imported(value: str) -> Choice:
+    return Choice(0, both_bad=True) if value == BOTH_BAD else Choice(int(value))
+
+
+def by_side(strength: int, both_bad: bool, *, a_was_left: bool) -> str:
+    """A grade for who saw sides and no names: “left clearly better”."""
+    return _grade(strength, both_bad, ("left", "right") if a_was_left else ("right", "left"))
+
+
+def _grade(strength: int, both_bad: bool, names: tuple[str, str]) -> str:
+    if both_bad or not strength:
+        return "both bad" if both_bad else "tie"
+    return f"{names[strength < 0]} {GRADES[abs(strength)]} better"
+
+
+def _sign(strength: int) -> int:
+    return (strength > 0) - (strength < 0)
+
+
+def _chose_left(strength: int, a_was_left: bool | None) -> bool | None:
+    return (strength > 0) == a_was_left if strength and a_was_left is not None else None
+
+
+PAIRWISE = Pairwise()

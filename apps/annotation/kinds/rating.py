@@ -1,0 +1,217 @@
+"""Rating a run as a whole: answers to the queue's questions, a thumb, and marks on what happened in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.db.models import Q
+from rest_framework import serializers
+
+from apps.annotation.kinds.answers import MarkedStep, Scores
+from apps.annotation.kinds.asks import RatingAsks, question_field
+from apps.annotation.kinds.forms import JudgementForm, RowsField, asked_question, step_index, text
+from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark, known_choice
+from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
+from apps.annotation.kinds.measures import Gathered, Measure, read
+from apps.annotation.kinds.runs import RunKind, RunSerializer
+from apps.annotation.models import Assignment, Item, Mark, Queue, Rating
+from apps.annotation.refusals import Incomplete
+
+
+class RatingForm(JudgementForm):
+    """A run rated as a whole, as far as it is; what is missing is said when it is stored."""
+
+    thumb = forms.TypedChoiceField(choices=[("1", "Up"), ("-1", "Down")], coerce=int, empty_value=None, required=False)
+    marks = RowsField(lambda row: _mark(row))
+
+    def to_answer(self, assignment: Assignment) -> Scores:
+        data = self.cleaned_data
+        marks = tuple(sorted(MarkedStep(**row) for row in data["marks"]))
+        return Scores(self.answered(), data["thumb"], marks, data["rationale"])
+
+
+def _mark(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"index": step_index(row), "kind": Mark.Kind(row["kind"]).value, "note": text(row.get("note", ""), 300)}
+
+
+class MarkSerializer(serializers.ModelSerializer[Mark]):
+    """Something that happened at one step."""
+
+    class Meta:
+        model = Mark
+        fields = ["index", "kind", "note"]
+        read_only_fields = fields
+
+
+class RatingSerializer(RunSerializer[Rating]):
+    """A run rated as a whole. `answers`: key of a question -> its answer, from 1 up. `thumb`: 1 up, -1 down."""
+
+    marks = MarkSerializer(many=True)
+
+    class Meta:
+        model = Rating
+        fields = [
+            *("id", "item", "task", "trajectory", *OF_A_JUDGEMENT, "answers", "thumb", "marks"),
+            *("rationale", "guideline_version", "seconds", "created_at"),
+        ]
+        read_only_fields = fields
+
+
+class RatingKind(RunKind[RatingAsks, Scores, Rating]):
+    """How good a run is."""
+
+    name = Queue.Kind.RATING
+    model, asks, answer = Rating, RatingAsks, Scores
+    serializer, nested = RatingSerializer, ("marks",)
+
+    # On the desk ------------------------------------------------------------------------------------------------------
+
+    template = "annotation/_rating.html"
+    form = draft_form = RatingForm
+
+    def answer_bar(self, assignment: Assignment) -> dict[str, Any]:
+        asks, draft = self.asked(assignment.queue), assignment.draft
+        return {
+            "asks": asks,
+            "questions": [asked_question(question, draft) for question in asks.questions],
+            "thumb": str(draft.get("thumb") or ""),
+            "kept": {"marks": json.dumps(draft.get("marks") or [])},
+        }
+
+    # Storing ----------------------------------------------------------------------------------------------------------
+
+    def check(self, answer: Scores, asks: RatingAsks, item: Item) -> None:
+        """Raises Incomplete, saying what to do, for answers that the queue did not ask for or still wants."""
+        questions = {question.key: question for question in asks.questions}
+        for key, value in answer.answers.items():
+            if key not in questions or value not in questions[key].scale:
+                raise Incomplete(f"“{key}” cannot be answered with {value} in this queue. Reload the page.")
+        if open_ones := [each.name for each in asks.questions if each.required and each.key not in answer.answers]:
+            raise Incomplete(
+                f"Answer “{open_ones[0]}” first. Where it is not on the page, reload: it has been added since."
+            )
+        if not asks.questions and asks.thumb and answer.thumb is None:
+            raise Incomplete("Choose a thumb first: y is up, n is down.")
+        if beyond := [mark.index for mark in answer.marks if mark.index >= item.a.step_count]:
+            raise Incomplete(f"There is no step {beyond[0] + 1}: this run has {item.a.step_count}.")
+
+    def store(self, places: Sequence[Place[Scores]]) -> list[Rating]:
+        made = [
+            Rating(
+                **place.columns(),
+                answers=place.answer.answers,
+                thumb=place.answer.thumb,
+                rationale=place.answer.rationale,
+            )
+            for place in places
+        ]
+        Rating.objects.bulk_create(made, batch_size=2000)
+        Mark.objects.bulk_create(
+            Mark(rating=rating, **vars(mark))
+            for rating, place in zip(made, places, strict=True)
+            for mark in place.answer.marks
+        )
+        return made
+
+    def answer_of(self, judgement: Rating) -> Scores:
+        return Scores.of(judgement)
+
+    def draft_of(self, judgement: Rating) -> dict[str, Any]:
+        scores = Scores.of(judgement)
+        return {
+            **{question_field(key): answer for key, answer in scores.answers.items()},
+            "thumb": scores.thumb,
+            "marks": [asdict(mark) for mark in scores.marks],
+            "rationale": scores.rationale,
+        }
+
+    # What a judgment means --------------------------------------------------------------------------------------------
+
+    def stance(self, said: Scores | Rating) -> int | None:
+        return said.thumb
+
+    def known(self, judgement: Rating) -> Known:
+        """+1: a good run, −1: a bad one, 0: neither, as `RatingAsks.opinion` reads it."""
+        return self.asked(judgement.queue).opinion(judgement.thumb, judgement.answers)
+
+    def gather(self, queue: Queue) -> Gathered:
+        asked = self.asked(queue)
+        questions = [Measure(each.key, each.name, each.scale) for each in asked.questions]
+        thumb = Measure("thumb", "Thumb", (-1, 1))
+        gathered = Gathered([*questions, *([thumb] if asked.thumb else [])])
+        for work, said in read(self.standing, queue, "answers", "thumb"):
+            gathered.work.append(work)
+            thumb.add(work, said["thumb"])
+            for question in questions:
+                question.add(work, said["answers"].get(question.key))
+        # A question that was added late says little of people.
+        gathered.measures.sort(key=lambda measure: -len(measure.given))
+        return gathered
+
+    # In words ---------------------------------------------------------------------------------------------------------
+
+    def words(self, said: Scores | Rating) -> str:
+        thumb = {1: ["thumb up"], -1: ["thumb down"]}.get(said.thumb or 0, [])
+        return ", ".join([*thumb, *(f"{key} {answer}" for key, answer in said.answers.items())]) or "nothing"
+
+    def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
+        return "it is a good run" if known == 1 else "it is a bad run"
+
+    def remarks(self, judgements: Mapping[UUID, Rating]) -> Iterator[StepRemark]:
+        for mark in Mark.objects.filter(rating__in=judgements)[:MOST_REMARKS]:
+            tone = "good" if mark.kind == Mark.Kind.SUBGOAL else "bad"
+            name = judgements[mark.rating_id].annotator.name
+            yield StepRemark(mark.index, mark.get_kind_display().lower(), tone, mark.note, name)
+
+    # Known answers ----------------------------------------------------------------------------------------------------
+
+    outcome_tells = Q(a__success__isnull=False)
+    outcome_words = (
+        "a run that succeeded is a good one. A rating says so by its thumb or, without one, by which half of their scales "
+        "the answers lie in"
+    )
+
+    def known_field(self) -> forms.Field:
+        words = "The thumb says it or, without one, which half of their scales the answers lie in."
+        return known_choice([("1", "A good run"), ("-1", "A bad run")], words)
+
+    # Making queues ----------------------------------------------------------------------------------------------------
+
+    def asks_of(self, data: Mapping[str, Any]) -> RatingAsks:
+        return RatingAsks(data["questions"], data["thumb"], data["marks"])
+
+    def asks_problem(self, data: Mapping[str, Any]) -> tuple[str, str] | None:
+        if not data.get("questions") and not data.get("thumb"):
+            return "questions", "A rating needs a question or a thumb."
+        return None
+
+    # Judgments made elsewhere -----------------------------------------------------------------------------------------
+
+    imported_as = "Whether a run is good"
+    imported_asks = RatingAsks(questions=(), marks=False)
+    imported_values = ("1", "-1")
+
+    def is_said_in(self, survey: Survey) -> bool:
+        return not survey.sides and bool(survey.verdicts)
+
+    def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
+        return "good run", "bad run"
+
+    def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Scores]:
+        return said_by(meanings, info, lambda said: Scores(thumb=int(said)))
+
+    def imported_said(self, answer: Scores, sides: tuple[str, str] | None) -> str:
+        return "good" if answer.thumb == 1 else "bad"
+
+    # In datasets ------------------------------------------------------------------------------------------------------
+
+    def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
+        return self.asks.from_json(asks).opinion(said["thumb"], said["answers"])
+
+
+RATING = RatingKind()

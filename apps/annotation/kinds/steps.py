@@ -1,0 +1,316 @@
+"""Going through a run step by step: labels, the first error, and better actions, stored as an inspection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import F
+from rest_framework import serializers
+
+from apps.annotation.kinds.answers import BetterAction, Label, Walk
+from apps.annotation.kinds.asks import Alternatives, StepsAsks
+from apps.annotation.kinds.corrections import branch_after, check_corrections
+from apps.annotation.kinds.forms import TEXT, JudgementForm, RowsField, in_order, step_index, text
+from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark
+from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
+from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, read
+from apps.annotation.kinds.runs import RunKind, RunSerializer
+from apps.annotation.models import Assignment, Correction, Inspection, Item, Queue, StepLabel
+from apps.annotation.refusals import NoSuchStep
+from apps.common.environments import ENVIRONMENTS
+from apps.trajectories.models import Trajectory
+
+NO_ERROR = "none"
+SPANS = 50
+ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
+WORDS = {1: "good", 0: "neutral", -1: "bad"}
+TONES = {1: "good", 0: "plain", -1: "bad"}
+Ending = Inspection.Ending
+
+
+class WalkDraftForm(JudgementForm):
+    """A run gone through step by step, as far as it is."""
+
+    ending = forms.ChoiceField(choices=Ending.choices, required=False)
+    first_error = forms.IntegerField(required=False, min_value=0, max_value=100_000)
+    labels = RowsField(lambda row: _label(row))
+    corrections = RowsField(lambda row: _correction(row))
+
+
+class WalkForm(WalkDraftForm):
+    """A run gone through step by step."""
+
+    ending = forms.ChoiceField(
+        choices=Ending.choices,
+        error_messages={"required": "Say how it ended first: x found an error, v solved, b bad task, n give up."},
+    )
+
+    def clean_labels(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.cleaned_data["labels"]
+        if unlabelled := [row["index"] + 1 for row in rows if row["value"] is None]:
+            raise ValidationError(f"Step {unlabelled[0]} has a note but no label: press 1, 2 or 3 there.")
+        return rows
+
+    def to_answer(self, assignment: Assignment) -> Walk:
+        data = self.cleaned_data
+        labels = tuple(Label(**row) for row in in_order(data["labels"]))
+        corrections = tuple(
+            BetterAction(row["index"], row["message"], UUID(row["policy"]) if row["policy"] else None)
+            for row in in_order(data["corrections"])
+        )
+        return Walk(data["ending"], data["first_error"], labels, corrections, data["rationale"])
+
+
+def _label(row: Mapping[str, Any]) -> dict[str, Any]:
+    if row["value"] not in (-1, 0, 1, None):
+        raise ValueError(row["value"])
+    return {
+        "index": step_index(row),
+        "value": row["value"],
+        "is_filled": bool(row.get("is_filled")),
+        "critique": text(row.get("critique", ""), TEXT),
+        "spans": [_span(span) for span in row.get("spans", [])[:SPANS]],
+    }
+
+
+def _span(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "part": text(given["part"], 50),
+        "start": int(given["start"]),
+        "quote": text(given["quote"], TEXT),
+        "note": text(given.get("note", ""), TEXT),
+    }
+
+
+def _correction(row: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(row["message"], dict):
+        raise TypeError(row["message"])
+    policy = row.get("policy")
+    return {"index": step_index(row), "message": row["message"], "policy": str(UUID(policy)) if policy else None}
+
+
+class StepLabelSerializer(serializers.ModelSerializer[StepLabel]):
+    """What was said of one step: 1 good, 0 neutral, -1 bad. `is_filled`: it followed from the first error."""
+
+    class Meta:
+        model = StepLabel
+        fields = ["index", "value", "is_filled", "critique", "spans"]
+        read_only_fields = fields
+
+
+class CorrectionSerializer(serializers.ModelSerializer[Correction]):
+    """A better action at one step, in place of the policy's own."""
+
+    class Meta:
+        model = Correction
+        fields = ["index", "message", "origin", "policy"]
+        read_only_fields = fields
+
+
+class InspectionSerializer(RunSerializer[Inspection]):
+    """A run gone through step by step. `first_error`: index of the first wrong step, where one was found."""
+
+    labels = StepLabelSerializer(many=True)
+    corrections = CorrectionSerializer(many=True)
+
+    class Meta:
+        model = Inspection
+        fields = [
+            *("id", "item", "task", "trajectory", *OF_A_JUDGEMENT, "ending", "first_error", "labels"),
+            *("corrections", "rationale", "guideline_version", "seconds", "created_at"),
+        ]
+        read_only_fields = fields
+
+
+class Steps(RunKind[StepsAsks, Walk, Inspection]):
+    """Which steps of a run are right, and where it first went wrong."""
+
+    name = Queue.Kind.STEPS
+    model, asks, answer = Inspection, StepsAsks, Walk
+    serializer, nested = InspectionSerializer, ("labels", "corrections")
+
+    # On the desk ------------------------------------------------------------------------------------------------------
+
+    template = "annotation/_walk.html"
+    dialogs = "annotation/_walk_dialogs.html"
+    labels_steps = True
+    form, draft_form = WalkForm, WalkDraftForm
+
+    def answer_bar(self, assignment: Assignment) -> dict[str, Any]:
+        asks, draft = self.asked(assignment.queue), assignment.draft
+        return {
+            "asks": asks,
+            "runs_on": asks.alternatives is not None and assignment.item.task.environment in ENVIRONMENTS,
+            "kept": {name: json.dumps(draft.get(name) or []) for name in ("labels", "corrections")},
+        }
+
+    def takes_corrections(self, asks: StepsAsks) -> bool:
+        return asks.corrections
+
+    def alternatives(self, asks: StepsAsks) -> Alternatives | None:
+        return asks.alternatives
+
+    # Storing ----------------------------------------------------------------------------------------------------------
+
+    def check(self, answer: Walk, asks: StepsAsks, item: Item) -> None:
+        """Raises Incomplete for steps that are left open and walks that contradict themselves, BadAction for better actions that are none."""
+        answer.check(asks, steps=item.a.step_count)
+        check_corrections(answer.corrections, item.a)
+
+    def store(self, places: Sequence[Place[Walk]]) -> list[Inspection]:
+        made = [
+            Inspection(
+                **place.columns(),
+                ending=place.answer.ending,
+                first_error=place.answer.first_error,
+                rationale=place.answer.rationale,
+            )
+            for place in places
+        ]
+        Inspection.objects.bulk_create(made, batch_size=2000)
+        inspected = list(zip(made, places, strict=True))
+        labels = (
+            StepLabel(inspection=inspection, **vars(label))
+            for inspection, place in inspected
+            for label in place.answer.labels
+        )
+        StepLabel.objects.bulk_create(labels, batch_size=5000)
+        Correction.objects.bulk_create(
+            Correction(
+                inspection=inspection,
+                index=action.index,
+                message=action.message,
+                origin=action.origin,
+                policy_id=action.policy,
+                branch_id=branch_after(place.assignment.item.a, action.index, action.message),
+            )
+            for inspection, place in inspected
+            for action in place.answer.corrections
+        )
+        return made
+
+    def answer_of(self, judgement: Inspection) -> Walk:
+        return Walk.of(judgement)
+
+    def draft_of(self, judgement: Inspection) -> dict[str, Any]:
+        walk = Walk.of(judgement)
+        corrections = [
+            {**asdict(action), "policy": str(action.policy) if action.policy else None} for action in walk.corrections
+        ]
+        labels = [asdict(label) for label in walk.labels]
+        return {**vars(walk), "labels": labels, "corrections": corrections}
+
+    # What a judgment means --------------------------------------------------------------------------------------------
+
+    def stance(self, said: Walk | Inspection) -> Known | None:
+        """Who gave up, or says that the task is bad, contradicts nobody."""
+        return NO_ERROR if said.ending == Ending.SOLVED else said.first_error
+
+    def known(self, judgement: Inspection) -> Known | None:
+        """The index of the first error, or that there is none."""
+        return self.stance(judgement)
+
+    def gather(self, queue: Queue) -> Gathered:
+        ending = Measure("ending", "How it ended", range(len(ENDINGS)), ordered=False)
+        steps = Measure("steps", "Label of a step", (-1, 0, 1))
+        gathered = Gathered([ending, steps])
+        for work, said in read(self.standing, queue, "ending"):
+            gathered.work.append(work)
+            ending.add(work, ENDINGS[said["ending"]])
+        # After a first error everything is filled in as bad, which nobody said: it would agree however far apart the errors are. Before
+        # it everything is filled in as good, and that is what a first error says.
+        inspected = StepLabel.objects.filter(
+            inspection__queue=queue, inspection__retracted_at=None, inspection__item__purpose="work"
+        )
+        labels = inspected.exclude(is_filled=True, index__gt=F("inspection__first_error")).order_by("pk")
+        rows = labels.values_list("inspection__annotator", "inspection__item", "index", "value")
+        for who, item, index, value in rows.iterator(chunk_size=AT_ONCE):
+            steps.given.append(Given(who, item, (item, index), value))
+        return gathered
+
+    # In words ---------------------------------------------------------------------------------------------------------
+
+    def words(self, said: Walk | Inspection) -> str:
+        where = "" if said.first_error is None else f", step {said.first_error + 1}"
+        return f"{Ending(said.ending).label.lower()}{where}"
+
+    def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
+        return "there is no error" if known == NO_ERROR else f"the first error is step {int(known) + 1}"
+
+    def remarks(self, judgements: Mapping[UUID, Inspection]) -> Iterator[StepRemark]:
+        """Labels that only follow from a first error say nothing of their own."""
+        labels = StepLabel.objects.filter(inspection__in=judgements, is_filled=False).defer("spans")
+        for label in labels[:MOST_REMARKS]:
+            said = judgements[label.inspection_id]
+            words = "first error" if said.first_error == label.index else WORDS[label.value]
+            yield StepRemark(label.index, words, TONES[label.value], label.critique, said.annotator.name)
+        for action in Correction.objects.filter(inspection__in=judgements).defer("message")[:MOST_REMARKS]:
+            name = judgements[action.inspection_id].annotator.name
+            yield StepRemark(action.index, "better action", "attention", action.get_origin_display(), name)
+
+    # Known answers ----------------------------------------------------------------------------------------------------
+
+    outcome_words = "An outcome does not say which step is wrong. Give the answers of single items instead."
+
+    def known_field(self) -> forms.Field:
+        words = "Number of the first step that is wrong, or “none”."
+        return forms.CharField(label="Right answer", required=False, max_length=9, help_text=words)
+
+    def read_known(self, given: str) -> Known:
+        if given != NO_ERROR and not (given.isdecimal() and int(given)):
+            raise ValidationError("Give the number of a step, or “none”.")
+        return NO_ERROR if given == NO_ERROR else int(given) - 1
+
+    def known_as_given(self, known: Known) -> str:
+        return str(known + 1) if isinstance(known, int) else known
+
+    def check_known(self, known: Known, run: Trajectory) -> None:
+        if isinstance(known, int) and known >= run.step_count:
+            raise NoSuchStep(known + 1, run.step_count)
+
+    # Making queues ----------------------------------------------------------------------------------------------------
+
+    def asks_of(self, data: Mapping[str, Any]) -> StepsAsks:
+        alternatives = None
+        if policy := data["alternatives"]:
+            temperature = data["alternatives_temperature"]
+            count = data["alternatives_count"] or 4
+            alternatives = Alternatives(policy.pk, count, 1.0 if temperature is None else temperature)
+        return StepsAsks(data["every_step"], data["corrections"], alternatives)
+
+    # Judgments made elsewhere -----------------------------------------------------------------------------------------
+
+    imported_as = "Which steps are right"
+    imported_asks = StepsAsks(corrections=False)
+    imported_values = ("1", "0", "-1")
+
+    def is_said_in(self, survey: Survey) -> bool:
+        return not survey.sides and bool(survey.labels or survey.indexes)
+
+    def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
+        return "good step", "neutral step", "bad step"
+
+    def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Walk]:
+        return walks_by(meanings, info, steps)
+
+    def imported_said(self, answer: Walk, sides: tuple[str, str] | None) -> str:
+        if answer.first_error is None:
+            return "no wrong step"
+        return f"step {answer.first_error + 1} of {len(answer.labels)} is the first wrong one"
+
+    def points_at(self, answer: Walk) -> int | None:
+        return answer.first_error
+
+    # In datasets ------------------------------------------------------------------------------------------------------
+
+    def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
+        return {Ending.SOLVED: 1, Ending.FOUND_ERROR: -1}.get(said["ending"], 0)
+
+
+STEPS = Steps()
