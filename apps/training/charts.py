@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+
+from apps.training.spreads import band_of
 
 HIDDEN = frozenset({"rewards/total/mean"})
 """TRL counts the sum of all components as a component; it is `reward`."""
-
-
-class Point(NamedTuple):
-    """The values around one step: means, and how far they spread where several steps were put together."""
-
-    step: int
-    means: dict[str, float]
-    lows: dict[str, float]
-    highs: dict[str, float]
-
-
-class Spread(NamedTuple):
-    """The metrics that a curve's band is made of: a deviation around it, or its ends."""
-
-    deviation: str = ""
-    low: str = ""
-    high: str = ""
+CLOCKS = frozenset({"tokens", "rollouts"})
+"""Counts since the beginning of the run, which curves can be drawn over."""
 
 
 @dataclass(frozen=True)
@@ -64,46 +50,43 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Axis:
+    """What a chart's values are measured on."""
+
+    title: str = ""
+    """Empty where the chart's own title says it."""
+    unit: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True)
 class Series:
-    """A curve, with a band where its spread was measured."""
+    """A curve."""
 
     metric: str
     name: str
-    spread: Spread | None = None
-
-    @property
-    def is_sparse(self) -> bool:
-        """Measured now and then."""
-        return self.metric.startswith("eval/")
-
-    @property
-    def columns(self) -> list[str]:
-        return [self.metric, *([low_of(self.metric), high_of(self.metric)] if self.spread else [])]
+    band: str = ""
+    """What the band around it spans; empty where none was measured."""
+    is_right: bool = False
+    """Measured on the right axis."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What one figure shows. `rows` hold the step and, for each column, its value as text ("" where there is none)."""
+    """What one figure shows."""
 
+    key: str
+    """Names it on the page, and in what a browser remembers."""
+    title: str
     group: str
-    family: Family
+    left: Axis
     series: list[Series]
-    rows: list[tuple[int, list[str]]]
-
-    @property
-    def key(self) -> str:
-        """Names the figure on the page."""
-        return self.family.key
-
-    @property
-    def metrics(self) -> str:
-        """The metric of each column after the step's."""
-        return " ".join(column for each in self.series for column in each.columns)
+    right: Axis | None = None
 
 
 GROUPS = (
     Group(
-        "Is it getting better?",
+        "Performance",
         (
             Family("Success", ("success", "eval/success", "eval/success/*"), format="percent"),
             Family("Reward", ("reward", "eval/reward")),
@@ -117,9 +100,9 @@ GROUPS = (
         ),
     ),
     Group(
-        "Is it still itself?",
+        "Drift from the base policy",
         (
-            Family("Divergence from the base", ("kl", "eval/kl"), unit="nats"),
+            Family("KL divergence", ("kl", "eval/kl"), unit="nats"),
             Family("Entropy", ("entropy", "eval/entropy"), unit="nats"),
             Family(
                 "Clipped", ("clip_ratio/region_mean", "clip_ratio/low_mean", "clip_ratio/high_mean"), format="percent"
@@ -127,7 +110,7 @@ GROUPS = (
         ),
     ),
     Group(
-        "What do its rollouts look like?",
+        "Rollouts",
         (
             Family("Groups without variance", ("frac_reward_zero_std", "resampled"), format="percent"),
             Family("Length", ("completions/mean_length",), unit="tokens"),
@@ -138,7 +121,7 @@ GROUPS = (
         ),
     ),
     Group(
-        "How does it learn?",
+        "Optimization",
         (
             Family("Loss", ("loss", "eval/loss"), unit="nats"),
             Family("Learning rate", ("learning_rate",)),
@@ -146,21 +129,21 @@ GROUPS = (
         ),
     ),
     Group(
-        "What does it cost?",
+        "Throughput and memory",
         (
             Family("Speed", ("tokens_per_second",), unit="tokens/s"),
-            Family("Time a step", ("step_time", "rollout_seconds"), unit="s"),
+            Family("Time per step", ("step_time", "rollout_seconds"), unit="s"),
             Family("Memory", ("memory_mb",), unit="MB"),
         ),
     ),
 )
 FAMILIES = tuple(family for group in GROUPS for family in group.families)
 WORDS = {
-    "success": "practice",
-    "reward": "practice",
-    "turns": "practice",
-    "tools/failure_frequency": "practice",
-    "tools/call_frequency": "practice",
+    "success": "training",
+    "reward": "training",
+    "turns": "training",
+    "tools/failure_frequency": "training",
+    "tools/call_frequency": "training",
     "loss": "training",
     "rewards/accuracies": "training",
     "step_accuracy": "training",
@@ -168,82 +151,79 @@ WORDS = {
     "mean_token_accuracy": "training",
     "rewards/margins": "training",
     "entropy": "training",
-    "tokens_per_second": "speed",
-    "memory_mb": "memory",
+    "tokens_per_second": "training",
+    "memory_mb": "process",
     "learning_rate": "learning rate",
     "grad_norm": "before clipping",
-    "frac_reward_zero_std": "all the same",
-    "resampled": "exchanged",
+    "frac_reward_zero_std": "no variance",
+    "resampled": "resampled",
     "completions/mean_length": "mean, shortest to longest",
     "completions/clipped_ratio": "at the limit",
-    "clip_ratio/region_mean": "all",
-    "clip_ratio/low_mean": "falls",
-    "clip_ratio/high_mean": "rises",
-    "step_time": "all of it",
+    "clip_ratio/region_mean": "either bound",
+    "clip_ratio/low_mean": "lower bound",
+    "clip_ratio/high_mean": "upper bound",
+    "step_time": "whole step",
     "rollout_seconds": "rollouts",
 }
+OVER_OPTIMIZATION = "Over-optimization"
+KL = next(family for family in FAMILIES if "kl" in family.metrics)
 
 
-def charts_of(points: Sequence[Point]) -> list[Chart]:
-    """A chart for each family that was measured, in the order of GROUPS. A chart leaves out steps without any of its values."""
-    measured = {metric for point in points for metric in point.means}
-    charts = []
-    for group in GROUPS:
-        for family in group.families:
-            series = [
-                Series(metric, name_of(metric), spread_of(metric, measured)) for metric in family.measured(measured)
-            ]
-            if not series:
-                continue
-            columns = [column for each in series for column in each.columns]
-            values = [(point.step, with_bands(point.means)) for point in points]
-            rows = [(step, [_written(known.get(column)) for column in columns]) for step, known in values]
-            charts.append(Chart(group.title, family, series, [row for row in rows if any(row[1])]))
-    return charts
+def charts_of(metrics: Collection[str], learned: Sequence[str] = ()) -> list[Chart]:
+    """A chart for each family that was measured, in the order of GROUPS.
+
+    `learned` names the terms of the reward that are a model's opinion: where there are some, their curves meet those of success in one
+    chart, with the KL divergence beside it, right after the first group.
+    """
+    charts = [
+        Chart(
+            family.key,
+            family.title,
+            group.title,
+            Axis(unit=family.unit, format=family.format),
+            [Series(metric, name_of(metric), band_of(metric, metrics)) for metric in measured],
+        )
+        for group in GROUPS
+        for family in group.families
+        if (measured := family.measured(metrics))
+    ]
+    check = over_optimization(metrics, learned)
+    if check is None:
+        return charts
+    beside = [check, *(replace(chart, group=OVER_OPTIMIZATION) for chart in charts if chart.key == KL.key)]
+    first = [chart for chart in charts if chart.group == GROUPS[0].title]
+    return [*first, *beside, *(chart for chart in charts if chart not in first and chart.key != KL.key)]
 
 
-def drawn(values: dict[str, float]) -> dict[str, float]:
-    """Those of `values` that some chart shows, and the ends of their bands."""
-    return {
-        metric: value
-        for metric, value in with_bands(values).items()
-        if any(family.measured([metric.partition(":")[0]]) for family in FAMILIES)
-    }
+def over_optimization(metrics: Collection[str], learned: Sequence[str]) -> Chart | None:
+    """Learned rewards on the left, success on the right: a policy that pleases the model and not the task makes them part (Gao et al., 2023).
+
+    Held-out success where it was measured, else that of the training rollouts.
+    """
+    rewards = [
+        Series(metric, f"{name}, {'held out' if metric.startswith('eval/') else 'training'}")
+        for term in learned
+        for metric in (f"rewards/{term}/mean", f"eval/rewards/{term}/mean")
+        if metric in metrics
+        for name in [term.replace("_", " ")]
+    ]
+    success = "eval/success" if "eval/success" in metrics else "success"
+    if not rewards or success not in metrics:
+        return None
+    where = "held-out success" if success == "eval/success" else "success in training"
+    return Chart(
+        "learned-reward-and-success",
+        f"Learned reward against {where}",
+        OVER_OPTIMIZATION,
+        Axis(title="learned reward"),
+        [*rewards, Series(success, f"{where} (right axis)", is_right=True)],
+        right=Axis(title=where, format="percent"),
+    )
 
 
-def spread_of(metric: str, measured: Iterable[str]) -> Spread | None:
-    """What was measured of a metric's spread."""
-    known = set(measured)
-    base, _, last = metric.rpartition("/")
-    if last == "mean_length" and {f"{base}/min_length", f"{base}/max_length"} <= known:
-        return Spread(low=f"{base}/min_length", high=f"{base}/max_length")
-    deviation = f"{base}/std" if last == "mean" else f"{metric}_std"
-    return Spread(deviation=deviation) if deviation in known else None
-
-
-def with_bands(values: dict[str, float]) -> dict[str, float]:
-    """`values` and, for those whose spread was measured, the ends of their bands."""
-    bands: dict[str, float] = {}
-    for metric, value in values.items():
-        spread = spread_of(metric, values)
-        if spread is None:
-            continue
-        deviation = values.get(spread.deviation, 0.0)
-        bands[low_of(metric)] = values[spread.low] if spread.low else value - deviation
-        bands[high_of(metric)] = values[spread.high] if spread.high else value + deviation
-    return values | bands
-
-
-def low_of(metric: str) -> str:
-    return f"{metric}:low"
-
-
-def high_of(metric: str) -> str:
-    return f"{metric}:high"
-
-
-def _written(value: float | None) -> str:
-    return "" if value is None else f"{value:.5g}"
+def is_drawn(metric: str) -> bool:
+    """Whether some chart shows it, or can be drawn over it."""
+    return metric in CLOCKS or any(family.measured([metric]) for family in FAMILIES)
 
 
 def name_of(metric: str) -> str:

@@ -8,11 +8,9 @@ from django.template.loader import render_to_string
 from apps.common import quantities
 from apps.common.live import send
 from apps.policies.reports import success_of
-from apps.training.charts import charts_of
 from apps.training.folders import folder_of
 from apps.training.models import Run
-from apps.training.queries import TIMELINE, headway, metric_points
-from apps.training.sampling import sampled
+from apps.training.queries import TIMELINE, headway
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import following
 
@@ -38,17 +36,6 @@ def run_context(run: Run) -> dict[str, Any]:
         "alarms": list(run.events.filter(kind="alarm").order_by("-id")[:ALARMS]),
         "timeline": list(run.events.exclude(kind="log").order_by("-id")[:TIMELINE]),
         "log_size": log.stat().st_size if log.exists() else 0,
-    }
-
-
-def charts_context(run: Run) -> dict[str, Any]:
-    """All curves, and the steps of which rollouts can be read."""
-    steps = sampled(run).steps
-    return {
-        "run": run,
-        "charts": charts_of(metric_points(run.pk)),
-        "sampled_steps": " ".join(map(str, steps)),
-        "last_sampled": steps[-1] if steps else "",
     }
 
 

@@ -47,6 +47,8 @@ class News:
     checkpoint_step: int | None = None
     memory_mb: float | None = None
     metrics: dict[int, dict[str, float | None]] = field(default_factory=dict)
+    measured_at: dict[int, datetime] = field(default_factory=dict)
+    """When the last of a step's metrics were logged; now, where it is not said."""
     happenings: list[Happening] = field(default_factory=list)
 
 
@@ -101,23 +103,26 @@ def apply(*, run: Run, news: News) -> bool:
         if held.exists():
             return False
         raise Superseded(run)
-    _store_metrics(run, news.metrics)
+    _store_metrics(run, news)
     RunEvent.objects.bulk_create(
         RunEvent(run=run, at=each.at, kind=each.kind[:30], text=each.text) for each in news.happenings
     )
     return True
 
 
-def _store_metrics(run: Run, metrics: dict[int, dict[str, float | None]]) -> None:
+def _store_metrics(run: Run, news: News) -> None:
     """Add to the values of each step. An evaluation may report on a step that has training metrics already."""
-    if not metrics:
+    if not news.metrics:
         return
-    table = Metric._meta.db_table
+    table, moment = Metric._meta.db_table, now()
     with connection.cursor() as cursor:
         cursor.executemany(
-            f'INSERT INTO {table} (run_id, step, "values") VALUES (%s, %s, %s) '  # a constant of ours
-            f'ON CONFLICT (run_id, step) DO UPDATE SET "values" = {table}."values" || excluded."values"',
-            [(run.pk, step, json.dumps(values)) for step, values in sorted(metrics.items())],
+            f'INSERT INTO {table} (run_id, step, "values", at) VALUES (%s, %s, %s, %s) '  # a constant of ours
+            f'ON CONFLICT (run_id, step) DO UPDATE SET "values" = {table}."values" || excluded."values", at = excluded.at',
+            [
+                (run.pk, step, json.dumps(values), news.measured_at.get(step, moment))
+                for step, values in sorted(news.metrics.items())
+            ],
         )
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
-from django.db import connection
 from django.db.models import Count, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.common import quantities
 from apps.datasets.models import VersionJudgement, VersionPreference
-from apps.training.charts import Point
-from apps.training.models import Metric, Run
+from apps.training.models import Run
 
-MOST_POINTS = 240
-MOST_AVERAGED = 32
 TIMELINE = 200
 PATIENCE_SECONDS = 45
 """A run that waits longer probably has no worker to take it."""
@@ -105,39 +99,6 @@ def _took(run: Run) -> str:
     if not (run.started_at and run.finished_at):
         return ""
     return quantities.duration((run.finished_at - run.started_at).total_seconds())
-
-
-def metric_points(run_id: UUID, *, after: int = -1, most: int = MOST_POINTS) -> list[Point]:
-    """The run's metrics above step `after`, at most `most` points: where there are more steps, neighbours become their mean.
-
-    A mean is over MOST_AVERAGED evenly spaced steps at most, and over every evaluation, which are few. So a run of 100,000 steps
-    costs little more than one of 10,000. The database does the averaging.
-    """
-    metrics = Metric.objects.filter(run=run_id, step__gt=after)
-    first = metrics.order_by("step").values_list("step", flat=True).first()
-    last = metrics.order_by("-step").values_list("step", flat=True).first()
-    if first is None or last is None:
-        return []
-    width = max(1, math.ceil((last - first + 1) / most))
-    points: dict[int, Point] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT max(step) OVER (PARTITION BY bucket), name, mean, low, high FROM (
-                SELECT (step - %s) / %s AS bucket, max(step) AS step, name,
-                       avg(value::float8) AS mean, min(value::float8) AS low, max(value::float8) AS high
-                FROM training_metric, jsonb_each("values") AS pair(name, value)
-                WHERE run_id = %s AND step > %s AND jsonb_typeof(value) = 'number'
-                  AND ((step - %s) %% %s = 0 OR "values" ?| ARRAY['eval/loss', 'eval/reward'])
-                GROUP BY 1, name
-            ) AS buckets ORDER BY bucket, name
-            """,
-            [first, width, run_id, after, first, max(1, width // MOST_AVERAGED)],
-        )
-        for step, name, mean, low, high in cursor.fetchall():
-            point = points.setdefault(step, Point(step, {}, {}, {}))
-            point.means[name], point.lows[name], point.highs[name] = mean, low, high
-    return list(points.values())
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """How static files are answered, and what production serves: files named by their content, whose references are to files so named."""
 
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,14 @@ def test_modules_import_each_other_by_their_hashed_names(collected):
     for module, target in imports:
         assert re.search(r"\.[0-9a-f]{12}\.js$", target), f"{module.name} imports {target}"
         assert (module.parent / target).exists(), f"{module.name} imports {target}"
+
+
+def test_what_is_vendored_is_what_was_published(settings):
+    """The file of uPlot 1.6.32 on npm. Whoever takes another version says so here and in docs/decisions/dependencies.md."""
+    file = settings.BASE_DIR / "static/vendor/uplot/uPlot.esm.js"
+    assert sha256(file.read_bytes()).hexdigest() == "5dd9b3281aa64b461b42d9945f6adb2649d346502b12281a9ae0d46599a80eba"
+    assert "(v1.6.32)" in file.read_text()[:400]
+    assert "MIT License" in file.with_name("LICENSE").read_text()
 
 
 def test_styles_refer_to_nothing_outside(collected):

@@ -1,4 +1,4 @@
-"""Runs side by side: curves overlaid, differing settings first, nobody else's runs."""
+"""Runs side by side: differing settings first, the curves of each, nobody else's runs."""
 
 import pytest
 from django.db import connection
@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.training.comparing import overlays, settings_of
+from apps.training.comparing import settings_of
 from apps.training.models import Metric, Run
 from tests import factories
 
@@ -27,20 +27,13 @@ def member(client: Client):
     return made
 
 
-def test_curves_of_runs_are_rows_of_one_table_by_step(member):
-    one, two = a_run(member, "one", steps=2), a_run(member, "two", steps=3)
-    Metric.objects.create(run=one, step=4, values={"reward": 0.5, "rewards/total/mean": 0.5})
-    reward, loss = overlays([one, two])
-    assert (reward.title, reward.rows) == ("Reward", [(4, ["0.5", ""])])
-    assert (loss.title, loss.rows) == ("Loss", [(1, ["1", "1"]), (2, ["0.5", "0.5"]), (3, ["", "0.33333"])])
-
-
-def test_a_long_run_beside_a_short_one_is_averaged(member):
-    [chart] = overlays([a_run(member, "long", steps=600), a_run(member, "short", steps=2)])
-    assert sum(bool(values[0]) for _, values in chart.rows) == 120
-    assert chart.rows[0] == (1, ["", "1"])
-    assert chart.rows[2][0] == 5  # 600 steps, 5 a point
-    assert chart.rows[2][1][0] == "0.45667"  # the mean of 1, 1/2, 1/3, 1/4, 1/5
+def test_the_page_names_the_curves_of_each_run(client: Client, member):
+    runs = [a_run(member, name) for name in ("one", "two")]
+    page = client.get(reverse("training:compare"), {"run": [str(run.pk) for run in runs]})
+    assert page.context["sources"] == [
+        {"name": run.name, "url": reverse("training:series", args=[run.pk])} for run in runs
+    ]
+    assert "data-compare" in page.content.decode()
 
 
 def test_settings_that_differ_come_first(member):
@@ -61,7 +54,7 @@ def test_the_page_asks_as_much_for_three_runs_as_for_two(client: Client, member)
     def queries(count: int) -> int:
         with CaptureQueriesContext(connection) as counted:
             page = client.get(reverse("training:compare"), {"run": [str(run.pk) for run in runs[:count]]})
-        assert 'id="chart-loss"' in page.content.decode()
+        assert page.content.decode().count("/series/") == count
         return len(counted)
 
     queries(2)
@@ -72,7 +65,7 @@ def test_one_run_or_nonsense_asks_for_a_choice_and_too_many_are_refused(client: 
     run = a_run(member, "only")
     page = client.get(reverse("training:compare"), {"run": [str(run.pk), "nonsense"]}).content.decode()
     assert "checked" in page
-    assert "chart-loss" not in page
+    assert "data-compare" not in page
     many = [str(a_run(member, f"run-{number}").pk) for number in range(7)]
     assert "Choose 6 runs at most" in client.get(reverse("training:compare"), {"run": many}).content.decode()
 

@@ -15,8 +15,8 @@ from apps.accounts.models import Membership, Role
 from apps.policies.models import Policy
 from apps.training.checking import Check
 from apps.training.folders import folder_of
+from apps.training.metrics import metric_points
 from apps.training.models import Metric, Run
-from apps.training.queries import metric_points
 from apps.training.views import runs as views
 from apps.trajectories.models import RolloutBatch
 from tests import factories
@@ -63,8 +63,8 @@ def form_for(member: Membership, **changes: object) -> dict[str, object]:
 RUN_ADDRESSES = [
     ("get", "training:run"),
     ("get", "training:live"),
-    ("get", "training:charts"),
-    ("get", "training:metrics"),
+    ("get", "training:series"),
+    ("get", "training:tables"),
     ("get", "training:log"),
     ("post", "training:cancel"),
     ("post", "training:resume"),

@@ -1,6 +1,6 @@
 """What a worker writes, and that telling it twice changes nothing."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -64,6 +64,14 @@ def test_an_evaluation_adds_to_the_metrics_of_its_step(run: Run):
     progress.apply(run=run, news=News(seq=1, offset=100, metrics={10: {"loss": 0.7, "learning_rate": 0.001}}))
     progress.apply(run=run, news=News(seq=2, offset=200, metrics={10: {"eval/loss": 0.8, "loss": 0.65}}))
     assert Metric.objects.get(run=run, step=10).values == {"loss": 0.65, "learning_rate": 0.001, "eval/loss": 0.8}
+
+
+def test_a_measurement_keeps_the_time_at_which_it_was_made(run: Run):
+    progress.apply(run=run, news=News(seq=1, offset=100, metrics={10: {"loss": 0.7}}, measured_at={10: NOON}))
+    assert Metric.objects.get(run=run, step=10).at == NOON
+    later = NOON + timedelta(hours=1)  # resumed from before the step
+    progress.apply(run=run, news=News(seq=2, offset=200, metrics={10: {"loss": 0.6}}, measured_at={10: later}))
+    assert Metric.objects.get(run=run, step=10).at == later
 
 
 def test_a_run_that_is_being_cancelled_stays_so_when_training_begins(run: Run):

@@ -87,8 +87,8 @@ def test_without_rollouts_there_is_nothing_to_open(client: Client, member):
 def test_the_page_marks_the_steps_of_which_rollouts_are_kept(client: Client, member):
     run = factories.run(of=member.workspace)
     keep(run, "step-000010")
-    assert 'data-marks="10"' in client.get(reverse("training:run", args=[run.pk])).content.decode()
-    assert client.get(reverse("training:metrics", args=[run.pk])).json()["sampled"] == "10"
+    assert client.get(reverse("training:run", args=[run.pk])).context["sampled_steps"] == [10]
+    assert client.get(reverse("training:series", args=[run.pk])).json()["sampled"] == [10]
 
 
 def test_strangers_open_nothing(client: Client, member):

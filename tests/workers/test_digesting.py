@@ -47,6 +47,7 @@ def test_many_events_become_one_piece_of_news():
         checkpoint_step=2,
         memory_mb=412.0,
         metrics={1: {"loss": 0.7}, 2: {"loss": 0.6, "eval/loss": 0.8}},
+        measured_at={1: NOON, 2: NOON},
         happenings=[
             Happening(NOON, "log", "Loading the model"),
             Happening(NOON, "started", "Training begins on cpu: 0.50% of 1,000 parameters learn."),

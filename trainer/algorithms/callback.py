@@ -14,7 +14,7 @@ from trainer.events import CheckpointSaved, EventLog, Metrics, Progress, Started
 from trainer.stopping import StoppedMidway, StopRequest
 
 UNINTERESTING = {"epoch", "total_flos", "num_tokens", "train_runtime", "train_loss", "eval_model_preparation_time"}
-"""What TRL logs beside metrics; tokens_per_second is made from num_tokens."""
+"""What TRL logs beside metrics; tokens and tokens_per_second are made from num_tokens."""
 OUR_NAMES = {
     "accuracy": "rewards/accuracies",
     "margin": "rewards/margins",
@@ -88,7 +88,17 @@ class RunCallback(TrainerCallback):
             return
         if not any(name.startswith("eval/") for name in values):
             values |= {"memory_mb": memory_mb(), "tokens_per_second": self._tokens_per_second(logs or {})}
+            values |= self._clocks(state.global_step, logs or {})
         self.events.emit(Metrics(step=state.global_step, values=dict(values)))
+
+    def _clocks(self, step: int, logs: dict[str, float]) -> dict[str, float]:
+        """How much was learned from until now, over which curves can be drawn. A resumed run may count its tokens from 0 again."""
+        clocks = {"tokens": float(logs["num_tokens"])} if "num_tokens" in logs else {}
+        if isinstance(self.config, GrpoConfig | RlooConfig):
+            optimizer = self.config.optimizer
+            rollouts = optimizer.batch_size * optimizer.gradient_accumulation * processes()
+            clocks["rollouts"] = float(rollouts * step // self.config.updates)
+        return clocks
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
@@ -121,6 +131,11 @@ def memory_mb() -> float:
     """Resident memory of this process plus what it has allocated on the accelerator."""
     on_gpu = torch.cuda.memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
     return round(memory_in_use_mb() + on_gpu, 1)
+
+
+def processes() -> int:
+    """How many share the run's work."""
+    return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
 
 
 def stop_everywhere(stop: StopRequest) -> bool:

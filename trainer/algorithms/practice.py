@@ -207,6 +207,7 @@ def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dic
     errors = sum(step.error is not None for rollout in rollouts for step in rollout.steps)
     return {
         "success": fmean(bool(rollout.outcome.success) for rollout in rollouts),
+        "rollouts_scored": len(rollouts),
         "turns": turns / len(rollouts),
         "tools/call_frequency": calls / len(rollouts),
         "tools/failure_frequency": errors / max(1, turns),

@@ -25,6 +25,7 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
     began: Beginning | None = None
     step = total_steps = checkpoint_step = memory_mb = None
     metrics: dict[int, dict[str, float | None]] = {}
+    times: dict[int, datetime] = {}
     happenings: list[Happening] = []
     for stamped in fresh:
         at = datetime.fromtimestamp(stamped.at, UTC)
@@ -43,6 +44,7 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
                 step, total_steps = now_at, total
             case Metrics(step=measured_at, values=values):
                 metrics.setdefault(measured_at, {}).update(values)
+                times[measured_at] = at
             case CheckpointSaved(step=saved_at):
                 checkpoint_step = saved_at
                 happenings.append(Happening(at, "checkpoint", f"Saved a checkpoint at step {saved_at}."))
@@ -63,6 +65,7 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
         checkpoint_step=checkpoint_step,
         memory_mb=memory_mb,
         metrics=metrics,
+        measured_at=times,
         happenings=happenings,
     )
 

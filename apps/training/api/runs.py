@@ -22,10 +22,10 @@ from apps.policies.models import Policy
 from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
 from apps.training.checking import refuse_if_known
 from apps.training.launching import launch_run
+from apps.training.metrics import metric_points
 from apps.training.models import Run
 from apps.training.plan import Plan, plan_run
 from apps.training.presets import METHODS, PRESETS
-from apps.training.queries import metric_points
 from apps.training.refusals import LaunchRefused, SettingsRefused
 from contract.configs import TRAINING_CONFIGS
 from contract.configs.schema import launch_schema
@@ -196,7 +196,7 @@ class MetricsView(MemberView):
         after = self._whole("after", default=-1, low=-1, high=2**31 - 1)
         most = self._whole("most", default=1000, low=1, high=5000)
         points = metric_points(run.pk, after=after, most=most)
-        return Response([{"step": point.step, "values": point.means} for point in points])
+        return Response([{"step": point.step, "values": point.numbers} for point in points])
 
     def _whole(self, name: str, *, default: int, low: int, high: int) -> int:
         text = self.request.query_params.get(name, str(default))

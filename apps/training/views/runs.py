@@ -10,9 +10,11 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import etag, require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -20,22 +22,25 @@ from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
-from apps.training.charts import drawn
+from apps.training.charts import charts_of
 from apps.training.checking import check_with_worker, refuse_if_known
-from apps.training.comparing import MOST_RUNS, overlays, settings_of
+from apps.training.comparing import MOST_RUNS, settings_of
 from apps.training.folders import RunFolder, folder_of, read_log
 from apps.training.forms.runs import RunForm
 from apps.training.launching import launch_run
-from apps.training.live import charts_context, run_context
+from apps.training.live import run_context
+from apps.training.metrics import metric_points
 from apps.training.models import Run
 from apps.training.plan import USUAL
 from apps.training.presets import PRESETS
-from apps.training.queries import headway, lineage_of, metric_points, run_for_page, runs_for_comparing, runs_for_list
+from apps.training.queries import headway, lineage_of, run_for_page, runs_for_comparing, runs_for_list
 from apps.training.refusals import LaunchRefused
 from apps.training.sampling import NotSampled, open_sampled, sampled
+from apps.training.series import MOST_POINTS, series_of, state_of, table_of
 
 CHECK_PATIENCE_SECONDS = 5.0
 CANDIDATES = 40
+SERIES_STATE = ("id", "attempt", "events_seq", "step")
 
 
 @require_GET
@@ -61,10 +66,10 @@ def compare(request: HtmxRequest) -> HttpResponse:
     newest = list(runs_for_comparing(request.member).order_by("-id")[:CANDIDATES])
     context = {
         "runs": chosen if not problem else [],
+        "sources": [{"name": run.name, "url": reverse("training:series", args=[run.pk])} for run in chosen],
         "problem": problem,
         "most": MOST_RUNS,
         "candidates": [*chosen, *(run for run in newest if run not in chosen)],
-        "charts": overlays(chosen) if several else [],
         "differing": [setting for setting in settings if setting.differs],
         "same": [setting for setting in settings if not setting.differs],
     }
@@ -142,7 +147,7 @@ def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     folder = folder_of(run.pk)
     context = {
         **run_context(run),
-        **charts_context(run),
+        "sampled_steps": sampled(run).steps,
         "log": read_log(folder),
         "lineage": lineage_of(run),
         "command": folder.command_line,
@@ -159,25 +164,28 @@ def live(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     return render(request, "training/_live.html", run_context(run))
 
 
-@fragment_of(lambda run_id, **_: reverse("training:run", args=[run_id]))
 @require_GET
-def charts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
-    """All curves, drawn afresh."""
-    run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
-    return render(request, "training/_charts.html", charts_context(run))
+def series(request: HtmxRequest, run_id: UUID) -> HttpResponseBase:
+    """The curves as JSON: all of them, or with `?after=` a step what is new above it."""
+    run = get_object_or_404(Run.objects.visible_to(request.member).only(*SERIES_STATE), pk=run_id)
+    after = _whole(request.GET.get("after"), -1)
+
+    @cache_control(private=True, no_cache=True)  # a browser keeps it, and asks whether it still holds
+    @etag(lambda _: f'"{state_of(run, after=after)}"')
+    def answer(_: HtmxRequest) -> HttpResponse:
+        return JsonResponse(series_of(run, after=after))
+
+    return answer(request)
 
 
 @require_GET
-def metrics(request: HtmxRequest, run_id: UUID) -> JsonResponse:
-    """What was measured after a step, for curves that grow."""
-    run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
-    points = metric_points(run.pk, after=_whole(request.GET.get("after"), -1))
-    return JsonResponse(
-        {
-            "points": [{"step": point.step, "values": drawn(point.means)} for point in points],
-            "sampled": " ".join(map(str, sampled(run).steps)),
-        }
-    )
+def tables(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """The curves as tables, for readers of screens and browsers without scripts."""
+    run = get_object_or_404(Run.objects.visible_to(request.member).select_related("version"), pk=run_id)
+    points = metric_points(run.pk, most=MOST_POINTS)
+    charts = charts_of({name for point in points for name in point.means})
+    shown = [(chart, list(table_of(chart, points))) for chart in charts]
+    return render(request, "training/tables.html", {"run": run, "charts": shown, "most": MOST_POINTS})
 
 
 @require_POST

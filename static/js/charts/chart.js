@@ -1,22 +1,20 @@
 // <figure class="chart" data-chart="line|forest|bars"> around a table: the table is the data, and is what "Table" shows.
 //
 // Head cells say what a column is: the first is x (or the label), then data-series="name", and for an interval around that series
-// data-low="name" and data-high="name"; data-unit adds a unit. A cell's number is its data-value, else its text; an empty
-// cell is a gap, or with data-sparse on the head (a curve measured now and then) only a row without a measurement. Rows that arrive later (a live page) are drawn when they arrive.
-// On the figure: data-format="percent|number", data-min and data-max fix the scale of values, data-scale="log",
-// data-reference="0.5" draws a line at a value, data-diagonal draws y = x. On the figure or around it: data-marks="10 20" marks these x; then
-// a click, or Enter, on a point sends `chart:open` with {x} up from it.
+// data-low="name" and data-high="name"; data-unit adds a unit. A cell's number is its data-value, else its text; an empty cell is a gap.
+// On the figure: data-format="percent|decimal", data-min and data-max fix the scale of values, data-reference="0.5" draws a line at a value,
+// data-diagonal draws y = x. In the figcaption a button with data-chart-table shows the table.
 //
-// In the figcaption a button with data-chart-table shows the table, and one with data-chart-log="loss" the curves on a logarithmic scale. The latter
-// is remembered for every chart of that name, on whatever page.
+// The curves of training runs come as JSON instead: see panels.js.
 import { attach } from "../core/attach.js";
-import { read, write } from "../core/storage.js";
+
+const HEIGHT = { small: 120, tall: 320, "": 200 };
 
 // Fetched by the pages that have such a chart: every other page is ready without them.
 const DRAW = {
-  line: async () => (await import("./line.js")).drawLine,
-  forest: async () => (await import("./forest.js")).drawForest,
-  bars: async () => (await import("./bars.js")).drawBars,
+  line: async () => linesOf((await import("./plot.js")).Plot),
+  forest: async () => redrawn((await import("./forest.js")).drawForest),
+  bars: async () => redrawn((await import("./bars.js")).drawBars),
 };
 
 /** Reads the table: {x: {name, unit}, labels: [...], xs: [...], series: [{name, unit, ys, lows, highs}]}. */
@@ -29,11 +27,9 @@ function readTable(table) {
     const name = head.dataset.series;
     if (name === undefined) return [];
     const [low, high] = [find("low", name), find("high", name)];
-    const sparse = head.dataset.sparse !== undefined;
     return [
       {
         name,
-        sparse,
         unit: head.dataset.unit ?? "",
         ys: column(index),
         lows: low < 0 ? null : column(low),
@@ -51,56 +47,50 @@ function readTable(table) {
 
 function numberIn(cell) {
   const text = cell?.dataset.value ?? cell?.textContent.replace(/[\s,%]/g, "") ?? "";
-  return text === "" ? NaN : Number(text);
+  return text === "" ? null : Number(text);
+}
+
+function linesOf(Plot) {
+  return (canvas, data, options, signal) => {
+    const { format, size = "", min, max, reference, diagonal } = options;
+    const { name, unit } = data.x;
+    const isWhole = data.xs.every(Number.isInteger);
+    const series = data.series.map((one) => ({ ...one, format: format ?? "number" }));
+    new Plot(canvas, signal).show(
+      { x: { name, unit: unit || name, format: "number", isWhole }, xs: data.xs, series },
+      {
+        height: HEIGHT[size],
+        label: `${series.map((one) => one.name).join(", ")} by ${name}`,
+        left: { unit: series[0].unit, format, min, max },
+        reference: reference && Number(reference),
+        isDiagonal: diagonal !== undefined,
+      },
+    );
+  };
+}
+
+function redrawn(draw) {
+  return (canvas, data, options, signal) => {
+    const sizes = new ResizeObserver(() => canvas.clientWidth && draw(canvas, data, options));
+    sizes.observe(canvas);
+    signal.addEventListener("abort", () => sizes.disconnect());
+  };
 }
 
 attach("figure[data-chart]", async (figure, signal) => {
   const table = figure.querySelector("table");
   const draw = await DRAW[figure.dataset.chart]?.();
   if (!table || !draw || signal.aborted) return;
-  const canvas =
-    figure.querySelector(".chart-canvas") ??
-    figure.insertBefore(document.createElement("div"), table.closest(".table-wrap") ?? table);
+  const canvas = document.createElement("div");
   canvas.className = "chart-canvas";
-  let frame = 0;
-  const redraw = () => {
-    cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(
-      () =>
-        canvas.clientWidth &&
-        draw(canvas, readTable(table), { ...figure.dataset, marks: figure.closest("[data-marks]")?.dataset.marks }),
-    );
-  };
-  const sizes = new ResizeObserver(redraw);
-  sizes.observe(canvas);
-  const rows = new MutationObserver(redraw);
-  rows.observe(table, { childList: true, subtree: true, characterData: true });
-  rows.observe(figure, { attributeFilter: ["data-scale"] });
-  signal.addEventListener("abort", () => {
-    sizes.disconnect();
-    rows.disconnect();
-    cancelAnimationFrame(frame);
-  });
+  figure.querySelector(".chart-canvas")?.remove();
+  figure.insertBefore(canvas, table.closest(".table-wrap") ?? table);
+  draw(canvas, readTable(table), figure.dataset, signal);
 });
-
-attach("[data-chart-log]", (button) => scaleBy(button, read(`log:${button.dataset.chartLog}`) === "yes"));
 
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-chart-table], [data-chart-log]");
+  const button = event.target.closest("[data-chart-table]");
   if (!button) return;
-  const pressed = button.getAttribute("aria-pressed") !== "true";
-  const name = button.dataset.chartLog;
-  if (name === undefined) {
-    button.closest("figure").classList.toggle("as-table", pressed);
-    button.setAttribute("aria-pressed", String(pressed));
-    return;
-  }
-  write(`log:${name}`, pressed ? "yes" : null);
-  for (const each of document.querySelectorAll("[data-chart-log]"))
-    if (each.dataset.chartLog === name) scaleBy(each, pressed);
+  const isTable = button.closest("figure").classList.toggle("as-table");
+  button.setAttribute("aria-pressed", String(isTable));
 });
-
-function scaleBy(button, log) {
-  button.closest("figure").dataset.scale = log ? "log" : "";
-  button.setAttribute("aria-pressed", String(log));
-}

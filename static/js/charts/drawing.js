@@ -57,7 +57,8 @@ export function domain(values, { min, max, room = 0.06 } = {}) {
   const found = finite(values);
   let low = found.length ? Math.min(...found) : 0;
   let high = found.length ? Math.max(...found) : 1;
-  if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
+  const isFlat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)); // but for what rounding left
+  if (isFlat) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
   const extra = (high - low) * room;
   return [numberOr(min, low - extra), numberOr(max, high + extra)];
 }

@@ -1,0 +1,95 @@
+// The curves of runs as charts for panels.js: all metrics of one run, or one metric of several.
+
+const UNSEEN = { lows: undefined, highs: undefined };
+
+/** The charts of a run. `open(step)` opens the rollouts of a step, where the run kept some. */
+export function chartsOf(run, open) {
+  return run.charts.map((chart) => ({
+    ...chart,
+    family: chart.key,
+    curves(axis) {
+      const columns = chart.series.map(({ metric }) => run.columns.get(metric) ?? { ys: [] });
+      const xs = run.xs(axis);
+      const rows = rowsOf(xs, columns);
+      const steps = rows.map((row) => run.steps[row]);
+      const kept = new Set(run.sampled);
+      return {
+        xs: rows.map((row) => xs[row]),
+        series: chart.series.map((series, index) => ({
+          ...described(chart, series),
+          ...picked(columns[index], rows),
+          isRight: series.is_right,
+        })),
+        marks: kept.size ? rows.filter((row) => kept.has(run.steps[row])).map((row) => xs[row]) : [],
+        onOpen: kept.size ? (row) => open(steps[row]) : undefined,
+        noteAt: (row) => (kept.has(steps[row]) ? ", rollouts kept" : ""),
+      };
+    },
+  }));
+}
+
+/** The charts of several runs, [{name, run}]: one for each metric that one of them measured, with a curve for each. */
+export function overlaysOf(runs) {
+  const merged = [];
+  for (const { run } of runs) {
+    let at = 0; // each run has its charts in the same order; what it alone has goes where it has it
+    for (const chart of run.charts.filter(({ right }) => !right))
+      for (const series of chart.series) {
+        const known = merged.findIndex(({ metric }) => metric === series.metric);
+        if (known < 0) merged.splice(at, 0, { metric: series.metric, chart, series });
+        at = (known < 0 ? at : known) + 1;
+      }
+  }
+  return merged.map(({ metric, chart, series }) => ({
+    ...chart,
+    key: metric.replaceAll("/", "-"),
+    family: chart.key,
+    title: merged.some((other) => other.metric !== metric && other.chart.key === chart.key)
+      ? `${chart.title}: ${series.name}`
+      : chart.title,
+    curves: (axis) => overlay(runs, metric, axis, { ...described(chart, series) }),
+  }));
+}
+
+// On the x of all runs together: uPlot has one for all series. Where a run has none of them its line goes on.
+function overlay(runs, metric, axis, description) {
+  const parts = runs.map(({ name, run }) => {
+    const column = run.columns.get(metric) ?? { ys: [] };
+    const xs = run.xs(axis);
+    const rows = rowsOf(xs, [column]);
+    return { name, xs: rows.map((row) => xs[row]), ...picked(column, rows) };
+  });
+  const xs = [...new Set(parts.flatMap((part) => part.xs))].sort((a, b) => a - b);
+  const place = new Map(xs.map((x, row) => [x, row]));
+  const spread = (part, values) => {
+    const all = new Array(xs.length).fill(undefined);
+    part.xs.forEach((x, index) => {
+      all[place.get(x)] = values[index];
+    });
+    return all;
+  };
+  return {
+    xs,
+    series: parts.flatMap((part, tone) =>
+      part.xs.length ? [{ ...description, ...UNSEEN, name: part.name, tone, ys: spread(part, part.ys) }] : [],
+    ),
+    marks: [],
+  };
+}
+
+function described({ left, right }, { name, band, is_right }) {
+  const { unit, format } = is_right ? right : left;
+  return { name, band, unit, format: format || "number" };
+}
+
+// The rows in which one of `columns` was measured and x is known, by x.
+function rowsOf(xs, columns) {
+  return [...xs.keys()]
+    .filter((row) => xs[row] !== undefined && columns.some(({ ys }) => ys[row] !== undefined))
+    .sort((a, b) => xs[a] - xs[b] || a - b);
+}
+
+function picked({ ys, lows, highs }, rows) {
+  const pick = (values) => values && rows.map((row) => values[row]);
+  return { ys: pick(ys), lows: pick(lows), highs: pick(highs) };
+}

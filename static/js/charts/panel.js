@@ -1,0 +1,86 @@
+// One of the charts of a page: its figure, its buttons, its curves or their table.
+import { read, write } from "../core/storage.js";
+import { Plot } from "./plot.js";
+import { showTable } from "./table.js";
+
+const HEIGHT = 168;
+
+export class Panel {
+  #asTable;
+  #chart = null;
+  #log;
+  #plot;
+  #shown = null;
+  #title;
+
+  /** `onPin(key)` is told of a click on Pin, `onLog(key)` that the scale of the charts of that key has changed. */
+  constructor(signal, { onPin, onLog }) {
+    this.figure = document.getElementById("panel-template").content.firstElementChild.cloneNode(true);
+    const find = (selector) => this.figure.querySelector(selector);
+    this.#title = find(".panel-title");
+    this.#log = find("[data-panel-log]");
+    this.#asTable = find("[data-panel-table]");
+    this.pin = find("[data-panel-pin]");
+    const canvas = document.createElement("div");
+    canvas.className = "chart-canvas";
+    find("figcaption").after(canvas);
+    this.#plot = new Plot(canvas, signal);
+    this.#log.addEventListener("click", () => {
+      write(`log:${this.#chart.family}`, this.#isLog ? null : "yes");
+      onLog(this.#chart.family);
+    });
+    this.#asTable.addEventListener("click", () => this.#toggleTable());
+    this.pin.addEventListener("click", () => onPin(this.#chart.family));
+  }
+
+  get #isLog() {
+    return read(`log:${this.#chart.family}`) === "yes";
+  }
+
+  #toggleTable() {
+    const isTable = this.figure.classList.toggle("as-table");
+    this.#asTable.setAttribute("aria-pressed", String(isTable));
+    this.#showTable();
+  }
+
+  #showTable() {
+    if (this.figure.classList.contains("as-table"))
+      showTable(this.figure.querySelector(".table-wrap"), this.#shown.model);
+  }
+
+  /** Draws `chart`: {key, family, title, left, right} with the curves of `model`; `options` go to the plot. */
+  show(chart, model, options, isPinned) {
+    this.#chart = chart;
+    this.#shown = { model, options };
+    this.figure.id = `chart-${chart.key}`;
+    this.#title.textContent = chart.title;
+    this.#title.title = chart.title;
+    for (const button of [this.#log, this.#asTable, this.pin]) button.setAttribute("aria-description", chart.title);
+    this.#log.hidden = chart.left.format === "percent" || Boolean(chart.right);
+    this.pin.setAttribute("aria-pressed", String(isPinned));
+    this.pin.title = isPinned ? "Move back to its group" : "Show first, on every run";
+    this.redraw();
+  }
+
+  redraw() {
+    const { left, right, title } = this.#chart;
+    const { model, options } = this.#shown;
+    const isLog = !this.#log.hidden && this.#isLog;
+    this.#log.setAttribute("aria-pressed", String(isLog));
+    const label = `${title}: ${model.series.map(({ name }) => name).join(", ")} by ${model.x.name.toLowerCase()}`;
+    this.#plot.show(model, {
+      ...options,
+      height: HEIGHT,
+      label,
+      isLog,
+      left: bounded(left),
+      right: right && bounded(right),
+    });
+    this.#showTable();
+  }
+}
+
+// A share is between 0 and 1 whatever was measured.
+function bounded(axis) {
+  return axis.format === "percent" ? { ...axis, min: 0, max: 1 } : axis;
+}

@@ -1,0 +1,336 @@
+// Curves on a canvas, drawn by uPlot: bands, one or two value axes, a readout of all series at the pointer or under the arrow keys.
+//
+// A model is {x: one of X_AXES, xs, series: [{name, unit, format, band, ys, lows, highs, raws, isRight, tone}]}. xs ascend; tone is the
+// number of its color, where that is not its place. In ys, lows and highs null is a
+// gap; undefined is a row where the series was not measured, over which its line goes on. Of smoothed curves `raws` are drawn too, fainter.
+import uPlot from "../../vendor/uplot/uPlot.esm.js";
+import { tickLabels, xTicks } from "./axes.js";
+import { domain, finite, logTicks, ticks, written } from "./drawing.js";
+import { color, onThemeChange, seriesToken } from "./palette.js";
+import { lastMeasured, Readout } from "./readout.js";
+
+const FONT_SIZE = 12;
+const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [1, 3]];
+const MOST_DOTS = 24;
+const NO_LOG = "linear: some values are not above 0";
+
+export class Plot {
+  #canvas;
+  #model = null;
+  #options = {};
+  #readout;
+  #signature = "";
+  #surface = document.createElement("div");
+  #uplot = null;
+  #width = 0;
+
+  /** Draws into `canvas`, which is as wide as its place, until `signal` aborts. */
+  constructor(canvas, signal) {
+    this.#canvas = canvas;
+    this.#surface.className = "chart-surface";
+    canvas.append(this.#surface);
+    this.#readout = new Readout(canvas, this.#surface, signal, {
+      cursorTo: (row) => this.#cursorTo(row),
+      open: (row) => this.#options.onOpen?.(row),
+    });
+    const sizes = new ResizeObserver(() => this.#resize());
+    sizes.observe(canvas);
+    onThemeChange(() => this.#uplot?.redraw(false), signal);
+    signal.addEventListener("abort", () => {
+      sizes.disconnect();
+      this.#uplot?.destroy();
+    });
+  }
+
+  /**
+   * Draws `model`, or what has changed of it. Options: label, height, isLog, left and right ({title, unit, format, min, max}), span (the x that are
+   * shown), marks (x whose points open something), onOpen(row), onZoom([from, to]), group (charts whose cursors go together), reference, isDiagonal.
+   */
+  show(model, options) {
+    this.#model = model;
+    this.#options = options;
+    this.#surface.setAttribute("aria-label", this.#label());
+    this.#surface.classList.toggle("opens", Boolean(options.onOpen));
+    if (this.#width) this.#draw();
+  }
+
+  get #isLog() {
+    return Boolean(this.#options.isLog) && !this.#model.series.some(({ ys }) => ys.some((y) => y <= 0 && y !== null));
+  }
+
+  #label() {
+    const { label, isLog } = this.#options;
+    return isLog ? `${label}, ${this.#isLog ? "logarithmic" : NO_LOG}` : label;
+  }
+
+  #resize() {
+    const width = this.#canvas.clientWidth;
+    if (!width || width === this.#width) return;
+    this.#width = width;
+    if (this.#uplot) this.#uplot.setSize({ width, height: this.#options.height });
+    else if (this.#model) this.#draw();
+  }
+
+  #draw() {
+    const { series, xs } = this.#model;
+    const values = finite(series.flatMap(({ ys }) => ys));
+    this.#surface.classList.toggle("empty", !values.length);
+    const shape = series.map(({ name, tone, lows, raws, isRight }) => [
+      name,
+      tone,
+      Boolean(lows),
+      Boolean(raws),
+      isRight,
+    ]);
+    const { height, left, right } = this.#options;
+    const signature = JSON.stringify([shape, height, left, right, this.#isLog, values.length > 0]);
+    if (signature !== this.#signature) {
+      this.#signature = signature;
+      this.#uplot?.destroy();
+      this.#uplot = null;
+      this.#surface.replaceChildren();
+      if (values.length) this.#build();
+      else this.#surface.textContent = "No points yet";
+    } else {
+      this.#uplot?.setData([xs, ...this.#entries().map(({ ys }) => ys)]);
+    }
+    this.#readout.show(this.#model);
+  }
+
+  // What uPlot takes for a series: of each of ours its band's ends, what it is smoothed from, and the curve itself, which is the last of them.
+  #entries() {
+    const floor = this.#isLog ? Math.min(...finite(this.#model.series.flatMap(({ ys }) => ys))) : Number.NaN;
+    const above = (values) => (this.#isLog ? values.map((value) => (value <= 0 ? floor : value)) : values);
+    return this.#model.series.flatMap(({ ys, lows, highs, raws }, of) => [
+      ...(lows ? [{ of, kind: "low", ys: above(lows) }] : []),
+      ...(highs ? [{ of, kind: "high", ys: above(highs) }] : []),
+      ...(raws ? [{ of, kind: "raw", ys: raws }] : []),
+      { of, kind: "curve", ys },
+    ]);
+  }
+
+  #build() {
+    const entries = this.#entries();
+    const isCurve = (_, index) => entries[index - 1]?.kind === "curve";
+    const toneOf = (of) => this.#model.series[of].tone ?? of;
+    const colorOf = (_, index) => color(seriesToken(toneOf(entries[index - 1].of)));
+    const { height, group, onZoom } = this.#options;
+    const settings = {
+      width: this.#width,
+      height,
+      padding: [this.#hasHead() ? 22 : 10, 12, 0, null],
+      legend: { show: false },
+      scales: this.#scales(),
+      axes: this.#axes(),
+      series: [{}, ...entries.map((entry) => this.#series(entry))],
+      bands: entries.flatMap(({ of, kind }, index) =>
+        kind === "high" ? [{ series: [index + 1, index], fill: () => color(seriesToken(toneOf(of)), 0.14) }] : [],
+      ),
+      cursor: {
+        y: false,
+        drag: { x: Boolean(onZoom), y: false, setScale: false, dist: 8 },
+        dataIdx: (_, index, row) => (index ? lastMeasured(entries[index - 1].ys, row) : row),
+        points: {
+          show: (self, index) => isCurve(self, index) && document.createElement("span"),
+          size: 7,
+          width: 1,
+          fill: colorOf,
+          stroke: () => color("ground"),
+        },
+        sync: group && {
+          key: group,
+          setSeries: false,
+          scales: ["x", null],
+          // Only where the pointer is: what was dragged is told to all by onZoom.
+          filters: { pub: (type) => type === "mousemove" || type === "mouseleave" },
+        },
+      },
+      hooks: {
+        drawAxes: [(self) => this.#drawLevels(self)],
+        draw: [(self) => this.#drawWords(self)],
+        setCursor: [({ cursor }) => this.#readout.at(cursor.left < 0 ? null : cursor.idx)],
+        setSelect: [(self) => this.#zoom(self)],
+      },
+    };
+    this.#uplot = new uPlot(settings, [this.#model.xs, ...entries.map(({ ys }) => ys)], this.#surface);
+  }
+
+  #hasHead() {
+    const { left, right, isLog } = this.#options;
+    return Boolean(left.unit || left.title || right || (isLog && !this.#isLog));
+  }
+
+  #scales() {
+    const values = (axis) => (_, min, max) => {
+      if (min === null) return [0, 1];
+      return this.#isLog ? logDomain(min, max) : domain([min, max], axis);
+    };
+    return {
+      x: {
+        time: false,
+        range: () => {
+          const { xs } = this.#model;
+          const [from, to] = this.#options.span ?? [xs[0], xs.at(-1)];
+          return to > from ? [from, to] : [from, from + 1]; // a lone point stands where the curve will begin
+        },
+      },
+      left: { distr: this.#isLog ? 3 : 1, range: values(this.#options.left) },
+      right: { range: values(this.#options.right ?? {}) },
+    };
+  }
+
+  #axes() {
+    const font = `${FONT_SIZE}px ${getComputedStyle(this.#canvas).fontFamily}`;
+    const stroke = () => color("faint");
+    const common = { font, stroke, ticks: { show: false } };
+    const values = (axis, scale, side) => ({
+      ...common,
+      scale,
+      side,
+      gap: 8,
+      grid: { show: side === 3, stroke: () => color("line"), width: 1 },
+      splits: (_, __, min, max) =>
+        this.#isLog ? logTicks([min, max]) : ticks([min, max], Math.max(2, Math.round(this.#options.height / 56))),
+      values: (_, splits) =>
+        this.#isLog ? splits.map((value) => written(value, axis)) : tickLabels(splits, axis.format),
+      size: (self, labels) => Math.max(24, ...(labels ?? []).map((label) => this.#widthOf(self, label))) + 10,
+    });
+    const x = {
+      ...common,
+      scale: "x",
+      size: 24,
+      gap: 6,
+      grid: { show: false },
+      border: { show: true, stroke: () => color("line-strong"), width: 1 },
+      splits: (self, _, min, max) => this.#xTicks(self, min, max),
+      values: (_, splits) => tickLabels(splits, this.#model.x.format),
+    };
+    const { left, right } = this.#options;
+    return [x, values(left, "left", 3), ...(right ? [values(right, "right", 1)] : [])];
+  }
+
+  // The axis' name takes its end; a tick under it would be printed over.
+  #xTicks(self, min, max) {
+    const { x, xs } = this.#model;
+    if (xs[0] === xs.at(-1)) return [xs[0]];
+    const width = self.bbox.width / devicePixelRatio;
+    const widthOf = (label) => this.#widthOf(self, label);
+    const free = width - widthOf(x.unit ?? x.name) - 14;
+    const shown = xTicks([min, max], x, free, widthOf);
+    return shown.filter((value, index) => !index || ((value - min) / (max - min)) * width < free);
+  }
+
+  #widthOf(self, label) {
+    self.ctx.save();
+    self.ctx.font = self.axes[0].font[0];
+    const { width } = self.ctx.measureText(label);
+    self.ctx.restore();
+    return width / devicePixelRatio;
+  }
+
+  #series({ of, kind }) {
+    const { isRight, tone = of } = this.#model.series[of];
+    const common = { scale: isRight ? "right" : "left", points: { show: false, filter: () => null } };
+    if (kind === "low" || kind === "high") return { ...common, stroke: "transparent", width: 0 };
+    const stroke = () => color(seriesToken(tone));
+    if (kind === "raw") return { ...common, stroke, width: 1, alpha: 0.28 };
+    return {
+      ...common,
+      stroke,
+      width: 1.5,
+      dash: DASHES[tone % DASHES.length],
+      points: {
+        show: (self, index) => known(self.data[index]) <= MOST_DOTS,
+        filter: (self, index, isShown) => (isShown ? null : lone(self.data[index])),
+        size: 5,
+        width: 1,
+        fill: stroke,
+        stroke: () => color("ground"),
+        dash: [],
+      },
+    };
+  }
+
+  #drawLevels(self) {
+    const { ctx, bbox } = self;
+    const { reference, isDiagonal } = this.#options;
+    const y = (value) => self.valToPos(value, "left", true);
+    ctx.save();
+    ctx.strokeStyle = color("faint");
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    if (reference !== undefined) {
+      ctx.moveTo(bbox.left, y(reference));
+      ctx.lineTo(bbox.left + bbox.width, y(reference));
+    }
+    if (isDiagonal) {
+      const from = Math.max(self.scales.x.min, self.scales.left.min);
+      const to = Math.min(self.scales.x.max, self.scales.left.max);
+      ctx.moveTo(self.valToPos(from, "x", true), y(from));
+      ctx.lineTo(self.valToPos(to, "x", true), y(to));
+    }
+    ctx.stroke();
+    ctx.restore();
+  }
+
+  #drawWords(self) {
+    const { ctx, bbox } = self;
+    const pxRatio = devicePixelRatio;
+    const { left, right, isLog, marks } = this.#options;
+    const { x } = this.#model;
+    const [start, end] = [bbox.left, bbox.left + bbox.width];
+    const bottom = bbox.top + bbox.height;
+    ctx.save();
+    ctx.font = self.axes[0].font[0];
+    ctx.fillStyle = color("faint");
+    ctx.textBaseline = "alphabetic";
+    const say = (words, at, y, align) => {
+      ctx.textAlign = align;
+      ctx.fillText(words, at, y);
+    };
+    say([left.title, left.unit].filter(Boolean).join(", "), right ? 0 : start, 11 * pxRatio, "left");
+    if (right) say(right.title, ctx.canvas.width - 2 * pxRatio, 11 * pxRatio, "right");
+    else if (isLog && !this.#isLog) say(NO_LOG, end, 11 * pxRatio, "right");
+    say(x.unit ?? x.name, end, bottom + 16 * pxRatio, "right");
+    if (marks?.length) {
+      ctx.fillStyle = color("accent");
+      // One for each pixel at most.
+      const pixels = new Set(marks.map((value) => Math.round(self.valToPos(value, "x", true))));
+      for (const at of pixels)
+        if (at >= start && at <= end) ctx.fillRect(at, bottom - 4 * pxRatio, pxRatio, 4 * pxRatio);
+    }
+    ctx.restore();
+  }
+
+  #zoom(self) {
+    const { left, width } = self.select;
+    if (width < 8) return;
+    self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    this.#options.onZoom([self.posToVal(left, "x"), self.posToVal(left + width, "x")]);
+  }
+
+  #cursorTo(row) {
+    if (!this.#uplot) return;
+    const left = row === null ? -10 : this.#uplot.valToPos(this.#model.xs[row], "x");
+    this.#uplot.setCursor({ left, top: row === null ? -10 : 1 }, true, true);
+    this.#readout.at(row); // of rows that share a pixel uPlot takes any
+  }
+}
+
+// Of a logarithmic axis, with a little room.
+function logDomain(min, max) {
+  const room = (max / min) ** 0.06;
+  return min === max ? [min / 2, max * 2] : [min / room, max * room];
+}
+
+function known(values) {
+  return finite(values).length;
+}
+
+// Points that no line reaches: between two gaps.
+function lone(values) {
+  const measured = [...values.keys()].filter((row) => values[row] !== undefined);
+  const isGap = (index) => values[measured[index]] === undefined || values[measured[index]] === null;
+  return measured.filter((_, index) => !isGap(index) && isGap(index - 1) && isGap(index + 1));
+}

@@ -1,0 +1,250 @@
+"""The curves of runs, as somebody reads them: by pointer and keyboard, smoothed, over other axes, several runs together."""
+
+import pytest
+from playwright.sync_api import expect
+
+from apps.training.models import Metric, RunReward
+from tests import factories
+from tests.browser.test_run import running
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def researcher(live_stack):
+    return factories.member()
+
+
+def measured(member, name="one", *, steps=20, **fields):
+    run = running(member, name=name, step=steps, **fields)
+    Metric.objects.bulk_create(
+        Metric(
+            run=run,
+            step=step,
+            values={
+                "loss": 1 / step,
+                "reward": step / 10,
+                "kl": 0.01 * step,
+                "tokens": 1000 * step,
+                **({"eval/loss": 0.5} if step % 10 == 0 else {}),
+            },
+        )
+        for step in range(1, steps + 1)
+    )
+    return run
+
+
+def test_the_pointer_reads_all_curves_of_all_charts_at_its_step(open_as, researcher):
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{measured(researcher).pk}/")
+    loss = page.locator("#chart-loss")
+    expect(loss.locator(".where")).to_have_text("Step 20")
+    before = page.locator("#run-charts").bounding_box()
+    loss.get_by_role("img").scroll_into_view_if_needed()
+    over = loss.locator(".u-over")
+    box = over.bounding_box()
+    over.hover(position={"x": box["width"] * 12 / 19, "y": 40})  # steps 1 to 20: the 13th
+    expect(loss.locator(".where")).to_have_text("Step 13")
+    expect(loss.locator(".value")).to_have_text(["0.07692 nats", "0.5 nats"])  # validation was last measured at 10
+    expect(page.locator("#chart-reward .where")).to_have_text("Step 13")
+    expect(page.locator("#chart-reward .value")).to_have_text("1.3")
+    assert page.locator("#run-charts").bounding_box()["height"] == before["height"]  # nothing moved
+    page.mouse.move(0, 0)
+    expect(loss.locator(".where")).to_have_text("Step 20")
+
+
+def test_smoothing_is_chosen_once_for_every_run(open_as, researcher):
+    one, two = measured(researcher, "one"), measured(researcher, "two")
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{one.pk}/")
+    value = page.locator("#chart-reward .value")
+    expect(value).to_have_text("2")
+    slider = page.get_by_label("Smoothing")
+    slider.focus()
+    page.keyboard.press("End")
+    expect(page.locator(".curves-bar output")).to_have_text("0.98")
+    expect(value).to_have_text("1.117, raw 2")
+    page.goto(f"/runs/{two.pk}/")
+    expect(slider).to_have_value("0.98")
+    expect(value).to_have_text("1.117, raw 2")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(value).to_have_text("2")
+
+
+def test_curves_are_drawn_over_tokens_or_time_where_the_run_has_them(open_as, researcher):
+    run = measured(researcher)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    where = page.locator("#chart-loss .where")
+    expect(where).to_have_text("Step 20")
+    axis = page.get_by_label("X-axis")
+    expect(axis.get_by_role("option", name="Rollouts")).to_be_disabled()  # it has none
+    axis.select_option("Tokens")
+    expect(where).to_have_text("Tokens 20,000")
+    page.reload()
+    expect(where).to_have_text("Tokens 20,000")
+    axis.select_option("Wall-clock time")
+    expect(where).to_have_text("Time 0 s")  # all were stored at once
+
+
+def test_pinned_charts_come_first_on_every_run(open_as, researcher):
+    one, two = measured(researcher, "one"), measured(researcher, "two")
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{one.pk}/")
+    pin = page.locator("#chart-kl-divergence").get_by_role("button", name="Pin")
+    pin.focus()
+    page.keyboard.press("Enter")
+    expect(pin).to_have_attribute("aria-pressed", "true")
+    expect(pin).to_be_focused()
+    for run in (one, two):
+        page.goto(f"/runs/{run.pk}/")
+        first = page.locator("#run-charts section").first
+        expect(first.get_by_role("heading")).to_have_text("Pinned")
+        expect(first.locator("figure")).to_have_attribute("id", "chart-kl-divergence")
+    pin.click()
+    expect(page.get_by_role("heading", name="Pinned")).to_have_count(0)
+    expect(page.locator("#chart-kl-divergence")).to_be_visible()
+
+
+def test_a_stretch_is_looked_at_closer_and_left_again(open_as, researcher):
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{measured(researcher).pk}/")
+    over = page.locator("#chart-loss .u-over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 30, steps=4)
+    page.mouse.up()
+    reset = page.get_by_role("button", name="Reset zoom")
+    expect(reset).to_be_visible()
+    over.hover(position={"x": 1, "y": 30})  # the middle is now at the left end
+    expect(page.locator("#chart-reward .where")).to_have_text("Step 11")
+    reset.click()
+    expect(reset).to_be_hidden()
+    over.hover(position={"x": 1, "y": 30})
+    expect(page.locator("#chart-reward .where")).to_have_text("Step 1")
+
+
+def test_a_learned_reward_and_success_are_seen_to_part(open_as, researcher):
+    run = running(researcher, step=4)
+    model = factories.policy(of=researcher.workspace)
+    RunReward.objects.create(run=run, policy=model, term="rm", component="learned_outcome", weight=1)
+    for step, (reward, success) in enumerate([(0.2, 0.5), (0.5, 0.75), (0.7, 0.5), (0.9, 0.25)], start=1):
+        values = {"rewards/rm/mean": reward, "eval/success": success, "eval/rollouts_scored": 40, "kl": step / 10}
+        Metric.objects.create(run=run, step=step, values=values)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    group = page.locator("#run-charts section").filter(has=page.get_by_role("heading", name="Over-optimization"))
+    expect(group.locator("figcaption .panel-title")).to_have_text(
+        ["Learned reward against held-out success", "KL divergence"]
+    )
+    chart = page.locator("#chart-learned-reward-and-success")
+    expect(chart.locator(".value")).to_have_text(["0.9", "25 % (14.2 % to 40.2 %)"])  # Wilson, 10 of 40
+    expect(chart.locator(".chart-legend")).to_contain_text("held-out success (right axis)")
+    chart.get_by_role("img").focus()
+    page.keyboard.press("Home")
+    expect(chart.locator(".value")).to_have_text(["0.2", "50 % (35.2 % to 64.8 %)"])
+
+
+def test_runs_of_different_lengths_lie_over_each_other(open_as, researcher):
+    one, two = measured(researcher, "one", steps=4), measured(researcher, "two", steps=8)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/compare/?run={one.pk}&run={two.pk}")
+    chart = page.locator("#chart-reward")
+    expect(chart.locator(".chart-legend li[title], .chart-legend [class^=series]")).to_have_count(2)
+    chart.get_by_role("img").focus()
+    page.keyboard.press("Home")
+    expect(chart.locator(".value")).to_have_text(["0.1", "0.1"])
+    page.keyboard.press("End")
+    expect(chart.locator(".where")).to_have_text("Step 8")
+    expect(chart.locator(".value")).to_have_text(["0.4", "0.8"])  # the shorter one's last
+
+
+def test_the_curves_are_drawn_again_in_the_other_theme(open_as, researcher):
+    page = open_as(researcher.user, color_scheme="light")
+    page.goto(f"/runs/{measured(researcher).pk}/")
+    canvas = page.locator("#chart-loss canvas")
+    expect(canvas).to_be_visible()
+    by_day = canvas.evaluate("canvas => canvas.toDataURL()")
+    page.keyboard.press("T")
+    page.wait_for_timeout(200)
+    assert canvas.evaluate("canvas => canvas.toDataURL()") != by_day
+
+
+def test_curves_that_cannot_be_fetched_are_asked_for_again(open_as, researcher, console):
+    console.expect("series/|503")
+    page = open_as(researcher.user)
+    page.route("**/series/*", lambda route: route.fulfill(status=503))
+    page.goto(f"/runs/{measured(researcher).pk}/")
+    failure = page.locator("[data-curves-failure]")
+    expect(failure).to_contain_text("The curves are not up to date.")
+    page.unroute("**/series/*")
+    failure.get_by_role("button", name="Try again").click()
+    expect(page.locator("#chart-loss")).to_be_visible()
+    expect(failure).to_be_hidden()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2000])
+def test_any_number_of_points_fits_a_phone(open_as, researcher, steps):
+    run = measured(researcher, steps=steps)
+    page = open_as(researcher.user, viewport={"width": 390, "height": 844})
+    page.goto(f"/runs/{run.pk}/")
+    if steps:
+        expect(page.locator("#chart-loss .where")).to_have_text(f"Step {steps:,}")
+        expect(page.locator("#chart-loss canvas")).to_be_visible()
+    else:
+        expect(page.get_by_text("Curves appear with the first step.")).to_be_visible()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+
+
+def imported(page, module: str, expression: str):
+    """The value of an expression in which `m` is one of our modules of charts."""
+    return page.evaluate(
+        f"async () => {{ const m = await import('/static/js/charts/{module}.js'); return {expression}; }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "format", "labels"),
+    [
+        ([0.5, 0.5001, 0.5002], "number", ["0.5000", "0.5001", "0.5002"]),
+        ([-0.5, 0, 0.5], "number", ["−0.5", "0", "0.5"]),
+        ([0, 2e-6, 4e-6], "number", ["0", "2e−6", "4e−6"]),
+        ([500_000, 1_000_000, 1_500_000], "number", ["0.5 M", "1.0 M", "1.5 M"]),
+        ([0.5, 0.505, 0.51], "percent", ["50.0 %", "50.5 %", "51.0 %"]),
+        ([0, 900, 1800], "seconds", ["0 min", "15 min", "30 min"]),
+        ([0, 7200, 14400], "seconds", ["0 h", "2 h", "4 h"]),
+    ],
+)
+def test_no_label_of_an_axis_is_printed_twice(page, values, format, labels):
+    page.goto("/gallery/")
+    assert imported(page, "axes", f"m.tickLabels({values}, '{format}')") == labels
+
+
+def test_labels_of_an_axis_have_room(page):
+    page.goto("/gallery/")
+    ticks = "m.xTicks([1, 4], m.X_AXES.steps, 300, () => 20)"
+    assert imported(page, "axes", ticks) == [1, 2, 3, 4]  # there is no step 1.5
+    assert imported(page, "axes", "m.xTicks([0, 10000], m.X_AXES.steps, 300, () => 40)") == [0, 5000, 10000]
+    assert imported(page, "axes", "m.xTicks([7, 7], m.X_AXES.steps, 300, () => 40)") == [7]
+
+
+def test_an_average_has_no_bias_and_keeps_gaps(page):
+    page.goto("/gallery/")
+    # 1; (0.5·0.5·1 + 0.5·3) / 0.75; a gap; (0.5·1.75 + 0.5·3) / 0.875
+    smoothed = "m.smoothed([1, 3, null, 3, undefined], 0.5).map((value) => value ?? String(value))"
+    assert imported(page, "run_series", smoothed) == [
+        1,
+        pytest.approx(7 / 3),
+        "null",
+        pytest.approx(19 / 7),
+        "undefined",
+    ]
+
+
+def test_tokens_that_a_resumed_run_counts_from_0_go_on(page):
+    page.goto("/gallery/")
+    total = "m.runningTotal([100, 200, undefined, 50, 100], 5)"
+    assert imported(page, "run_series", total) == [100, 200, 200, 250, 300]
