@@ -21,7 +21,7 @@ class Ends(NamedTuple):
 
 def band_of(metric: str, measured: Collection[str]) -> str:
     """What the metric's own band spans; empty where its spread was not measured."""
-    if SHARES.get(metric) in measured:
+    if SHARES.get(metric, "") in measured:
         return "95 % interval"
     if _extremes_of(metric, measured):
         return "shortest to longest"
@@ -31,9 +31,10 @@ def band_of(metric: str, measured: Collection[str]) -> str:
 def ends_of(metric: str, values: Mapping[str, float | None]) -> Ends | None:
     """The ends of the metric's own band; None where its spread was not measured."""
     value = values[metric]
-    if (counted := SHARES.get(metric)) in values:
+    counted = SHARES.get(metric, "")
+    if counted in values:
         trials = round(values[counted] or 0)
-        return wilson(round(value * trials), trials) if value is not None and trials else None
+        return Ends(*wilson(round(value * trials), trials)) if value is not None and trials else None
     if extremes := _extremes_of(metric, values):
         return Ends(values[extremes[0]], values[extremes[1]])
     if (deviation := _deviation_of(metric)) in values:

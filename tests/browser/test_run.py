@@ -58,7 +58,7 @@ def test_a_run_is_checked_launched_watched_and_ends_as_a_policy(open_as, researc
     page.get_by_text("Quick check").click()
     expect(page.locator("#check")).to_contain_text("Nothing speaks against it.", timeout=30_000)
     expect(page.locator("#command")).to_contain_text("-m trainer")
-    rate = page.get_by_label("Learning rate")
+    rate = page.get_by_role("spinbutton", name="Learning rate")
     rate.fill("-5")
     expect(page.locator("#check .notice.bad")).to_be_visible()
     expect(page.locator("#check")).not_to_contain_text("Nothing speaks against it.")
