@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -42,12 +42,12 @@ def series_of(run: Run, *, after: int = -1) -> dict[str, Any]:
     began = _began(run) if points else 0.0
     measured = {name for point in points for name in point.means}
     charts = charts_of(measured, learned=list(run.rewards.order_by("term").values_list("term", flat=True)))
-    is_thinned = any(point.lows[name] != point.highs[name] for point in points for name in point.means)
+    averaged = {name for point in points for name in point.means if point.lows[name] != point.highs[name]}
     return {
         "steps": [point.step for point in points],
         "seconds": [round(point.at - began, 3) for point in points],
-        "columns": {name: _column(points, name, is_thinned) for name in sorted(measured) if is_drawn(name)},
-        "charts": [_as_json(chart, is_thinned) for chart in charts],
+        "columns": {name: _column(points, name, name in averaged) for name in sorted(measured) if is_drawn(name)},
+        "charts": [_as_json(chart, averaged) for chart in charts],
         "sampled": sampled(run).steps,
     }
 
@@ -65,7 +65,7 @@ def _began(run: Run) -> float:
     return first.timestamp() if first else 0.0
 
 
-def _column(points: Sequence[Point], name: str, is_thinned: bool) -> dict[str, Any]:
+def _column(points: Sequence[Point], name: str, is_averaged: bool) -> dict[str, Any]:
     """The clocks of a thinned run are those of the last step put together; everything else is a mean, with the ends of its band."""
     rows = [row for row, point in enumerate(points) if name in point.means]
     known = [points[row] for row in rows]
@@ -75,7 +75,7 @@ def _column(points: Sequence[Point], name: str, is_thinned: bool) -> dict[str, A
     if name in CLOCKS:
         return column
     bands = [ends_of(name, point.means) for point in known]
-    if is_thinned and not any(bands):
+    if is_averaged and not any(bands):
         bands = [Ends(point.lows[name], point.highs[name]) for point in known]
     if any(bands):
         column["lows"] = [_short(band.low) if band else None for band in bands]
@@ -83,10 +83,10 @@ def _column(points: Sequence[Point], name: str, is_thinned: bool) -> dict[str, A
     return column
 
 
-def _as_json(chart: Chart, is_thinned: bool) -> dict[str, Any]:
+def _as_json(chart: Chart, averaged: Collection[str]) -> dict[str, Any]:
     declared = asdict(chart)
-    if is_thinned:
-        for series in declared["series"]:
+    for series in declared["series"]:
+        if series["metric"] in averaged:
             series["band"] = series["band"] or BUCKET
     return declared
 

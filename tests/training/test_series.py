@@ -72,13 +72,16 @@ def test_after_a_step_only_what_is_new_is_answered(client, researcher):
 def test_a_long_run_is_thinned_and_no_spike_is_lost(client, researcher):
     run = factories.run(of=researcher.workspace)
     measure(run, {step: {"loss": 9.0 if step == 501 else 1.0, "tokens": 10 * step} for step in range(1, 801)})
+    Metric.objects.filter(run=run, step=400).update(values={"loss": 1.0, "tokens": 4000, "eval/loss": 0.5})
     data = fetched(client, run)
     assert len(data["steps"]) == 400
     assert data["steps"][:2] == [2, 4]  # 800 steps, 2 a point
     loss = data["columns"]["loss"]
     assert (loss["lows"][250], loss["values"][250], loss["highs"][250]) == (1.0, 5.0, 9.0)  # steps 501 and 502
     assert data["columns"]["tokens"]["values"][:2] == [20, 40]  # of the last step put together
-    assert data["charts"][0]["series"][0]["band"] == "lowest to highest of the steps put together"
+    bands = {each["metric"]: each["band"] for chart in data["charts"] for each in chart["series"]}
+    assert bands == {"loss": "lowest to highest of the steps put together", "eval/loss": ""}
+    assert "lows" not in data["columns"]["eval/loss"]  # measured once
 
 
 def test_learned_rewards_are_those_of_the_run(client, researcher):

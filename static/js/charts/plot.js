@@ -216,8 +216,7 @@ export class Plot {
     const width = self.bbox.width / devicePixelRatio;
     const widthOf = (label) => this.#widthOf(self, label);
     const free = width - widthOf(x.unit ?? x.name) - 14;
-    const shown = xTicks([min, max], x, free, widthOf);
-    return shown.filter((value, index) => !index || ((value - min) / (max - min)) * width < free);
+    return xTicks([min, min + ((max - min) * free) / width], x, free, widthOf);
   }
 
   #widthOf(self, label) {
