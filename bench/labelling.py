@@ -21,7 +21,7 @@ from django.db import connection, connections
 from django.test import Client
 
 from apps.accounts.models import Membership, Role, User, Workspace
-from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.assigning import annotator_of
 from apps.annotation.models import Desk, Preference, Queue
 from bench.harness import Figure, Serving, Size, Stopwatch, at_once, percentile, serving, settle
 

@@ -7,10 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.annotation.models import Annotator, Queue
-from apps.datasets import agreeing
-from apps.datasets.figures import STRENGTHS, Figures, share
+from apps.datasets.figures import STRENGTHS, AgreementRow, Figures, agreement_rows, share
 from apps.datasets.models import Split, Version
-from apps.datasets.people import label
 from apps.datasets.rows import ROW_TYPES
 from apps.datasets.selection.drops import REASONS, Drop
 
@@ -49,7 +47,7 @@ def make_card(version: Version, figures: Figures) -> dict[str, Any]:
 
 def _annotators(known: dict[UUID, Annotator], figures: Figures) -> list[dict[str, Any]]:
     entries = [
-        {"id": str(who), "kind": known[who].kind, "label": label(known[who]), "judgements": count}
+        {"id": str(who), "kind": known[who].kind, "label": known[who].label, "judgements": count}
         | ({"source": known[who].source} if known[who].source else {})
         for who, count in figures.judgements.items()
     ]
@@ -203,10 +201,10 @@ def _share_words(share: dict[str, Any]) -> str:
 
 
 def _agreement_lines(card: dict[str, Any]) -> list[str]:
-    return [f"- {line}" for line in map(_agreement_words, agreeing.rows_of(card))] or ["Nothing was judged."]
+    return [f"- {line}" for line in map(_agreement_words, agreement_rows(card))] or ["Nothing was judged."]
 
 
-def _agreement_words(row: agreeing.AgreementRow) -> str:
+def _agreement_words(row: AgreementRow) -> str:
     whose = row.whose.capitalize()
     if row.raw["value"] is None:
         return f"{whose}: not known, because {row.raw['undefined_because']}."

@@ -18,8 +18,9 @@ from apps.annotation.models import Queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
-from apps.datasets import agreeing, freezing
+from apps.datasets import freezing
 from apps.datasets.card import markdown
+from apps.datasets.figures import agreement_rows
 from apps.datasets.files.exporting import CONTENT_TYPES, export
 from apps.datasets.files.verifying import verify as verification_of
 from apps.datasets.forms import DatasetForm, RecipeForm
@@ -114,7 +115,7 @@ def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse
         context |= {
             "card": found.card,
             "splits": split_views(found),
-            "agreement": agreeing.rows_of(found.card),
+            "agreement": agreement_rows(found.card),
             "annotators": annotator_views(found, request.member),
             "dropped": dropped_views(found),
             **policy_views(found),

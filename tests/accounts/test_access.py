@@ -17,7 +17,7 @@ from django.utils.timezone import now
 
 from apps.accounts import inviting, issuing
 from apps.accounts.models import Membership, Role
-from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.assigning import annotator_of
 from apps.annotation.kinds.asks import Alternatives, StepsAsks
 from apps.annotation.models import Assignment, Continuation, Judge
 from apps.arena.models import Experiment

@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.desk.annotators import annotator_of
-from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.assigning import annotator_of, next_assignment
 from apps.annotation.desk.labelling import record
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Preference, Queue

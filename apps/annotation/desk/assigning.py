@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet, Sum
 from django.utils.timezone import now
 
+from apps.accounts.models import Membership
 from apps.annotation.desk.checking import take_check
 from apps.annotation.desk.taking import Place, take_place
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
@@ -25,6 +26,15 @@ AHEAD = 1
 """Items that a person may hold besides the one they work on."""
 
 _coin = SystemRandom()
+
+
+def annotator_of(member: Membership) -> Annotator:
+    """This person as an annotator of their workspace, made when they first judge; the same one after they left and came back."""
+    return Annotator.objects.get_or_create(
+        workspace_id=member.workspace_id,
+        user=member.user,
+        defaults={"kind": Annotator.Kind.PERSON, "name": str(member.user)},
+    )[0]
 
 
 def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[UUID] = ()) -> Assignment | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Self
 
 from django.db import models
@@ -55,6 +56,14 @@ class Annotator(WorkspaceModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def label(self) -> str:
+        """How it is named outside the workspace: `person:` and a pseudonym that stays the same, or `model:`/`rule:` and its name."""
+        if self.kind == Annotator.Kind.PERSON:
+            # Ids are random enough (74 bits) that a pseudonym cannot be turned back by trying.
+            return f"person:{hashlib.sha256(self.pk.bytes).hexdigest()[:8]}"
+        return f"{self.kind}:{self.name}"
 
 
 class QueueQuerySet(WorkspaceQuerySet["Queue"]):

@@ -20,7 +20,7 @@ from apps.annotation.kinds.corrections import (
     tools_of,
 )
 from apps.annotation.models import Assignment
-from apps.annotation.views.desk_requests import acting, desk_of, own_with_runs
+from apps.annotation.views.desk import acting, desk_of, own_with_runs
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.models import Step

@@ -17,7 +17,7 @@ from apps.annotation.kinds.asks import Alternatives
 from apps.annotation.kinds.corrections import check_action, tools_of
 from apps.annotation.models import Assignment, Continuation
 from apps.annotation.refusals import BadAction
-from apps.annotation.views.desk_requests import acting, own_with_runs
+from apps.annotation.views.desk import acting, own_with_runs
 from apps.common.http import HtmxRequest
 from apps.trajectories.models import JobState, Step, Trajectory
 from apps.trajectories.queries import heads_of

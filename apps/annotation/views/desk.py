@@ -5,7 +5,9 @@ Its script talks to it in JSON; without a script the same forms are posted and a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,10 +15,10 @@ from django.forms import Form
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from apps.annotation.desk import assigning, labelling
-from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.assigning import annotator_of
 from apps.annotation.desk.checking import in_words, taught
 from apps.annotation.forms.settings import ReasonForm
 from apps.annotation.judges.machines import said_by_machines
@@ -26,15 +28,53 @@ from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
-from apps.annotation.views.desk_requests import acting, desk_of, own, own_with_runs, wants_json
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
 from apps.trajectories.rendering import markdown
 
+P = ParamSpec("P")
 BESIDES = 30
 GUIDELINES = 2
 """The level of the heading over them."""
+
+
+def acting(
+    view: Callable[Concatenate[HtmxRequest, P], HttpResponse],
+) -> Callable[Concatenate[HtmxRequest, P], HttpResponse]:
+    """A refusal is an answer, not an error: 409 with its name and what to do."""
+
+    def act(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except Refusal as refusal:
+            if wants_json(request):
+                return JsonResponse({"code": refusal.code, "detail": str(refusal)}, status=409)
+            messages.error(request, str(refusal))
+            return redirect(request.headers.get("Referer") or "annotation:queues")
+
+    update_wrapper(act, view)
+    return require_POST(act)
+
+
+def wants_json(request: HtmxRequest) -> bool:
+    return request.get_preferred_type(["text/html", "application/json"]) == "application/json"
+
+
+def own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
+    """An assignment of this very person. A researcher, too, sees only their own here: others' are blind."""
+    return get_object_or_404(Assignment.objects.of(request.member).select_related("queue"), pk=assignment_id)
+
+
+def own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
+    return get_object_or_404(Assignment.objects.of(request.member).with_runs(), pk=assignment_id)
+
+
+def desk_of(assignment_id: UUID, **_: object) -> str:
+    """The address of the desk that an assignment lies on."""
+    return reverse(
+        "annotation:desk", args=[Assignment.objects.values_list("queue_id", flat=True).get(pk=assignment_id)]
+    )
 
 
 @require_safe

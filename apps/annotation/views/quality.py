@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.assigning import annotator_of
 from apps.annotation.judges.machines import beside_machines
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Queue

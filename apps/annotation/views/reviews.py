@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation import queries, wording
-from apps.annotation.desk.annotators import annotator_of
+from apps.annotation.desk.assigning import annotator_of
 from apps.annotation.forms.settings import DecisionForm, RemarkForm
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import is_review_blind

@@ -6,11 +6,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from apps.annotation.models import Annotator
-from apps.datasets.agreeing import Agreement
-from apps.datasets.figures import Figures
+from apps.datasets.figures import Agreement, Figures
 from apps.datasets.files.splitfiles import SplitFiles
 from apps.datasets.models import Split, Version
-from apps.datasets.people import label
 from apps.datasets.recipe import Recipe
 from apps.datasets.rows import ROW_TYPES
 from apps.datasets.rows.encoding import Turn, encode_tools, read_turns
@@ -45,7 +43,7 @@ class Materials:
         machines = {key for key, who in annotators.items() if who.kind != Annotator.Kind.PERSON}
         self.figures = Figures(agreement=Agreement(machines))
         self.keep_surrogates = self.recipe.surrogates == "keep"
-        self.labels = {key: label(who) for key, who in annotators.items()}
+        self.labels = {key: who.label for key, who in annotators.items()}
         self.policies = dict(Policy.objects.filter(workspace=version.workspace).values_list("pk", "name"))
         self.splits: dict[UUID, Split] = {}
         self._tools: dict[tuple[bytes, ...], bytes] = {}

@@ -17,8 +17,7 @@ from apps.datasets.recipe import Recipe
 from apps.datasets.selection.believing import Beliefs, beliefs
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.splitting import SplitTask
-from apps.datasets.selection.verdicts import counted, decide, decide_by, latest
-from apps.datasets.selection.votes import Decision, Ruling, Vote
+from apps.datasets.selection.votes import Decision, Ruling, Vote, counted, decide, decide_by, latest
 
 # A pair is unordered here: run `first` has the smaller id, and strengths are turned to favour it. Two queues may hold the
 # same two runs the other way round.

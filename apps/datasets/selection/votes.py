@@ -1,12 +1,15 @@
-"""Votes on a pair, and what they come to: the facts that deciding reads and writes."""
+"""Votes on a pair, and what they come to: rows, or the reason why there is none. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from apps.datasets.selection.drops import Drop
+
+if TYPE_CHECKING:  # a recipe names row types, which are described with verdicts
+    from apps.datasets.recipe import Recipe
 
 
 class Vote(NamedTuple):
@@ -106,3 +109,103 @@ class Decision(NamedTuple):
     verdicts: list[Verdict]
     dropped: list[Drop]
     """With majority at most one, for the pair; with each, one for each judgement that made no row."""
+
+
+# Deciding ---------------------------------------------------------------------------------------------------------------
+
+
+def counted(votes: Sequence[Vote], recipe: Recipe) -> list[Vote]:
+    """The votes that take part: of an annotator's several on one pair (in different queues) the latest, and no tie that is dropped."""
+    if len(votes) > 1:
+        votes = latest(votes)
+    return [
+        vote
+        for vote in votes
+        if not (vote.both_bad and recipe.both_bad == "drop")
+        and not (vote.is_tie and not vote.both_bad and recipe.ties == "drop")
+    ]
+
+
+def latest(votes: Sequence[Vote]) -> list[Vote]:
+    """Of each annotator the newest vote, oldest first: ids grow with time."""
+    latest = {vote.annotator: vote for vote in sorted(votes, key=lambda vote: vote.preference)}
+    return sorted(latest.values(), key=lambda vote: vote.preference)
+
+
+def decide(votes: Sequence[Vote], recipe: Recipe, belief: Belief | None = None) -> Decision:
+    """Apply the recipe to the counted votes on one pair. `belief`: what aggregation says of it; None for the votes themselves."""
+    believed = belief or shares(votes)
+    if recipe.judgements == "each":
+        return _each(votes, recipe, believed)
+    return _majority(votes, recipe, believed) if belief is None else _believed(votes, recipe, believed)
+
+
+def decide_by(ruling: Ruling, votes: Sequence[Vote], recipe: Recipe) -> Decision:
+    """What a reviewer decided holds, with certainty; the votes are named beside it, as they were."""
+    if ruling.strength == 0:
+        return Decision([], [Drop.BOTH_BAD if ruling.both_bad else Drop.TIE])
+    if abs(ruling.strength) < recipe.minimum_strength:
+        return Decision([], [Drop.WEAK])
+    verdict = Verdict(ruling.strength > 0, float(abs(ruling.strength)), 1.0, 1.0, 1.0, tuple(votes), ruling.id)
+    return Decision([verdict], [])
+
+
+def _majority(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
+    if not votes:
+        return Decision([], [])
+    for_first = [vote.strength for vote in votes if vote.strength > 0]
+    for_second = [-vote.strength for vote in votes if vote.strength < 0]
+    if not for_first and not for_second:
+        bad = sum(vote.both_bad for vote in votes)
+        return Decision([], [Drop.BOTH_BAD if 2 * bad >= len(votes) else Drop.TIE])
+    lead = abs(len(for_first) - len(for_second))
+    if lead < recipe.minimum_margin:
+        return Decision([], [Drop.NO_MAJORITY])
+    return _won(len(for_first) > len(for_second), lead / len(votes), votes, recipe, belief)
+
+
+def _believed(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
+    """The side that is more likely the better one, whoever has more votes. Its weight is its lead in likelihood."""
+    if not votes:
+        return Decision([], [])
+    if belief.neither > max(belief.first, belief.second):
+        bad = sum(vote.both_bad for vote in votes)
+        return Decision([], [Drop.BOTH_BAD if 2 * bad >= len(votes) else Drop.TIE])
+    if belief.first == belief.second:
+        return Decision([], [Drop.NO_MAJORITY])
+    return _won(belief.first > belief.second, abs(belief.first - belief.second), votes, recipe, belief)
+
+
+def _won(first_won: bool, weight: float, votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
+    sign = 1 if first_won else -1
+    winning = [sign * vote.strength for vote in votes if sign * vote.strength > 0]
+    strength = sum(winning) / len(winning) if winning else 1.0  # believed against every vote: slightly
+    if strength < recipe.minimum_strength:
+        return Decision([], [Drop.WEAK])
+    soft_label = belief.soft_label(first_won=first_won)
+    if 100 * soft_label < recipe.minimum_confidence:
+        return Decision([], [Drop.UNSURE])
+    return Decision([Verdict(first_won, strength, weight, soft_label, belief.decided, tuple(votes))], [])
+
+
+def _each(votes: Sequence[Vote], recipe: Recipe, belief: Belief) -> Decision:
+    good = [vote for vote in votes if abs(vote.strength) >= recipe.minimum_strength]
+    dropped = [
+        Drop.BOTH_BAD if vote.both_bad else Drop.TIE if vote.is_tie else Drop.WEAK
+        for vote in votes
+        if abs(vote.strength) < recipe.minimum_strength
+    ]
+    return Decision(
+        [
+            Verdict(
+                vote.strength > 0,
+                float(abs(vote.strength)),
+                1 / len(good),
+                belief.soft_label(first_won=vote.strength > 0),
+                belief.decided / len(good),
+                (vote,),
+            )
+            for vote in good
+        ],
+        dropped,
+    )

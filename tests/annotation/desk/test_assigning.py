@@ -10,8 +10,7 @@ from django.db.models import F
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.desk.annotators import annotator_of
-from apps.annotation.desk.assigning import expire_leases, next_assignment, release_ahead
+from apps.annotation.desk.assigning import annotator_of, expire_leases, next_assignment, release_ahead
 from apps.annotation.desk.labelling import keep, record, save_draft, skip, undo_last
 from apps.annotation.desk.taking import _UNTOUCHED, TAKE
 from apps.annotation.kinds.answers import Choice

@@ -7,8 +7,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership, Role, Workspace
-from apps.annotation.desk.annotators import annotator_of
-from apps.annotation.desk.assigning import expire_leases, next_assignment
+from apps.annotation.desk.assigning import annotator_of, expire_leases, next_assignment
 from apps.annotation.desk.checking import is_gold_due, is_right, taught
 from apps.annotation.desk.labelling import keep, record, skip, undo_last
 from apps.annotation.kinds.answers import Choice

@@ -7,8 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.annotation.desk.annotators import annotator_of
-from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.assigning import annotator_of, next_assignment
 from apps.annotation.desk.labelling import UNDO_REACH, record, undo_last
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, Desk, Item, Preference, Queue

@@ -8,8 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.desk.annotators import annotator_of
-from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.assigning import annotator_of, next_assignment
 from apps.annotation.desk.labelling import record
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Desk, Item, Queue

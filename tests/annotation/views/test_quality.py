@@ -10,8 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.desk.annotators import annotator_of
-from apps.annotation.desk.assigning import next_assignment
+from apps.annotation.desk.assigning import annotator_of, next_assignment
 from apps.annotation.desk.labelling import record, undo_last
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, QualityReport, Queue

@@ -8,8 +8,7 @@ import pytest
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.datasets.selection.believing import beliefs
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.verdicts import counted, decide
-from apps.datasets.selection.votes import Belief, Vote
+from apps.datasets.selection.votes import Belief, Vote, counted, decide
 
 QUEUE = str(uuid4())
 

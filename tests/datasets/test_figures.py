@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from apps.datasets.agreeing import Agreement, rows_of
+from apps.datasets.figures import Agreement, agreement_rows
 from apps.datasets.selection.votes import Vote
 
 ANN, BEA, RULE, MODEL = uuid4(), uuid4(), uuid4(), uuid4()
@@ -18,7 +18,7 @@ def card(*pairs: dict[UUID, int]) -> dict[str, object]:
 
 
 def test_people_who_agree_are_not_said_to_differ_because_a_machine_does() -> None:
-    people, everybody = rows_of(card({ANN: 2, BEA: 1, RULE: -1}, {ANN: -1, BEA: -3, RULE: 1}, {ANN: 1, RULE: 1}))
+    people, everybody = agreement_rows(card({ANN: 2, BEA: 1, RULE: -1}, {ANN: -1, BEA: -3, RULE: 1}, {ANN: 1, RULE: 1}))
     assert (people.whose, people.raw["value"], people.raw["items"]) == ("people’s judgements", 1.0, 2)
     assert people.alpha["value"] == 1.0
     # Of the first two pairs one pair of judgements in three agrees, of the third the only one.
@@ -27,13 +27,13 @@ def test_people_who_agree_are_not_said_to_differ_because_a_machine_does() -> Non
 
 
 def test_only_those_are_told_of_who_judged() -> None:
-    assert [row.whose for row in rows_of(card({ANN: 2, BEA: 1}))] == ["people’s judgements"]
-    assert [row.whose for row in rows_of(card({RULE: 2, MODEL: 1}))] == ["judgements of models and rules"]
-    assert rows_of({"rows": {}}) == []
+    assert [row.whose for row in agreement_rows(card({ANN: 2, BEA: 1}))] == ["people’s judgements"]
+    assert [row.whose for row in agreement_rows(card({RULE: 2, MODEL: 1}))] == ["judgements of models and rules"]
+    assert agreement_rows({"rows": {}}) == []
 
 
 def test_without_a_second_judgement_it_is_said_why_nothing_is_known() -> None:
-    [people] = rows_of(card({ANN: 2}, {BEA: 1}))
+    [people] = agreement_rows(card({ANN: 2}, {BEA: 1}))
     assert (people.raw["value"], people.raw["undefined_because"]) == (None, "no item has two judgements yet")
 
 
@@ -45,12 +45,12 @@ def test_alpha_is_that_of_the_krippendorff_package() -> None:
     given = [
         {who: said for who, said in zip((ANN, BEA, UUID(int=1)), row, strict=True) if said is not None} for row in table
     ]
-    [people] = rows_of(card(*given))
+    [people] = agreement_rows(card(*given))
     sides = np.sign(np.array(table, dtype=float)).T
     assert people.alpha["value"] == pytest.approx(krippendorff.alpha(sides, level_of_measurement="nominal"), abs=1e-4)
 
 
 def test_a_card_from_before_is_read_as_what_it_was() -> None:
-    [row] = rows_of({"agreement": {"pairs": 8, "observed": 0.75, "alpha": None}})
+    [row] = agreement_rows({"agreement": {"pairs": 8, "observed": 0.75, "alpha": None}})
     assert (row.whose, row.raw["value"], row.raw["items"], row.level) == ("all judgements", 0.75, 8, "interval")
     assert row.alpha["value"] is None
