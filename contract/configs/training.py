@@ -20,7 +20,7 @@ class DataConfig(Config):
 class OptimizerConfig(Config):
     """AdamW, and how often it steps."""
 
-    learning_rate: Annotated[float, Field(ge=1e-8, le=1), Setting(basic=True)] = 1e-5
+    learning_rate: Annotated[float, Field(gt=0, le=1), Setting(basic=True)] = 1e-5
     """At the top of the schedule. Try 1e-5 for full fine-tuning, 1e-4 with LoRA, 2e-3 for a model from scratch."""
     batch_size: Annotated[int, Field(ge=1, le=1024), Setting(basic=True)] = 8
     """Rows (for preferences: pairs; online: rollouts) in one forward pass on one device."""
@@ -36,7 +36,7 @@ class OptimizerConfig(Config):
     """Steps over which the learning rate rises from 0."""
     weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.0
     """Decoupled weight decay."""
-    max_grad_norm: Annotated[Positive, Setting("Gradient clipping")] = 1.0
+    max_grad_norm: Annotated[float, Field(gt=0, le=1e12), Setting("Gradient clipping")] = 1.0
     """Gradients are clipped to this norm."""
     max_length: Annotated[int, Field(ge=8, le=1_000_000), Setting("Longest row", unit="tokens")] = 2048
     """Longest row of a dataset. Longer rows are left out, counted, and named in a warning: cutting one would change what its judgment is about."""

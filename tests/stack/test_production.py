@@ -36,6 +36,7 @@ def production() -> dict[str, str]:
     names = {name: filled_in(value) for name, value in SERVICES["web"]["environment"].items()}
     names |= {"S3_BUCKET": "", "LOG_LEVEL": "WARNING", "WEB_CONCURRENCY": "2", "ALLOWED_HOSTS": "retrace.example"}
     names |= {"ENDPOINT_KEYS": "VLLM_API_KEY=http://vllm:8000", "OUTGOING_NETWORKS": subnet_of_models()}
+    names |= {"MODEL_ROOTS": "/models"}
     return {"PATH": os.environ["PATH"], **names, "CSRF_TRUSTED_ORIGINS": "https://retrace.example"}
 
 
