@@ -121,6 +121,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "apps.common",
     "apps.accounts",
+    "apps.jobs",
     "apps.policies",
     "apps.trajectories",
     "apps.annotation",
@@ -304,7 +305,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "CountOrDropEnum": ["count", "drop"],
         "ExperimentState": "apps.arena.models.Experiment.State",
-        "JobState": "apps.trajectories.models.JobState",
+        "JobState": "apps.jobs.models.JobState",
         "PublicationState": "apps.policies.models.Publication.State",
         "QueueKind": "apps.annotation.models.Queue.Kind",
         "QueueState": "apps.annotation.models.Queue.State",

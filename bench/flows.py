@@ -190,7 +190,7 @@ class Flows:
         dataset = self._asked(self.rest.post("datasets", json={"name": name}))
         recipe = {"row_type": "preference", "queues": [str(queue.pk)]}
         answer = self._asked(self.rest.post(f"datasets/{dataset['id']}/versions", json=recipe))
-        _until(lambda: Version.objects.get(pk=answer["id"]).state != Version.State.FREEZING, "freezing")
+        _until(lambda: not Version.objects.get(pk=answer["id"]).is_active, "freezing")
         return str(answer["id"])
 
     def _train(self, **launch: Any) -> Run:

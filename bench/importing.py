@@ -19,10 +19,11 @@ from apps.accounts.models import Workspace
 from apps.ingest import formats
 from apps.ingest.files.source import open_source
 from apps.ingest.records import TrajectoryRecord
+from apps.jobs.models import JobState
 from apps.trajectories.imports import preparing
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.uploading import start_import, store
-from apps.trajectories.models import ImportBatch, JobState, Original, Step, Trajectory
+from apps.trajectories.models import ImportBatch, Original, Step, Trajectory
 from apps.trajectories.outlines import outline
 from bench.harness import Figure, Size, elapsed, watch_memory
 from contract import jsontext

@@ -21,12 +21,11 @@ DEMO: dict[str, dict[str, Any]] = (
 )
 
 CLOCK: dict[str, dict[str, Any]] = {
-    "resume-imports": {"task": "imports.recover", "schedule": 15.0},
-    "resume-freezing": {"task": "freezing.resume", "schedule": 30.0},
     "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
     "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
     **DEMO,
+    "recover-jobs": {"task": "jobs.recover", "schedule": 15.0},
     "expire-leases": {"task": "leases.expire", "schedule": 15.0},
 }
 STALE_SECONDS = 600

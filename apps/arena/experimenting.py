@@ -14,8 +14,9 @@ from apps.arena.matching import Attempt, match
 from apps.arena.models import Experiment
 from apps.arena.queries import Standing, standing
 from apps.arena.stopping import Outcome, StoppingRule
+from apps.jobs.models import JobState
 from apps.policies.models import Policy
-from apps.trajectories.models import JobState, RolloutBatch, Trajectory
+from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import rolling_out
 
 GUIDELINES = """\

@@ -22,8 +22,8 @@ from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, next_url
 from apps.common.pages import page_of
 from apps.common.storable import is_storable
+from apps.jobs.models import JobState
 from apps.policies import promoting
-from apps.trajectories.models import JobState
 
 
 def _experiments(request: HtmxRequest) -> Any:

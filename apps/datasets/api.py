@@ -106,6 +106,12 @@ class VersionSerializer(serializers.ModelSerializer[Version]):
     """A version: judgements frozen into rows."""
 
     url = serializers.SerializerMethodField(help_text="Its page.")
+    state = serializers.ChoiceField(
+        choices=[choice for choice in Version.State.choices if choice[0] != Version.State.WAITING],
+        source="state_so_far",
+        read_only=True,
+    )
+    error = serializers.CharField(read_only=True)
     files = serializers.DictField(
         child=serializers.DictField(child=FileSerializer()), read_only=True, help_text="By format, then by split."
     )
@@ -138,7 +144,7 @@ class DatasetView(MemberView):
     def frozen(self, key: object, number: int) -> Version:
         """Raises Conflict where the version is not frozen: there is nothing to hand out."""
         version = self.version(key, number)
-        if version.state == Version.State.FREEZING:
+        if version.is_active:
             raise Conflict(f"Version {number} is still being frozen: {version.rows_done} rows so far. Ask again soon.")
         if version.state == Version.State.FAILED:
             raise Conflict(f"Version {number} failed: {version.error}")

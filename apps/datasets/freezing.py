@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
 from time import monotonic
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
-from django.db.models import F, Max
+from django.db import IntegrityError, transaction
+from django.db.models import Max
 from django.utils.timezone import now
 
 from apps.accounts import auditing
 from apps.accounts.models import Membership
 from apps.annotation.models import Queue
-from apps.common.broker import enqueue
 from apps.common.commits import unawaited
-from apps.common.leases import REMIND_AFTER, Superseded, lease
 from apps.datasets import announcing
 from apps.datasets.building import Builder, Built
 from apps.datasets.card import make_card
 from apps.datasets.files.splitfiles import content_hash
 from apps.datasets.files.storing import discard, store
+from apps.datasets.jobs import VERSIONS
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.selection.selecting import items_left_out
 from apps.datasets.selection.surveying import leaves_rows
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, Superseded, lease
 
 RENEW_AFTER_SECONDS = 1.0
-MOST_ATTEMPTS = 5
 
 
 class NothingToFreeze(ValueError):
@@ -97,58 +94,28 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
         about=version,
         **version.recipe,
     )
-    queue(version)
+    lifecycle.queue(version)
     return version
-
-
-def queue(version: Version) -> None:
-    """Tell the workers about it, and remember when to tell them again should nobody answer."""
-    Version.objects.filter(pk=version.pk, attempt=0).update(leased_until=now() + REMIND_AFTER)
-    enqueue("freezing.freeze", str(version.pk))
 
 
 def freeze(version_id: UUID) -> bool:
     """Build a version and make it final. False where there is nothing to do: it is final, failed, or in another worker's hands."""
-    version = _claim(version_id)
+    version = lifecycle.claim(VERSIONS, version_id)
     if version is None:
         return False
     folder = _fresh_folder(version)
     try:
-        built = Builder(version, folder, progress=_Progress(version)).build()
-        _finish(version, built)
+        try:
+            built = Builder(version, folder, progress=_Progress(version)).build()
+            _finish(version, built)
+        except (BadRecipe, NothingToFreeze, OSError) as error:
+            lifecycle.fail(version, Failure("data", str(error)))
     except Superseded:
         discard(version, [version.attempt])
         return False
-    except (BadRecipe, NothingToFreeze, OSError) as error:
-        _fail(version, str(error))
-        discard(version, [version.attempt])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    announcing.version_changed(version.pk)
-    discard(version, range(1, version.attempt))  # what killed attempts left
     return True
-
-
-def _claim(version_id: UUID) -> Version | None:
-    taken = Version.objects.abandoned().filter(pk=version_id)
-    if not taken.update(leased_until=now() + lease(), attempt=F("attempt") + 1):
-        return None
-    version = Version.objects.select_related("dataset", "workspace").get(pk=version_id)
-    if version.attempt > MOST_ATTEMPTS:
-        _fail(
-            version,
-            f"Its worker stopped {MOST_ATTEMPTS} times while building it. Look at the worker's log, then freeze again.",
-        )
-        discard(version, range(1, version.attempt))
-        return None
-    return version
-
-
-def _mine(version: Version, **values: object) -> None:
-    """Update the version as the attempt that holds it. Raises Superseded."""
-    held = Version.objects.filter(pk=version.pk, state=Version.State.FREEZING, attempt=version.attempt)
-    if not held.update(**values):
-        raise Superseded(version)
 
 
 class _Progress:
@@ -163,7 +130,7 @@ class _Progress:
             return
         self.told = monotonic()
         with unawaited():
-            _mine(self.version, rows_done=done, rows_expected=expected, leased_until=now() + lease())
+            lifecycle.write(self.version, rows_done=done, rows_expected=expected, leased_until=now() + lease())
         announcing.version_changed(self.version.pk)
 
 
@@ -181,56 +148,21 @@ def _fresh_folder(version: Version) -> Path:
 def _finish(version: Version, built: Built) -> None:
     if not built.figures.rows:
         raise NothingToFreeze("Everything was dropped when the steps were read: " + _reasons(built))
-    with _held(version):
+    with lifecycle.kept(version):
         files = store(version, built.files)
     sums = {split: built.files[split]["jsonl"].sha256 for split in Split}
     rows = {split.value: built.figures.rows[split.value] for split in Split}
-    with transaction.atomic():
-        _mine(
-            version,
-            state=Version.State.FROZEN,
-            files=files,
-            row_counts=rows,
-            rows_done=sum(rows.values()),
-            rows_expected=sum(rows.values()),
-            content_hash=content_hash(sums),
-            card=make_card(version, built.figures),
-            leased_until=None,
-            error="",
-            frozen_at=now(),
-        )
-
-
-@contextmanager
-def _held(version: Version) -> Iterator[None]:
-    """Renew the lease all the time: a storage that is slow says nothing until it has a whole file. Raises Superseded."""
-    over = Event()
-
-    def renew() -> None:
-        try:
-            while not over.wait(lease().total_seconds() / 4):
-                _mine(version, leased_until=now() + lease())
-        except Superseded:
-            pass  # the write that makes the version final finds out too
-        finally:
-            connection.close()  # this thread's own
-
-    _mine(version, leased_until=now() + lease())
-    renewing = Thread(target=renew, name="renews-lease", daemon=True)
-    renewing.start()
-    try:
-        yield
-    finally:
-        over.set()
-        renewing.join()
+    lifecycle.finish(
+        version,
+        files=files,
+        row_counts=rows,
+        rows_done=sum(rows.values()),
+        rows_expected=sum(rows.values()),
+        content_hash=content_hash(sums),
+        card=make_card(version, built.figures),
+        frozen_at=now(),
+    )
 
 
 def _reasons(built: Built) -> str:
     return ", ".join(f"{reason.value} {count}" for reason, count in built.figures.dropped.most_common()) + "."
-
-
-def _fail(version: Version, error: str) -> None:
-    Version.objects.filter(pk=version.pk, state=Version.State.FREEZING, attempt=version.attempt).update(
-        state=Version.State.FAILED, error=error, leased_until=None
-    )
-    announcing.version_changed(version.pk)

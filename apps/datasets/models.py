@@ -7,10 +7,10 @@ from typing import Self
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
-from django.utils.timezone import now
 
 from apps.accounts.models import User, Workspace, WorkspaceModel, WorkspaceQuerySet
 from apps.annotation.models import Inspection, Preference, Rating
+from apps.jobs.models import Headway, Job, JobQuerySet, Phase
 from apps.trajectories.models import Task
 
 
@@ -52,31 +52,31 @@ class Dataset(WorkspaceModel):
         return self.name
 
 
-class VersionQuerySet(WorkspaceQuerySet["Version"]):
+class VersionQuerySet(JobQuerySet["Version"]):
     def frozen(self) -> Self:
         return self.filter(state=Version.State.FROZEN)
 
-    def abandoned(self) -> Self:
-        """Being frozen by nobody: never taken, or taken by a worker that stopped renewing its lease."""
-        return self.filter(state=Version.State.FREEZING).filter(Q(attempt=0) | Q(leased_until__lt=now()))
 
-    def overlooked(self) -> Self:
-        """Frozen by nobody for a while: the message to the workers was lost, or the worker stopped."""
-        return self.filter(state=Version.State.FREEZING).filter(Q(leased_until=None) | Q(leased_until__lt=now()))
-
-
-class Version(WorkspaceModel):
+class Version(Job):
     """Judgements frozen into rows. Once frozen nothing about it changes (a trigger sees to it), and `content_hash` proves it."""
 
     class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
         FREEZING = "freezing", "Freezing"
         FROZEN = "frozen", "Frozen"
         FAILED = "failed", "Failed"
 
+    PHASES = {  # a class variable of Job
+        State.WAITING: Phase.WAITING,
+        State.FREEZING: Phase.RUNNING,
+        State.FROZEN: Phase.DONE,
+        State.FAILED: Phase.FAILED,
+    }
+
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     row_type = models.CharField(max_length=20, default="preference")
-    state = models.CharField(max_length=10, choices=State.choices, default=State.FREEZING)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
     recipe = models.JSONField(
         default=dict,
         help_text="Queues, rules for ties and disagreements, split shares, seed.",
@@ -92,9 +92,6 @@ class Version(WorkspaceModel):
     )
     files = models.JSONField(default=dict, help_text="Per format and split: storage name, bytes, sha256.")
     card = models.JSONField(default=dict, help_text="What is in it, from whom, how much they agree.")
-    error = models.TextField(blank=True)
-    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
-    leased_until = models.DateTimeField(null=True)
     frozen_at = models.DateTimeField(null=True)
 
     objects = VersionQuerySet.as_manager()
@@ -106,15 +103,34 @@ class Version(WorkspaceModel):
                 condition=~Q(state="frozen") | (Q(frozen_at__isnull=False) & ~Q(content_hash="")),
                 name="frozen_version_has_its_hash",
             ),
-            CheckConstraint(condition=Q(state__in=["freezing", "frozen", "failed"]), name="version_state_is_known"),
+            CheckConstraint(
+                condition=Q(state__in=["waiting", "freezing", "frozen", "failed"]), name="version_state_is_known"
+            ),
         ]
         indexes = [
             Index(fields=["workspace", "-id"], name="version_newest"),
-            Index(fields=["leased_until"], condition=Q(state="freezing"), name="version_leases"),
+            Index(fields=["leased_until"], condition=Q(state__in=["waiting", "freezing"]), name="version_leases"),
         ]
 
     def __str__(self) -> str:
         return f"{self.dataset} v{self.number}"
+
+    @property
+    def state_so_far(self) -> str:
+        """As clients are told: a version that waits for a worker is on its way to being frozen."""
+        return self.State.FREEZING if self.state == self.State.WAITING else self.state
+
+    @property
+    def headway(self) -> Headway:
+        return Headway(self.rows_done, self.rows_expected, "rows")
+
+    @property
+    def resumes_from(self) -> str:
+        return "the beginning"
+
+    @property
+    def advice_when_lost(self) -> str:
+        return "Look at the workers' logs, then freeze again."
 
 
 class VersionPreference(models.Model):

@@ -21,14 +21,15 @@ from apps.datasets.models import Dataset, Version
 from apps.datasets.recipe import Recipe
 from apps.demo import judging
 from apps.demo.sign_ins import RESEARCHER
+from apps.jobs import lifecycle
+from apps.jobs.models import JobState
 from apps.policies.models import Policy
-from apps.training.cancelling import resume_run
 from apps.training.launching import launch_run
 from apps.training.models import Run
 from apps.training.plan import plan_run
 from apps.training.refusals import LaunchRefused
-from apps.trajectories.models import JobState, RolloutBatch, Trajectory
-from apps.trajectories.rollouts.rolling_out import resume_rollouts, start_rollouts
+from apps.trajectories.models import RolloutBatch, Trajectory
+from apps.trajectories.rollouts.rolling_out import start_rollouts
 
 ENVIRONMENT = "office"
 MOST_TRIES = 3
@@ -97,7 +98,7 @@ def _try_again(scene: Scene, *batches: RolloutBatch | None) -> None:
     """Resume those that failed. What somebody cancelled stays so."""
     for batch in batches:
         if batch is not None and batch.state == JobState.FAILED and batch.attempt < MOST_TRIES:
-            resume_rollouts(batch=batch, by=scene.researcher.user)
+            lifecycle.resume(batch, by=scene.researcher.user)
 
 
 def queue(
@@ -178,7 +179,7 @@ def run(
     found = Run.objects.filter(workspace=scene.workspace, name=name).first()
     if found is not None:
         if found.state == Run.State.FAILED and found.attempt < MOST_TRIES:
-            resume_run(run=found, by=scene.researcher.user)
+            lifecycle.resume(found, by=scene.researcher.user)
         return found.state == Run.State.FINISHED
     frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=number) if dataset else None
     start_from = scene.policy(base) if base else None

@@ -15,9 +15,10 @@ from apps.annotation.models import Assignment, Item, Preference, Queue
 from apps.arena.models import Experiment
 from apps.arena.stopping import Outcome
 from apps.datasets.models import Version
+from apps.jobs.models import JobState
 from apps.policies.models import Policy, Promotion
 from apps.training.models import Run
-from apps.trajectories.models import ImportBatch, JobState, Trajectory
+from apps.trajectories.models import ImportBatch, Trajectory
 
 RECENT = timedelta(days=3)
 """A failure older than this was seen, or nobody wants to know."""

@@ -17,9 +17,10 @@ from apps.common.counting import About, about
 from apps.common.ids import first_id_at
 from apps.common.quantities import count
 from apps.datasets.models import Version
+from apps.jobs.models import JobState
 from apps.policies.models import Policy, Promotion
 from apps.training.models import Run
-from apps.trajectories.models import ImportBatch, JobState, RolloutBatch, Trajectory
+from apps.trajectories.models import ImportBatch, RolloutBatch, Trajectory
 
 RECENT = timedelta(hours=24)
 NAMED = 2
@@ -92,7 +93,7 @@ def _versions(member: Membership) -> Station:
     latest = versions.select_related("dataset").order_by("-pk").first()
     words, moving = "", False
     if latest is not None:
-        words, moving = f"{latest}: {latest.get_state_display().lower()}", latest.state == Version.State.FREEZING
+        words, moving = f"{latest}: {latest.get_state_display().lower()}", latest.is_active
     return _station("Versions", "datasets", versions.frozen(), words, moving=moving)
 
 

@@ -14,9 +14,10 @@ from apps.annotation.models import Queue
 from apps.arena.models import Experiment
 from apps.common.quantities import count
 from apps.datasets.models import Version
+from apps.jobs.models import JobState
 from apps.policies.models import Promotion
 from apps.training.models import Run
-from apps.trajectories.models import ImportBatch, JobState
+from apps.trajectories.models import ImportBatch
 
 EACH = 5
 SHOWN = 8

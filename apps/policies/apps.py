@@ -5,3 +5,6 @@ class PoliciesConfig(AppConfig):
     name = "apps.policies"
     label = "policies"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apps.policies import jobs  # noqa: F401  # registers its kind of job

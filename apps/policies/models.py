@@ -6,9 +6,9 @@ from typing import Self
 
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
-from django.utils.timezone import now
 
 from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
+from apps.jobs.models import Job, JobQuerySet, Phase
 
 
 class PolicyQuerySet(WorkspaceQuerySet["Policy"]):
@@ -122,31 +122,16 @@ class Promotion(WorkspaceModel):
         indexes = [models.Index(fields=["workspace", "environment", "-id"], name="promotion_newest")]
 
 
-class PublicationQuerySet(WorkspaceQuerySet["Publication"]):
+class PublicationQuerySet(JobQuerySet["Publication"]):
     def live(self) -> Self:
         return self.filter(state=Publication.State.LIVE)
-
-    def under_way(self) -> Self:
-        return self.filter(state__in=[Publication.State.WAITING, Publication.State.WORKING])
-
-    def held(self, attempt: int) -> Self:
-        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
-        return self.filter(attempt=attempt, state=Publication.State.WORKING)
-
-    def orphaned(self) -> Self:
-        """Taken by a worker that stopped renewing its lease."""
-        return self.filter(state=Publication.State.WORKING, leased_until__lt=now())
-
-    def overlooked(self) -> Self:
-        """Waiting for so long that the message to the workers may be lost."""
-        return self.filter(state=Publication.State.WAITING, leased_until__lt=now())
 
     def beside(self, publication: Publication) -> Self:
         """All that were ever published in the same place under the same name."""
         return self.filter(workspace=publication.workspace_id, endpoint=publication.endpoint_id, name=publication.name)
 
 
-class Publication(WorkspaceModel):
+class Publication(Job):
     """A policy made available under a name: in a folder, or on a server. The live one of a name is what answers.
 
     Rolling back is another publication, of the policy before.
@@ -165,6 +150,15 @@ class Publication(WorkspaceModel):
         REFUSED = "refused", "Refused by the canary"
         FAILED = "failed", "Failed"
 
+    PHASES = {  # a class variable of Job
+        State.WAITING: Phase.WAITING,
+        State.WORKING: Phase.RUNNING,
+        State.LIVE: Phase.DONE,
+        State.REPLACED: Phase.DONE,
+        State.FAILED: Phase.FAILED,
+        State.REFUSED: Phase.FAILED,
+    }
+
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="publications")
     way = models.CharField(max_length=10, choices=Way.choices)
     endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, null=True, related_name="publications")
@@ -173,13 +167,9 @@ class Publication(WorkspaceModel):
     is_rollback = models.BooleanField(default=False)
     location = models.CharField(max_length=500, blank=True, help_text="The folder that is served or was written.")
     canary = models.JSONField(default=dict, help_text="The verdict: distances to the trainer's policy and to the base.")
-    error = models.TextField(blank=True)
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
-    worker = models.CharField(max_length=200, blank=True)
-    leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
     live_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True, help_text="When it failed, or ceased to answer.")
 
     objects = PublicationQuerySet.as_manager()
 
@@ -213,5 +203,5 @@ class Publication(WorkspaceModel):
         return f"{self.policy} as {self.name}"
 
     @property
-    def is_under_way(self) -> bool:
-        return self.state in (self.State.WAITING, self.State.WORKING)
+    def advice_when_lost(self) -> str:
+        return "See the workers' logs, then publish it again."

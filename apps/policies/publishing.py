@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 
 from django.db import IntegrityError, transaction
-from django.utils.timezone import now
 
 from apps.accounts import auditing
 from apps.accounts.models import User
-from apps.common.broker import enqueue
-from apps.common.leases import REMIND_AFTER
+from apps.jobs import lifecycle
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.weights import weights_of
 
-TASK = "publishing.publish"
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,79}")
 Way = Publication.Way
 
@@ -94,7 +91,7 @@ def publish_policy(
         way=way,
         server=endpoint.base_url if endpoint else "",
     )
-    queue(publication)
+    lifecycle.queue(publication)
     return publication
 
 
@@ -143,11 +140,3 @@ def publication_history(publication: Publication) -> list[Publication]:
             del lived[-2:]
         lived.append(each)
     return lived
-
-
-def queue(publication: Publication) -> None:
-    """Tell the workers about it, and remember when to tell them again should nobody answer."""
-    Publication.objects.filter(pk=publication.pk, state=Publication.State.WAITING).update(
-        leased_until=now() + REMIND_AFTER
-    )
-    enqueue(TASK, str(publication.pk))

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from apps.accounts import auditing
 from apps.accounts.models import User
-from apps.training.claiming import queue
+from apps.jobs.lifecycle import queue
 from apps.training.models import Run, RunEvent, RunReward
 from apps.training.plan import Plan
 

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
-from django.utils.timezone import now
 
-from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
+from apps.accounts.models import User
 from apps.datasets.models import Version
+from apps.jobs.models import Headway, Job, JobQuerySet, Phase
 from apps.policies.models import Policy
 
 
-class RunQuerySet(WorkspaceQuerySet["Run"]):
-    def active(self) -> Self:
-        return self.filter(state__in=Run.ACTIVE)
-
-    def held(self, attempt: int) -> Self:
-        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
-        return self.filter(attempt=attempt, state__in=Run.HELD)
-
-    def orphaned(self) -> Self:
-        """Taken by a worker that stopped renewing its lease."""
-        return self.filter(state__in=Run.HELD, leased_until__lt=now())
-
-    def overlooked(self) -> Self:
-        """Queued for so long that the message to the workers may be lost; telling them again does no harm."""
-        return self.filter(state=Run.State.QUEUED, leased_until__lt=now())
+class RunQuerySet(JobQuerySet["Run"]):
+    """A name for runs that wait, are held or were orphaned."""
 
 
-class Run(WorkspaceModel):
+class Run(Job):
     """One training job: an algorithm on a dataset version, from a base policy, in a folder of its own."""
 
     class Algorithm(models.TextChoices):
@@ -56,9 +41,15 @@ class Run(WorkspaceModel):
     ONLINE = (Algorithm.GRPO, Algorithm.RLOO, Algorithm.STAR)
     """Learn from rollouts of their own in an environment, not from a dataset version."""
 
-    HELD = (State.STARTING, State.RUNNING, State.CANCELLING)
-    ACTIVE = (State.QUEUED, *HELD)
-    RESUMABLE = (State.CANCELLED, State.FAILED)
+    PHASES = {  # a class variable of Job
+        State.QUEUED: Phase.WAITING,
+        State.STARTING: Phase.RUNNING,
+        State.RUNNING: Phase.RUNNING,
+        State.CANCELLING: Phase.STOPPING,
+        State.FINISHED: Phase.DONE,
+        State.FAILED: Phase.FAILED,
+        State.CANCELLED: Phase.CANCELLED,
+    }
 
     name = models.CharField(max_length=200)
     algorithm = models.CharField(max_length=20, choices=Algorithm.choices)
@@ -72,14 +63,6 @@ class Run(WorkspaceModel):
     )
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
-    queued_at = models.DateTimeField(db_default=Now(), help_text="Since when it waits, or last waited, for a worker.")
-    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
-    worker = models.CharField(max_length=200, blank=True)
-    process_id = models.PositiveIntegerField(null=True, help_text="The child's, on `worker`.")
-    leased_until = models.DateTimeField(null=True, help_text="While queued: when to tell the workers again.")
-    losses = models.PositiveSmallIntegerField(
-        default=0, help_text="Workers that vanished since it was started, or last got on."
-    )
     events_seq = models.PositiveIntegerField(default=0, help_text="The last event of the trainer that is stored.")
     events_offset = models.BigIntegerField(default=0, help_text="Bytes of events.jsonl up to there.")
     step = models.PositiveIntegerField(default=0)
@@ -91,10 +74,7 @@ class Run(WorkspaceModel):
     parameters = models.BigIntegerField(null=True, help_text="Weights of the model, frozen ones included.")
     memory_mb = models.FloatField(null=True, help_text="Of the child, at its last heartbeat.")
     command = models.TextField(blank=True, help_text="What the worker ran, as typed in a shell.")
-    failure = models.JSONField(default=dict, help_text="Category, message, advice, last log lines, command.")
     report = models.JSONField(default=dict)
-    started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
 
     objects = RunQuerySet.as_manager()
 
@@ -118,16 +98,19 @@ class Run(WorkspaceModel):
         return self.name
 
     @property
-    def is_active(self) -> bool:
-        return self.state in self.ACTIVE
+    def headway(self) -> Headway:
+        return Headway(self.step, self.total_steps, "steps")
 
     @property
-    def is_cancellable(self) -> bool:
-        return self.is_active and self.state != self.State.CANCELLING
+    def resumes_from(self) -> str:
+        return f"step {self.checkpoint_step}" if self.checkpoint_step else "the beginning"
 
     @property
-    def is_resumable(self) -> bool:
-        return self.state in self.RESUMABLE
+    def advice_when_lost(self) -> str:
+        return (
+            "If the machine ran out of memory it may have killed the worker itself: lower the batch size or the longest "
+            "row, or use LoRA. Then resume the run; it goes on from its last checkpoint."
+        )
 
 
 class RunReward(models.Model):

@@ -1,4 +1,4 @@
-"""What a worker writes about the run it holds: news while it goes on, and how it ended. All of it may be told twice."""
+"""What a worker writes about the run it holds: news while it goes on, and what it made. All of it may be told twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from django.db import connection, transaction
 from django.db.models import Case, F, Value, When
 from django.utils.timezone import now
 
-from apps.common.leases import Superseded, lease
+from apps.jobs import lifecycle
+from apps.jobs.models import Superseded, lease
 from apps.training.models import Metric, Run, RunEvent
 from apps.training.registering import register_result
 
@@ -52,28 +53,6 @@ class News:
     happenings: list[Happening] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Why a run stopped: what happened, what to do now, the end of the log and the command to run it by hand."""
-
-    category: str
-    message: str
-    advice: str = ""
-    details: str = ""
-    log: list[str] = field(default_factory=list)
-    command: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "category": self.category,
-            "message": self.message,
-            "advice": self.advice,
-            "details": self.details,
-            "log": self.log,
-            "command": self.command,
-        }
-
-
 @transaction.atomic
 def apply(*, run: Run, news: News) -> bool:
     """Store `news`, all or nothing; False when it is stored already.
@@ -97,7 +76,8 @@ def apply(*, run: Run, news: News) -> bool:
         if (value := getattr(news, name)) is not None:
             changes[name] = value
     if news.checkpoint_step is not None:  # it gets on, so the workers that vanished before were not lost in a row
-        changes["losses"] = run.losses = 0
+        changes |= {"losses": 0, "loss": ""}
+        run.losses = 0
     held = Run.objects.held(run.attempt).filter(pk=run.pk)
     if not held.filter(events_seq__lt=news.seq).update(**changes):
         if held.exists():
@@ -129,27 +109,6 @@ def _store_metrics(run: Run, news: News) -> None:
 @transaction.atomic
 def finish(*, run: Run, report: dict[str, Any]) -> None:
     """The run is done: what it made becomes a policy. Raises Superseded."""
-    _end(run, state=Run.State.FINISHED, report=report, failure={})
-    run.refresh_from_db()
+    lifecycle.finish(run, report=report)
     policy = register_result(run)
     RunEvent.objects.create(run=run, kind="finished", text=f"Finished. It made {policy.name}.")
-
-
-@transaction.atomic
-def stop(*, run: Run, text: str) -> None:
-    """The run stopped because somebody cancelled it. Raises Superseded."""
-    _end(run, state=Run.State.CANCELLED)
-    RunEvent.objects.create(run=run, kind="cancelled", text=text)
-
-
-@transaction.atomic
-def fail(*, run: Run, failure: Failure) -> None:
-    """The run cannot go on. Raises Superseded."""
-    _end(run, state=Run.State.FAILED, failure=failure.as_json())
-    RunEvent.objects.create(run=run, kind="failed", text=failure.message)
-
-
-def _end(run: Run, **changes: Any) -> None:
-    ended = Run.objects.held(run.attempt).filter(pk=run.pk)
-    if not ended.update(finished_at=now(), leased_until=None, process_id=None, **changes):
-        raise Superseded(run)

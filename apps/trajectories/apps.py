@@ -5,3 +5,7 @@ class TrajectoriesConfig(AppConfig):
     name = "apps.trajectories"
     label = "trajectories"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apps.trajectories.imports import jobs as imports  # noqa: F401  # registers its kind of job
+        from apps.trajectories.rollouts import jobs as rollouts  # noqa: F401

@@ -23,8 +23,9 @@ from apps.annotation.models import Assignment, Continuation, Judge
 from apps.arena.models import Experiment
 from apps.datasets import freezing
 from apps.datasets.recipe import Recipe
+from apps.jobs.models import JobState
 from apps.policies.models import Publication
-from apps.trajectories.models import ImportBatch, JobState, RolloutBatch, SavedView
+from apps.trajectories.models import ImportBatch, RolloutBatch, SavedView
 from apps.trajectories.rollouts import following
 from tests import factories
 from tests.annotation import making
@@ -61,6 +62,7 @@ SEEN_FROM = {
     Role.OWNER: {
         *(f"accounts:{name}" for name in ("change_role", "remove", "invite", "revoke_invitation", "audit")),
         "accounts:revoke_token",  # of this token, which is an owner's
+        *("jobs:list", "jobs:cancel", "jobs:resume", "v1:jobs", "v1:job_cancel", "v1:job_resume"),
     },
 }
 
@@ -101,11 +103,8 @@ def labeller(owner: Membership) -> Membership:
 def addresses(owner: Membership, labeller: Membership, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     """All that there are, of things of the owner's workspace."""
     for module in (
-        "annotation.desk.continuing",
-        "annotation.judges.sending",
         "annotation.queues.queueing",
-        "datasets.freezing",
-        "policies.publishing",
+        "jobs.lifecycle",
     ):
         monkeypatch.setattr(f"apps.{module}.enqueue", lambda *_: None)
     things = things_of(owner, labeller, Path(settings.RUNS_DIR))
@@ -166,6 +165,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path) -> dict[str, 
         queue=pairs,
     )
     invited = inviting.invite(workspace=here, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user)
+    run = factories.run(of=here, version=version, base=policy)
     return {
         "annotator_id": annotator.pk,
         "assignment_id": assignment.pk,
@@ -181,7 +181,9 @@ def things_of(owner: Membership, labeller: Membership, runs: Path) -> dict[str, 
         "index": 0,
         "invitation_id": invited.invitation.pk,
         "item_id": item.pk,
+        "job_id": run.pk,
         "judge_id": judge.pk,
+        "kind": "training_runs",
         "left_id": first.pk,
         "membership_id": labeller.pk,
         "name": NAME,
@@ -190,7 +192,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path) -> dict[str, 
         "publication_id": Publication.objects.create(workspace=here, policy=policy, **folder).pk,
         "queue_id": queue.pk,
         "right_id": other.pk,
-        "run_id": factories.run(of=here, version=version, base=policy).pk,
+        "run_id": run.pk,
         "secret": invited.secret,
         "side": "run",
         "start": 0,

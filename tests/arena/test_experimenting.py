@@ -12,7 +12,8 @@ from apps.arena.experimenting import NotRunning, advance, start_experiment, stop
 from apps.arena.models import Experiment
 from apps.arena.queries import standing
 from apps.arena.stopping import Outcome, StoppingRule
-from apps.trajectories.models import JobState, RolloutBatch
+from apps.jobs.models import JobState
+from apps.trajectories.models import RolloutBatch
 from tests import factories
 from workers.tasks.experiments import advance_all
 
@@ -97,7 +98,9 @@ def test_finished_rollouts_become_one_blind_queue_however_often_it_is_asked(rese
 def test_failed_rollouts_end_it_with_their_reason(researcher):
     experiment = begin(researcher)
     RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(state=JobState.DONE)
-    RolloutBatch.objects.filter(pk=experiment.rollouts_b_id).update(state=JobState.FAILED, error="out of memory")
+    RolloutBatch.objects.filter(pk=experiment.rollouts_b_id).update(
+        state=JobState.FAILED, failure={"message": "out of memory"}
+    )
     advance(experiment)
     experiment.refresh_from_db()
     assert experiment.state == "failed"

@@ -6,8 +6,9 @@ from django.urls import reverse
 from apps.accounts.models import Role
 from apps.arena.experimenting import advance
 from apps.arena.models import Experiment
+from apps.jobs.models import JobState
 from apps.policies.promoting import champion, promote
-from apps.trajectories.models import JobState, RolloutBatch
+from apps.trajectories.models import RolloutBatch
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -17,10 +17,11 @@ from apps.annotation.review.reviewing import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.files.splitfiles import content_hash, sha256_of
+from apps.datasets.jobs import VERSIONS
 from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe
+from apps.jobs import lifecycle
 from tests import factories
-from workers.tasks.freezing import resume
 
 pytestmark = pytest.mark.django_db
 
@@ -327,7 +328,7 @@ def test_a_version_in_another_workers_hands_is_left_alone(dataset: Dataset, memb
     factories.preference(2, on=factories.item(of=queue))
     recipe = Recipe(queues=(str(queue.pk),))
     version = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
-    assert freezing._claim(version.pk)
+    assert lifecycle.claim(VERSIONS, version.pk)
     assert not freezing.freeze(version.pk)
 
 
@@ -335,17 +336,17 @@ def test_the_workers_are_told_again_of_a_version_that_nobody_took(
     dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(freezing, "enqueue", lambda _, version_id: told.append(version_id))
+    monkeypatch.setattr(lifecycle, "enqueue", lambda _, version_id: told.append(version_id))
     factories.preference(2, on=factories.item(of=queue))
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(queue.pk),)), by=member)
-    resume()
+    lifecycle.recover(VERSIONS)
     assert told == [str(version.pk)]  # by the request alone
     Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # ten minutes later
-    resume()
-    resume()
+    lifecycle.recover(VERSIONS)
+    lifecycle.recover(VERSIONS)
     assert told == [str(version.pk)] * 2
     assert freezing.freeze(version.pk)
-    resume()
+    lifecycle.recover(VERSIONS)
     assert len(told) == 2
 
 

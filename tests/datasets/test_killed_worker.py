@@ -7,11 +7,12 @@ import psycopg
 from django.db import connection
 
 from apps.datasets import freezing
+from apps.datasets.jobs import VERSIONS
 from apps.datasets.models import Version, VersionPreference
 from apps.datasets.recipe import Recipe
+from apps.jobs import lifecycle
 from tests import factories
 from tests.live import LiveStack
-from workers.tasks.freezing import resume
 
 
 def wait_for(version: Version, what: Callable[[Version], bool]) -> None:
@@ -41,16 +42,16 @@ def test_a_version_survives_the_death_of_its_worker(live_stack: LiveStack) -> No
             number=1,
             recipe=Recipe(queues=(str(queue.pk),), until=dataset.created_at.replace(year=2100)).to_json(),
         )
-        freezing.enqueue("freezing.freeze", str(version.pk))
+        lifecycle.queue(version)
         wait_for(version, lambda it: it.attempt == 1)
         live_stack.programs["worker-default"].process.kill()
         live_stack.programs["worker-default"].process.wait()
 
     live_stack.restart("worker-default")
     Version.objects.filter(pk=version.pk).update(leased_until=version.created_at)  # its lease runs out
-    resume()
+    lifecycle.recover(VERSIONS)
 
-    wait_for(version, lambda it: it.state != Version.State.FREEZING)
+    wait_for(version, lambda it: not it.is_active)
     assert version.state == Version.State.FROZEN, version.error
     assert version.attempt == 2
     assert sum(version.row_counts.values()) == 3

@@ -94,7 +94,7 @@ def freeze(member: Membership, queue: object) -> Version:
     freezing.freeze(version.pk)  # or the live worker was faster
     for _ in range(600):
         version.refresh_from_db()
-        if version.state != Version.State.FREEZING:
+        if not version.is_active:
             break
         time.sleep(0.1)
     assert version.state == Version.State.FROZEN, version.error

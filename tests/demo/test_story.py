@@ -5,10 +5,11 @@ import pytest
 from apps.arena.experimenting import advance, take_up_again
 from apps.arena.models import Experiment
 from apps.demo import making, people, story
+from apps.jobs.models import JobState
 from apps.training.models import Run
 from apps.training.plan import merged
 from apps.training.presets import PRESETS
-from apps.trajectories.models import JobState, RolloutBatch
+from apps.trajectories.models import RolloutBatch
 from contract.configs import run_config_from_json
 from tests import factories
 
@@ -49,7 +50,7 @@ def scene(db: None) -> making.Scene:
 
 def test_rollouts_that_fail_are_tried_again_and_not_for_ever(scene: making.Scene):
     for attempt in (1, 2, making.MOST_TRIES):
-        RolloutBatch.objects.update(state=JobState.FAILED, error="Killed.", attempt=attempt)
+        RolloutBatch.objects.update(state=JobState.FAILED, failure={"message": "Killed."}, attempt=attempt)
         assert not story.scripts_act(scene)
         states = set(RolloutBatch.objects.values_list("state", flat=True))
         assert states == ({JobState.WAITING} if attempt < making.MOST_TRIES else {JobState.FAILED})
@@ -71,7 +72,9 @@ def test_a_run_that_fails_is_tried_again(scene: making.Scene):
 def test_an_experiment_goes_on_once_its_failed_rollouts_are_tried_again(scene: making.Scene):
     story.scripts_meet_blind(scene)
     experiment = Experiment.objects.get()
-    RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(state=JobState.FAILED, error="Killed.", attempt=1)
+    RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(
+        state=JobState.FAILED, failure={"message": "Killed."}, attempt=1
+    )
     advance(experiment)
     experiment.refresh_from_db()
     assert experiment.state == Experiment.State.FAILED

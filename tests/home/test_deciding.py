@@ -7,10 +7,11 @@ from apps.accounts.models import Role
 from apps.annotation.models import Assignment
 from apps.arena.models import Experiment
 from apps.home.deciding import decision_for
+from apps.jobs.models import JobState
 from apps.policies.models import Policy
 from apps.policies.promoting import promote
 from apps.training.models import Run
-from apps.trajectories.models import ImportBatch, JobState
+from apps.trajectories.models import ImportBatch
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -130,7 +131,9 @@ def test_an_experiment_that_somebody_stopped_early_asks_for_nothing(member, home
 
 
 def test_a_failed_import_says_why(member, home):
-    ImportBatch.objects.create(workspace=home, filename="runs.jsonl", state=JobState.FAILED, error="The disk is full.")
+    ImportBatch.objects.create(
+        workspace=home, filename="runs.jsonl", state=JobState.FAILED, failure={"message": "The disk is full."}
+    )
     assert decision_for(member).reason == "The disk is full."
 
 

@@ -3,7 +3,8 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Role
 from apps.home.moving import moves
-from apps.trajectories.models import ImportBatch, JobState
+from apps.jobs.models import JobState
+from apps.trajectories.models import ImportBatch
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -121,7 +121,13 @@ def test_a_run_of_all_weights_offers_no_adapter(client: Client, member, settings
 def test_a_refusal_of_the_canary_is_shown_with_its_figures(client: Client, member, settings):
     policy = trained(member, settings.RUNS_DIR)
     canary = {"finding": "base_answers", "to_policy": 0.31, "to_base": 0.002, "apart": 0.3}
-    live(policy, state="refused", live_at=None, canary=canary, error="The base model answers under this name.")
+    live(
+        policy,
+        state="refused",
+        live_at=None,
+        canary=canary,
+        failure={"message": "The base model answers under this name."},
+    )
     page = client.get(reverse("policies:policy", args=[policy.pk])).content.decode()
     for words in (
         "Refused by the canary",

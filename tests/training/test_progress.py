@@ -4,8 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure
 from apps.policies.models import Policy
-from apps.training import claiming, progress
+from apps.training import progress
+from apps.training.jobs import RUNS
 from apps.training.models import Metric, Run
 from apps.training.progress import Beginning, Happening, News
 from tests import factories
@@ -16,7 +19,7 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 def run() -> Run:
-    taken = claiming.claim(factories.run().pk, worker="here:1")
+    taken = lifecycle.claim(RUNS, factories.run().pk, worker="here:1")
     assert taken is not None
     return taken
 
@@ -97,7 +100,7 @@ def test_a_finished_run_becomes_a_policy_with_its_descent(run: Run):
 
 
 def test_a_reward_model_is_no_policy_that_acts():
-    run = claiming.claim(factories.run(algorithm=Run.Algorithm.REWARD_MODEL).pk, worker="here:1")
+    run = lifecycle.claim(RUNS, factories.run(algorithm=Run.Algorithm.REWARD_MODEL).pk, worker="here:1")
     assert run is not None
     progress.finish(run=run, report={})
     run.refresh_from_db()
@@ -115,10 +118,8 @@ def test_a_second_run_of_one_name_makes_a_policy_with_a_number(run: Run):
 
 
 def test_a_failure_keeps_what_a_person_needs(run: Run):
-    failure = progress.Failure(
-        "data", "Row 3 is no JSON.", "Correct row 3.", log=["…"], command="python -m trainer run.json"
-    )
-    progress.fail(run=run, failure=failure)
+    failure = Failure("data", "Row 3 is no JSON.", "Correct row 3.", log=["…"], command="python -m trainer run.json")
+    lifecycle.fail(run, failure)
     run.refresh_from_db()
     assert run.state == Run.State.FAILED
     assert run.failure == {

@@ -4,7 +4,8 @@ import pytest
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.trajectories.models import JobState, RolloutBatch
+from apps.jobs.models import JobState
+from apps.trajectories.models import RolloutBatch
 from tests import factories
 
 pytestmark = pytest.mark.django_db

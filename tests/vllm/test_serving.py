@@ -18,7 +18,8 @@ from uuid import NAMESPACE_URL, uuid5
 import pytest
 from transformers import AutoTokenizer
 
-from apps.policies import delivering
+from apps.jobs import lifecycle
+from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.publishing import publish_policy, roll_back_publication
 from tests import factories
@@ -134,7 +135,7 @@ def publish_here(what: Policy, way: str, server: VllmServer) -> Publication:
 
 
 def done(publication: Publication) -> Publication:
-    taken = delivering.claim(publication.pk, worker="here:1")
+    taken = lifecycle.claim(PUBLICATIONS, publication.pk, worker="here:1")
     assert taken is not None
     publish(taken)
     publication.refresh_from_db()

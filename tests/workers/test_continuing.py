@@ -5,10 +5,13 @@ from uuid import UUID
 import pytest
 
 from apps.annotation.desk import continuing
+from apps.annotation.desk.jobs import CONTINUATIONS
 from apps.annotation.kinds.asks import Alternatives
 from apps.annotation.models import Continuation
 from apps.annotation.refusals import CannotContinue
-from apps.trajectories.models import JobState, Step, Trajectory
+from apps.jobs import lifecycle
+from apps.jobs.models import JobState
+from apps.trajectories.models import Step, Trajectory
 from tests import factories
 from tests.workers.continuing import office_run, policy_on, served_model
 from workers.app import app
@@ -25,7 +28,7 @@ def run() -> Trajectory:
 
 
 def work_on(continuation: Continuation) -> Continuation:
-    taken = continuing.claim(continuation.pk)
+    taken = lifecycle.claim(CONTINUATIONS, continuation.pk)
     assert taken is not None
     supervise(ContinuationJob(taken))
     continuation.refresh_from_db()
@@ -102,9 +105,9 @@ def test_what_a_dead_worker_held_goes_to_another_and_not_for_ever(run):
     asked = continuing.sample_actions(run=run, index=0, asks=asks)
     states = []
     for _ in range(3):
-        assert continuing.claim(asked.pk)
+        assert lifecycle.claim(CONTINUATIONS, asked.pk)
         Continuation.objects.update(leased_until="2020-01-01T00:00Z")
-        assert continuing.recover_continuations() == 1
+        assert lifecycle.recover(CONTINUATIONS) == [asked]
         asked.refresh_from_db()
         states.append(asked.state)
     assert states == [JobState.WAITING, JobState.WAITING, JobState.FAILED]

@@ -12,10 +12,10 @@ import pytest
 from django.utils.timezone import now
 
 from apps.datasets.models import Version
-from apps.training.cancelling import cancel_run, resume_run
-from apps.training.claiming import TASK, queue
+from apps.jobs import lifecycle
+from apps.training.folders import folder_of
+from apps.training.jobs import RUNS, TASK
 from apps.training.models import Run
-from apps.training.recovering import recover_runs
 from tests import factories
 from tests.live import LiveStack
 from tests.workers.frozen import SMALLEST, freeze, office_pairs
@@ -30,7 +30,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     return office_pairs(tmp_path_factory.mktemp("pairs"), 12)
 
 
-def queued(pairs: list[dict], *, steps: int) -> Run:
+def queued(pairs: list[dict], *, steps: int, checkpoints_every: int = 5) -> Run:
     workspace = factories.workspace()
     run = Run.objects.create(
         workspace=workspace,
@@ -40,11 +40,11 @@ def queued(pairs: list[dict], *, steps: int) -> Run:
         config={
             "model": {"scratch": SMALLEST},
             "optimizer": {"batch_size": 4, "max_steps": steps, "learning_rate": 0.002},
-            "checkpoints": {"every": 5},
+            "checkpoints": {"every": checkpoints_every},
             "evaluate_every": 1000,
         },
     )
-    queue(run)
+    lifecycle.queue(run)
     return run
 
 
@@ -80,29 +80,50 @@ def test_a_run_that_is_delivered_twice_runs_once_and_ends_with_its_lineage(live_
 def test_a_cancelled_run_saves_a_checkpoint_and_resumes_from_it(live_stack: LiveStack, pairs: list[dict]):
     person = factories.member().user
     run = wait(queued(pairs, steps=100_000), has_checkpoint)
-    cancel_run(run=run, by=person)
+    lifecycle.cancel(run, by=person)
     wait(run, is_over)
     assert run.state == Run.State.CANCELLED
     assert run.checkpoint_step == run.step
     stopped_at = run.step
-    resume_run(run=run, by=person)
+    lifecycle.resume(run, by=person)
     wait(run, lambda run: run.state == Run.State.RUNNING and run.step > stopped_at)
     assert (run.attempt, run.running_from) == (2, stopped_at)
-    cancel_run(run=run, by=person)
+    lifecycle.cancel(run, by=person)
     wait(run, is_over)
 
 
-def test_a_killed_child_is_told_apart_and_its_run_can_be_resumed(live_stack: LiveStack, pairs: list[dict]):
+def test_a_killed_child_is_started_again_from_its_checkpoint_by_its_worker(live_stack: LiveStack, pairs: list[dict]):
     run = wait(queued(pairs, steps=100_000), has_checkpoint)
     assert run.process_id is not None
     os.kill(run.process_id, signal.SIGKILL)
+    wait(run, lambda run: run.attempt == 2)
+    wait(run, lambda run: run.state == Run.State.RUNNING)
+    assert run.running_from >= 5
+    assert "killed" in run.events.get(kind="lost").text
+    assert f"goes on from step {run.running_from}" in run.events.get(kind="lost").text
+    wait(run, lambda run: (run.checkpoint_step or 0) > run.running_from)
+    assert (run.losses, run.loss) == (0, "")
+    lifecycle.cancel(run, by=factories.member().user)
     wait(run, is_over)
-    assert (run.state, run.failure["category"]) == ("failed", "killed")
-    assert "SIGKILL" in run.failure["message"]
+    assert f"It goes on from step {run.running_from}." in folder_of(run.pk).log.read_text()
+
+
+def test_a_child_that_is_killed_again_and_again_fails_with_what_was_tried_and_can_be_resumed(
+    live_stack: LiveStack, pairs: list[dict]
+):
+    run = queued(pairs, steps=100_000, checkpoints_every=100_000)
+    for attempt in (1, 2, 3):
+        wait(run, lambda run, attempt=attempt: run.state == Run.State.RUNNING and run.attempt == attempt)
+        assert run.process_id is not None
+        os.kill(run.process_id, signal.SIGKILL)
+    wait(run, is_over)
+    assert run.state == Run.State.FAILED
+    assert "started 3 times in a row and got no further than the beginning" in run.failure["message"]
+    assert "batch size" in run.failure["advice"]
     assert run.failure["command"].endswith(f"{run.pk}/run.json")
-    resume_run(run=run, by=factories.member().user)
-    wait(run, lambda run: run.state == Run.State.RUNNING and run.running_from >= 5)
-    cancel_run(run=run, by=factories.member().user)
+    lifecycle.resume(run, by=factories.member().user)
+    wait(run, lambda run: run.state == Run.State.RUNNING and run.attempt == 4)
+    lifecycle.cancel(run, by=factories.member().user)
     wait(run, is_over)
 
 
@@ -119,10 +140,10 @@ def test_a_killed_worker_takes_its_child_along_and_another_goes_on_from_the_chec
     assert Path(f"/proc/{run.process_id}/stat").exists() is False
     live_stack.restart("worker-gpu")
     Run.objects.filter(pk=run.pk).update(leased_until=now() - timedelta(seconds=1))  # as after a minute of silence
-    recover_runs()
+    lifecycle.recover(RUNS)
     wait(run, lambda run: run.state == Run.State.RUNNING and run.attempt == 2)
     assert run.running_from >= 5
     assert run.worker != first_worker
     assert run.events.filter(kind="lost").count() == 1
-    cancel_run(run=run, by=factories.member().user)
+    lifecycle.cancel(run, by=factories.member().user)
     wait(run, is_over)

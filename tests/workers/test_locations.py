@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from apps.annotation.judges.asking_models import Refused
 from apps.annotation.models import Annotator, Continuation, Judge
-from apps.policies import delivering
+from apps.jobs import lifecycle
+from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Policy, Publication
 from apps.trajectories.models import RolloutBatch
 from tests import factories
@@ -15,7 +17,7 @@ from workers.bridge.configs import training_config
 from workers.bridge.continuing import ContinuationJob
 from workers.bridge.publishing import publish
 from workers.bridge.rollouts import rollout_config
-from workers.bridge.scoring import ScoringFailed, scores_of
+from workers.bridge.scoring import scores_of
 
 pytestmark = pytest.mark.django_db
 
@@ -84,7 +86,7 @@ def test_nothing_is_scored_with_it(planted):
     item = factories.item(of=factories.queue(of=workspace))
     annotator = factories.annotator(of=workspace, kind=Annotator.Kind.MODEL, policy=policy)
     judge = Judge.objects.create(workspace=workspace, queue=item.queue, annotator=annotator, mode="prelabel")
-    with pytest.raises(ScoringFailed, match=REFUSED):
+    with pytest.raises(Refused, match=REFUSED):
         scores_of(judge, [item])
 
 
@@ -92,7 +94,7 @@ def test_it_is_not_published(planted, settings, tmp_path: Path):
     settings.PUBLISHED_DIR = tmp_path / "published"
     workspace, policy = planted
     asked = Publication.objects.create(workspace=workspace, policy=policy, way="folder", name="office")
-    taken = delivering.claim(asked.pk, worker="here:1")
+    taken = lifecycle.claim(PUBLICATIONS, asked.pk, worker="here:1")
     assert taken is not None
     publish(taken)
     asked.refresh_from_db()

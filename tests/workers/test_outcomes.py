@@ -29,7 +29,21 @@ def test_a_child_that_died_of_our_own_request_is_cancelled():
 
 
 def test_a_child_without_a_sign_of_life_counts_as_a_lost_worker():
-    assert outcome_of(ChildEnd(-9, None, ended_by="silence")).kind == "silent"
+    assert outcome_of(ChildEnd(-9, None, ended_by="silence")).kind == "lost"
+
+
+@pytest.mark.parametrize(
+    ("end", "category", "words"),
+    [
+        (ChildEnd(-9, None, oom_kills=1), "out_of_memory", "The kernel killed the training process"),
+        (ChildEnd(-9, None), "killed", "killed from outside (SIGKILL)"),
+    ],
+)
+def test_a_child_that_is_killed_alone_is_lost_and_may_be_tried_again(end: ChildEnd, category: str, words: str):
+    outcome = outcome_of(end)
+    assert (outcome.kind, outcome.category) == ("lost", category)
+    assert words in outcome.message
+    assert "lower the batch size" in outcome.advice or "Halve the batch size" in outcome.advice
 
 
 @pytest.mark.parametrize("category", ["data", "config", "out_of_memory", "crash"])
@@ -41,8 +55,6 @@ def test_what_the_trainer_says_is_believed(category: str):
 @pytest.mark.parametrize(
     ("end", "category", "words"),
     [
-        (ChildEnd(-9, None, oom_kills=1), "out_of_memory", "The kernel killed the training process"),
-        (ChildEnd(-9, None), "killed", "killed from outside (SIGKILL)"),
         (ChildEnd(-15, None), "killed", "killed from outside (SIGTERM)"),
         (ChildEnd(-11, None), "crash", "crashed (SIGSEGV): Segmentation fault"),
         (ChildEnd(-6, None, ["terminate called after throwing 'std::bad_alloc'"]), "out_of_memory", "died (SIGABRT)"),

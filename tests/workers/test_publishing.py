@@ -13,7 +13,10 @@ import pytest
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, Superseded
 from apps.policies import delivering
+from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.publishing import NothingBefore, publish_policy, roll_back_publication
 from tests import factories
@@ -76,7 +79,7 @@ def published(member, what: Policy, way: str, server: VllmLike | None = None) ->
 
 
 def done(publication: Publication) -> Publication:
-    taken = delivering.claim(publication.pk, worker="here:1")
+    taken = lifecycle.claim(PUBLICATIONS, publication.pk, worker="here:1")
     assert taken is not None
     publish(taken)
     publication.refresh_from_db()
@@ -212,7 +215,7 @@ def test_what_a_killed_worker_pointed_the_server_at_is_not_what_it_goes_back_to(
     live = publish_policy(policy=policy(runs, ONE, member), way=RESTART, name="office", endpoint=place, by=None)
     Publication.objects.filter(pk=live.pk).update(state="live", live_at=now())
     two = publish_policy(policy=policy(runs, TWO, member), way=RESTART, name="base", endpoint=place, by=None)
-    first = delivering.claim(two.pk, worker="here:1")
+    first = lifecycle.claim(PUBLICATIONS, two.pk, worker="here:1")
     assert first is not None
     monkeypatch.setattr(publishing, "_wait_for", _killed)
     with pytest.raises(KeyboardInterrupt):
@@ -243,7 +246,7 @@ def test_a_restarted_server_has_forgotten_what_other_workspaces_had_on_it(runs: 
     stranger = factories.member()
     place = endpoint(server, stranger)
     asked = publish_policy(policy=policy(runs, TWO, stranger), way=RESTART, name="two", endpoint=place, by=None)
-    taken = delivering.claim(asked.pk, worker="here:1")
+    taken = lifecycle.claim(PUBLICATIONS, asked.pk, worker="here:1")
     assert taken is not None
     delivering.go_live(taken, canary={}, location="")
     theirs.refresh_from_db()
@@ -254,25 +257,25 @@ def test_a_lease_is_renewed_within_a_file(runs: Path, member, settings, monkeypa
     settings.WORKER_LEASE_SECONDS = 0
     monkeypatch.setattr(exporting, "PIECE_BYTES", 4096)
     renewed: list[Publication] = []
-    renew = delivering.renew
-    monkeypatch.setattr(delivering, "renew", lambda publication: (renewed.append(publication), renew(publication)))
+    renew = lifecycle.renew
+    monkeypatch.setattr(lifecycle, "renew", lambda publication: (renewed.append(publication), renew(publication)))
     published(member, policy(runs, ONE, member), FOLDER)
     assert len(renewed) > (runs / ONE / "model" / "model.safetensors").stat().st_size // 4096
 
 
 def test_a_publication_is_done_by_one_worker_and_taken_from_one_that_vanished(runs: Path, member):
     publication = publish_policy(policy=policy(runs, ONE, member), way=FOLDER, name="office", by=member.user)
-    first = delivering.claim(publication.pk, worker="here:1")
+    first = lifecycle.claim(PUBLICATIONS, publication.pk, worker="here:1")
     assert first is not None
-    assert delivering.claim(publication.pk, worker="there:2") is None
+    assert lifecycle.claim(PUBLICATIONS, publication.pk, worker="there:2") is None
     Publication.objects.filter(pk=publication.pk).update(leased_until="2020-01-01T00:00Z")
-    assert delivering.recover_publications() == [publication]
+    assert lifecycle.recover(PUBLICATIONS) == [publication]
     publish_task(str(publication.pk))
     publish_task(str(publication.pk))  # told twice
     publication.refresh_from_db()
     assert (publication.state, publication.attempt) == ("live", 2)
-    with pytest.raises(delivering.Superseded):
-        delivering.fail(first, reason="Too late.")
+    with pytest.raises(Superseded):
+        lifecycle.fail(first, Failure("late", "Too late."))
 
 
 def test_a_server_that_restarted_by_itself_gets_its_adapters_back(runs: Path, server: VllmLike, member):
@@ -307,7 +310,7 @@ def test_what_is_being_replaced_or_on_a_server_that_is_away_is_left_alone(runs: 
     two = policy(runs, TWO, member)
     publish_policy(policy=two, way=ADAPTER, name="office", endpoint=endpoint(server, member), by=member.user)
     assert (restore_adapters(), server.adapters) == ([], {})
-    Publication.objects.under_way().delete()
+    Publication.objects.active().delete()
     server.http.shutdown()
     server.http.server_close()
     assert restore_adapters() == []

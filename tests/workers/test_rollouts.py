@@ -9,10 +9,13 @@ from django.db import OperationalError
 
 from apps.common.environments import BUILT_IN as FACTS
 from apps.ingest.records import BadRow
+from apps.jobs import lifecycle
+from apps.jobs.models import JobState
 from apps.policies.models import Endpoint, Policy
-from apps.trajectories.models import JobState, RolloutBatch, Step, Trajectory
+from apps.trajectories.models import RolloutBatch, Step, Trajectory
 from apps.trajectories.rollouts import harvesting
-from apps.trajectories.rollouts.rolling_out import CannotAct, cancel_rollouts, resume_rollouts, start_rollouts
+from apps.trajectories.rollouts.jobs import ROLLOUTS
+from apps.trajectories.rollouts.rolling_out import CannotAct, start_rollouts
 from contract.configs import RolloutConfig, ServerPolicy
 from tests import factories
 from trainer.environments import ENVIRONMENTS as BUILT_IN
@@ -36,7 +39,7 @@ def a_batch(count: int = 3, samples: int = 2) -> RolloutBatch:
 
 
 def work_on(batch: RolloutBatch) -> RolloutBatch:
-    taken = harvesting.claim(batch.pk, worker="here:1")
+    taken = lifecycle.claim(ROLLOUTS, batch.pk, worker="here:1")
     assert taken is not None
     supervise(RolloutJob(taken))
     batch.refresh_from_db()
@@ -67,7 +70,7 @@ def test_what_stands_in_the_output_already_is_stored_once_after_a_resume():
     batch = work_on(a_batch(count=2, samples=1))
     ids = set(Trajectory.objects.filter(rollout_batch=batch).values_list("id", flat=True))
     RolloutBatch.objects.filter(pk=batch.pk).update(state=JobState.CANCELLED)
-    resume_rollouts(batch=batch, by=factories.member(of=batch.workspace).user)
+    lifecycle.resume(batch, by=factories.member(of=batch.workspace).user)
     work_on(batch)
     assert set(Trajectory.objects.filter(rollout_batch=batch).values_list("id", flat=True)) == ids
     assert (batch.state, batch.finished) == (JobState.DONE, 2)
@@ -114,8 +117,8 @@ def test_an_episode_that_cannot_be_stored_keeps_no_other_out_and_is_told(monkeyp
     monkeypatch.setattr(harvesting, "prepare_line", picky)
     batch = work_on(a_batch(count=4, samples=1))
     assert (batch.state, batch.finished, batch.failure["category"]) == (JobState.FAILED, 3, "data")
-    assert batch.error == "1 episode could not be stored. The first one: BadRow: Step 0 has no message."
-    resume_rollouts(batch=batch, by=factories.member(of=batch.workspace).user)
+    assert batch.failure["message"] == "1 episode could not be stored. The first one: BadRow: Step 0 has no message."
+    lifecycle.resume(batch, by=factories.member(of=batch.workspace).user)
     work_on(batch)
     assert (batch.state, batch.finished, batch.failure) == (JobState.DONE, 3, {})
 
@@ -158,9 +161,9 @@ def test_two_batches_of_the_same_episodes_are_different_trajectories():
 
 def test_a_cancelled_batch_is_left_alone_by_the_worker_that_had_it():
     batch = a_batch(count=2, samples=1)
-    taken = harvesting.claim(batch.pk, worker="here:1")
+    taken = lifecycle.claim(ROLLOUTS, batch.pk, worker="here:1")
     assert taken is not None
-    cancel_rollouts(batch=batch, by=factories.member(of=batch.workspace).user)
+    lifecycle.cancel(batch, by=factories.member(of=batch.workspace).user)
     supervise(RolloutJob(taken))
     batch.refresh_from_db()
     assert batch.state == JobState.CANCELLED

@@ -13,14 +13,16 @@ import psutil
 import pytest
 from django.db import OperationalError
 
-from apps.training import claiming, progress
+from apps.jobs import lifecycle
+from apps.training import progress
 from apps.training.folders import folder_of
+from apps.training.jobs import RUNS
 from apps.training.models import Run
 from contract.endpoint_keys import permissions
 from tests import factories
 from tests.processes import alive
 from workers.bridge import shutdown, supervising
-from workers.bridge.supervising import supervise
+from workers.bridge.supervising import supervise, work
 from workers.bridge.training import TrainingJob
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +43,7 @@ def child(settings, monkeypatch: pytest.MonkeyPatch):
 
 
 def claimed() -> Run:
-    run = claiming.claim(factories.run().pk, worker="here:1")
+    run = lifecycle.claim(RUNS, factories.run().pk, worker="here:1")
     assert run is not None
     return run
 
@@ -123,7 +125,7 @@ def test_no_second_child_starts_while_one_holds_the_folder(child, settings):
         os.close(holder)
     run.refresh_from_db()
     assert (run.state, run.losses, run.process_id) == ("queued", 1, None)
-    assert not folder.log.exists()
+    assert "sleeping" not in folder.log.read_text()
 
 
 def test_the_child_holds_the_folder_as_long_as_it_lives(child):
@@ -151,7 +153,48 @@ def test_the_child_holds_the_folder_as_long_as_it_lives(child):
     looker.join()
     run.refresh_from_db()
     assert found == [False]
-    assert run.failure["category"] == "killed"
+    assert "killed from outside (SIGKILL)" in run.loss
+
+
+def test_a_child_that_is_killed_alone_is_started_again_and_given_up_after_three_times_without_progress(child):
+    child("import os, signal; print('killed'); os.kill(os.getpid(), signal.SIGKILL)")
+    run = factories.run()
+    work(RUNS, str(run.pk), TrainingJob)
+    run.refresh_from_db()
+    assert (run.state, run.attempt, run.losses) == ("failed", 3, 3)
+    assert run.failure["category"] in ("killed", "out_of_memory")  # the kernel may have ended something else meanwhile
+    assert "started 3 times in a row and got no further than the beginning" in run.failure["message"]
+    assert "batch size" in run.failure["advice"]
+    assert [event.kind for event in run.events.order_by("pk")] == ["taken", "lost", "taken", "lost", "taken", "failed"]
+    log = folder_of(run.pk).log.read_text()
+    assert log.count("It goes on from the beginning.") == 2
+    assert log.count("It isn't tried again by itself.") == 1
+
+
+def test_a_killed_child_that_gets_on_between_its_deaths_is_started_again_each_time(child, monkeypatch):
+    child("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    run = factories.run()
+
+    def checkpoint(job: TrainingJob) -> None:
+        job.folder.path.mkdir(parents=True, exist_ok=True)
+        if (attempt := job.job.attempt) > 4:
+            raise ZeroDivisionError("enough")
+        progress.apply(run=job.job, news=progress.News(seq=attempt, offset=0, checkpoint_step=10 * attempt))
+
+    monkeypatch.setattr(TrainingJob, "prepare", checkpoint)
+    work(RUNS, str(run.pk), TrainingJob)
+    run.refresh_from_db()
+    assert (run.attempt, run.losses, run.failure["message"]) == (5, 1, "The worker failed: enough")
+    assert "goes on from step 40" in run.events.filter(kind="lost").latest("pk").text
+
+
+def test_a_worker_that_goes_away_leaves_a_killed_childs_job_to_others(child, monkeypatch):
+    child("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    monkeypatch.setattr(shutdown, "is_under_way", lambda: True)
+    run = factories.run()
+    work(RUNS, str(run.pk), TrainingJob)
+    run.refresh_from_db()
+    assert (run.state, run.attempt, run.losses) == ("queued", 1, 1)
 
 
 def test_a_disk_without_space_is_a_failure_with_advice(child, monkeypatch):
@@ -179,11 +222,11 @@ def test_a_folder_that_cannot_be_made_is_a_failure_at_once(child, settings, tmp_
 
 
 def test_an_end_that_cannot_be_stored_is_a_failure_at_once(child, monkeypatch):
-    def broken(**_: object) -> None:
+    def broken(*_: object) -> None:
         raise KeyError("report")
 
     child(SLEEP)
-    monkeypatch.setattr(progress, "stop", broken)
+    monkeypatch.setattr(lifecycle, "stop", broken)
     run = claimed()
     Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
     supervise(TrainingJob(run))

@@ -8,9 +8,10 @@ from django.core.files.storage import default_storage
 
 from apps.accounts.models import Workspace
 from apps.datasets.models import Version
+from apps.jobs import lifecycle
 from apps.policies.models import Policy
-from apps.training import claiming
 from apps.training.folders import folder_of, read_log
+from apps.training.jobs import RUNS
 from apps.training.models import Run
 from tests import factories
 from tests.workers.frozen import SMALLEST, freeze, office_pairs, small_base
@@ -49,7 +50,7 @@ def sft(version: Version, **config: object) -> Run:
 
 
 def work_on(run: Run) -> Run:
-    taken = claiming.claim(run.pk, worker="here:1")
+    taken = lifecycle.claim(RUNS, run.pk, worker="here:1")
     assert taken is not None
     supervise(TrainingJob(taken))
     return Run.objects.get(pk=run.pk)

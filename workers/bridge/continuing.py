@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from apps.annotation.desk import continuing
 from apps.annotation.models import Continuation
-from apps.training.folders import folder_of
+from apps.jobs import lifecycle
 from apps.trajectories.writing_out import rich_form
 from contract.configs import RunConfig, write_run_config
 from trainer.events import Progress, StampedEvent
+from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import checked_config
 from workers.bridge.outcomes import Outcome
 from workers.bridge.rollouts import acting_policy
@@ -18,24 +20,21 @@ STEPS_MORE = 16
 """Turns that a policy gets to bring the run to its end."""
 
 
-class ContinuationJob:
+class ContinuationJob(ChildJob[Continuation]):
     """One attempt at a continuation that this worker has claimed."""
 
-    events_offset = 0
-
     def __init__(self, continuation: Continuation) -> None:
-        self.continuation = continuation
-        self.folder = folder_of(continuation.pk)
+        super().__init__(continuation)
         self._output = self.folder.path / OUTPUT
 
     def prepare(self) -> None:
-        (self.folder.path / RUN).write_bytes(b"".join(rich_form(self.continuation.trajectory)))
-        if self.continuation.action is not None:
-            (self.folder.path / ACTION).write_text(json.dumps(self.continuation.action), encoding="utf-8")
+        (self.folder.path / RUN).write_bytes(b"".join(rich_form(self.job.trajectory)))
+        if self.job.action is not None:
+            (self.folder.path / ACTION).write_text(json.dumps(self.job.action), encoding="utf-8")
         write_run_config(self._config(), self.folder.config)
 
     def _config(self) -> RunConfig:
-        wanted = self.continuation
+        wanted = self.job
         policy = acting_policy(
             wanted.policy,
             {"temperature": wanted.temperature},
@@ -55,32 +54,21 @@ class ContinuationJob:
             }
         )
 
-    def started(self, process_id: int) -> None:
-        continuing.renew(self.continuation)
-
     def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
         for stamped in events:
             if isinstance(stamped.event, Progress):
-                continuing.note_progress(self.continuation, done=stamped.event.step)
+                lifecycle.get_on(self.job, done=stamped.event.step)
 
-    def pulse(self) -> bool:
-        continuing.renew(self.continuation)
-        return False
+    def stopped(self, outcome: Outcome) -> None:
+        """Nobody here asked for it."""
+        lifecycle.fail(self.job, self.failure(outcome))
 
-    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
-        if outcome.kind == "finished":
-            self._keep()
-        elif outcome.kind == "cancelled" and handed_back:
-            continuing.release(self.continuation)
-        else:
-            continuing.fail(self.continuation, error=f"{outcome.message} {outcome.advice}".strip())
-
-    def _keep(self) -> None:
+    def keep(self, report: dict[str, Any]) -> None:
         lines = self._output.read_bytes().splitlines()
-        if self.continuation.action is not None:
-            continuing.finish_going_on(self.continuation, line=lines[0])
+        if self.job.action is not None:
+            continuing.finish_going_on(self.job, line=lines[0])
             return
         turns = [json.loads(line) for line in lines]
         problems = [turn["error"] for turn in turns if turn["error"]]
         messages = [turn["message"] for turn in turns if not turn["error"]]
-        continuing.finish_sampling(self.continuation, messages=messages, problem=problems[0] if problems else "")
+        continuing.finish_sampling(self.job, messages=messages, problem=problems[0] if problems else "")

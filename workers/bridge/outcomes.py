@@ -46,9 +46,10 @@ class ChildEnd:
 class Outcome:
     """What became of an attempt."""
 
-    kind: Literal["finished", "cancelled", "failed", "silent"]
+    kind: Literal["finished", "cancelled", "failed", "lost"]
+    """lost: it can go on from its last checkpoint, and is tried again."""
     category: str = ""
-    """Of a failure: data, config, out_of_memory, disk_full, killed or crash."""
+    """Of what failed or was lost: data, config, out_of_memory, disk_full, killed, lost or crash."""
     message: str = ""
     advice: str = ""
     details: str = ""
@@ -68,7 +69,12 @@ def outcome_of(end: ChildEnd) -> Outcome:
         case "impatience":
             return Outcome("cancelled", message="It did not stop in time and was killed.")
         case "silence":
-            return Outcome("silent", message="The training process gave no sign of life and was killed.")
+            return Outcome(
+                "lost",
+                "lost",
+                "The training process gave no sign of life and was killed.",
+                "Its log may say what it waits for. Resume the run; it goes on from its last checkpoint.",
+            )
     if end.asked and end.status == -signal.SIGTERM:
         return Outcome("cancelled", message="It stopped before it had begun.")  # the trainer did not listen yet
     return _signalled(end) if end.status < 0 else _exited(end)
@@ -121,13 +127,20 @@ def _signalled(end: ChildEnd) -> Outcome:
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     text = "\n".join(end.log)
     if number == signal.SIGKILL and end.oom_kills:
-        return _out_of_memory("The kernel killed the training process because the machine had no memory left.")
+        # What took the memory may have been something else, so it is worth another try.
+        return Outcome(
+            "lost",
+            "out_of_memory",
+            "The kernel killed the training process because the machine had no memory left.",
+            LESS_MEMORY,
+        )
     if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         return Outcome(
-            "failed",
+            "lost" if number == signal.SIGKILL else "failed",
             "killed",
             f"The training process was killed from outside ({name}): by a person, a scheduler or a container's limit.",
-            "Resume the run; it goes on from its last checkpoint. If it happens again, look for who sends the signal.",
+            "Resume the run; it goes on from its last checkpoint. If it happens again, look for who sends the signal; where it "
+            "is a container's memory limit, lower the batch size or raise the limit.",
         )
     if NO_MEMORY.search(text):
         return _out_of_memory(f"The training process ran out of memory and died ({name}).")

@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -167,8 +166,3 @@ def _before_exec() -> Callable[[], None]:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     return prepare
-
-
-def worker_name() -> str:
-    """This worker, as runs remember it: the machine and the process that holds the child."""
-    return f"{socket.gethostname()}:{os.getpid()}"

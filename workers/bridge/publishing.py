@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure
 from apps.policies import delivering
 from apps.policies.models import Publication
 from apps.policies.weights import Weights, weights_of
@@ -51,7 +53,7 @@ def publish(publication: Publication) -> None:
     except Refused as refused:
         delivering.refuse(publication, reason=str(refused), canary=refused.verdict.to_json())
     except (CannotPublish, ServerProblem, DataFailure, OSError, ValueError) as problem:
-        delivering.fail(publication, reason=str(problem))
+        lifecycle.fail(publication, Failure("cannot_publish", str(problem)))
 
 
 def _renewing(publication: Publication) -> Callable[[], None]:
@@ -61,7 +63,7 @@ def _renewing(publication: Publication) -> Callable[[], None]:
     def renew() -> None:
         nonlocal next_at
         if time.monotonic() >= next_at:
-            delivering.renew(publication)
+            lifecycle.renew(publication)
             next_at = time.monotonic() + settings.WORKER_LEASE_SECONDS / 6
 
     return renew
@@ -177,7 +179,7 @@ def _wait_for(publication: Publication, server: VllmServer, model: Path) -> None
     deadline = time.monotonic() + settings.SERVER_START_SECONDS
     tail = model.parts[-2:]
     while not _serves(server, lambda served: served.name == publication.name and Path(served.root).parts[-2:] == tail):
-        delivering.renew(publication)
+        lifecycle.renew(publication)
         if time.monotonic() > deadline:
             raise CannotPublish(
                 f"{server.url} did not come up with the model within {settings.SERVER_START_SECONDS} s. Is it run by "

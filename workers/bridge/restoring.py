@@ -42,7 +42,7 @@ def _place_of(publication: Publication) -> str:
 
 def is_being_replaced(publication: Publication) -> bool:
     """Whoever publishes under its name now will load what is to answer."""
-    return Publication.objects.beside(publication).under_way().exists()
+    return Publication.objects.beside(publication).active().exists()
 
 
 def restore(publication: Publication) -> bool:

@@ -1,22 +1,22 @@
 """A batch of rollouts as the supervisor's job."""
 
 import logging
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
 
-from apps.common.live import telling
+from apps.jobs import lifecycle
 from apps.policies.models import Policy
 from apps.training import live
-from apps.training.folders import folder_of, last_lines
 from apps.trajectories.imports.preparing import Prepared
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import following, harvesting
 from contract.configs import RunConfig, write_run_config
 from trainer.events import StampedEvent, Started
 from trainer.failures import ConfigFailure
+from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import checked_config
 from workers.bridge.following import Relay
 from workers.bridge.locations import model_path, server_of
@@ -27,63 +27,60 @@ logger = logging.getLogger(__name__)
 OUTPUT = "trajectories.jsonl"
 PIECE_BYTES = 4 * 1024 * 1024
 """Of output stored in one transaction; one line may be longer."""
-SHOW_EVERY_SECONDS = 0.5
 
 
-class RolloutJob:
+class RolloutJob(ChildJob[RolloutBatch]):
     """One attempt at a batch that this worker has claimed."""
 
-    events_offset = 0  # events of earlier attempts only repeat what the output file holds
+    show_every_seconds = 0.5
 
     def __init__(self, batch: RolloutBatch) -> None:
-        self.batch = batch
-        self.folder = folder_of(batch.pk)
+        super().__init__(batch)
         self._output = self.folder.path / OUTPUT
         self._position = batch.position
-        self._shown_at = 0.0
         self._left_out: list[str] = []
         self._relay = Relay(batch.pk, self.folder.path)
 
     def prepare(self) -> None:
-        write_run_config(rollout_config(self.batch, self.folder.path), self.folder.config)
+        write_run_config(rollout_config(self.job, self.folder.path), self.folder.config)
 
     def started(self, process_id: int) -> None:
-        harvesting.note_process(self.batch, process_id=process_id)
-        following.end_all(self.batch.pk)  # of an earlier attempt
-        self._show()
+        super().started(process_id)
+        following.end_all(self.job.pk)  # of an earlier attempt
+        self.show()
 
     def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
         for stamped in events:
             if isinstance(stamped.event, Started):
-                harvesting.note_total(self.batch, total=stamped.event.total_steps)
+                lifecycle.write(self.job, total=stamped.event.total_steps)
         self._harvest()
 
     def pulse(self) -> bool:
         """A cancelled batch is no longer held, so Superseded ends the child: what it has played is in its output file."""
-        harvesting.renew(self.batch)
+        wanted = super().pulse()
         if self._relay.look():
             self._harvest()
         if self._relay.pass_on():
-            self._show()
-        return False
+            self.show()
+        return wanted
 
     def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
         self._harvest()
         self._relay.end()
-        match outcome.kind:
-            case "finished" if self._left_out:
-                harvesting.fail(self.batch, failure=self._failure(self._incomplete(), "data"))
-            case "finished":
-                harvesting.finish(self.batch)
-            case "cancelled" if handed_back:
-                harvesting.release(self.batch)
-            case "silent":
-                harvesting.give_up_attempt(self.batch, reason=outcome.message)
-            case "cancelled":  # nobody here asked for it
-                harvesting.fail(self.batch, failure=self._failure(outcome, "killed"))
-            case "failed":
-                harvesting.fail(self.batch, failure=self._failure(outcome, outcome.category))
-        self._show()
+        super().conclude(outcome, handed_back=handed_back)
+
+    def keep(self, report: dict[str, Any]) -> None:
+        if self._left_out:
+            lifecycle.fail(self.job, self.failure(self._incomplete()))
+        else:
+            lifecycle.finish(self.job)
+
+    def stopped(self, outcome: Outcome) -> None:
+        """Nobody here asked for it."""
+        lifecycle.fail(self.job, replace(self.failure(outcome), category="killed"))
+
+    def tell(self) -> None:
+        live.show_rollouts(self.job.pk)
 
     def _harvest(self) -> None:
         """Store the whole lines that the output has beyond what is stored."""
@@ -94,15 +91,14 @@ class RolloutJob:
             while lines := whole_lines(output):
                 end = self._position + sum(map(len, lines))
                 prepared = [read for line in lines if (read := self._read(line))]
-                self._position = harvesting.store(self.batch, prepared, begin=self._position, end=end)
+                self._position = harvesting.store(self.job, prepared, begin=self._position, end=end)
                 output.seek(self._position)
-        if time.monotonic() - self._shown_at > SHOW_EVERY_SECONDS:
-            self._show()
+        self.show_now_and_then()
 
     def _read(self, line: bytes) -> Prepared | None:
         """None for an episode that cannot be stored: the others are, and it is told at the end."""
         try:
-            return harvesting.prepare_line(self.batch, line)
+            return harvesting.prepare_line(self.job, line)
         except Exception as error:  # whatever a server said may be in there
             logger.exception("%s: an episode cannot be stored", self._output)
             self._left_out.append(f"{type(error).__name__}: {error}")
@@ -112,24 +108,10 @@ class RolloutJob:
         count = len(self._left_out)
         return Outcome(
             "failed",
+            "data",
             message=f"{count} episode{'s' if count > 1 else ''} could not be stored. The first one: {self._left_out[0]}",
             advice=f"What was played is in {self._output}. Resume to go on without what could not be stored.",
         )
-
-    def _failure(self, outcome: Outcome, category: str) -> dict[str, Any]:
-        return {
-            "category": category,
-            "message": outcome.message,
-            "advice": outcome.advice,
-            "details": outcome.details,
-            "log": last_lines(self.folder),
-            "command": self.folder.command_line,
-        }
-
-    def _show(self) -> None:
-        self._shown_at = time.monotonic()
-        with telling(self.batch.pk):
-            live.show_rollouts(self.batch.pk)
 
 
 def whole_lines(output: IO[bytes]) -> list[bytes]:

@@ -13,7 +13,10 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.annotation.judges import judging
+from apps.annotation.judges.asking_models import Refused
 from apps.annotation.models import Item, Judge
+from apps.jobs import lifecycle
+from apps.jobs.models import Phase
 from apps.trajectories.models import Trajectory
 from apps.trajectories.writing_out import rich_form
 from trainer.failures import ConfigFailure
@@ -28,31 +31,23 @@ LOOK_EVERY_SECONDS = 1.0
 LAST_LINES = 15
 
 
-class ScoringFailed(Exception):
-    """The child ended badly: its last words."""
-
-
 class Interrupted(Exception):
     """Somebody paused the judge, or this worker goes away: the child is ended, and what it scored is scored again."""
 
 
 def go_on(judge_id: UUID) -> None:
     """Score a stretch of a queue and hand on. Does nothing where another worker has this judge, or it is not to work."""
-    with judging.held(judge_id, seconds=judging.LEASE.total_seconds()) as judge:
-        if judge is None:
-            return
-        try:
-            _stretch(judge)
-        except ScoringFailed as failed:
-            judging.stop(judge, str(failed))
-        except Interrupted:
-            pass
-    judging.hand_on(judge_id)
+    judging.work(judge_id, _stretch)
 
 
 def _stretch(judge: Judge) -> None:
     items = list(judging.unasked(judge)[:PAIRS_A_STRETCH])
-    rewards = scores_of(judge, items) if items else {}
+    try:
+        rewards = scores_of(judge, items) if items else {}
+    except Interrupted:
+        if lifecycle.renew(judge) == Phase.STOPPING:
+            lifecycle.stop(judge, "It was paused.")
+        return
     for item in items:
         judging.record_rewards(judge, item, a=rewards.get(item.a_id), b=rewards.get(item.b_id))
     if len(items) < PAIRS_A_STRETCH:
@@ -60,7 +55,7 @@ def _stretch(judge: Judge) -> None:
 
 
 def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | None]:
-    """The reward of each run of these pairs, each run scored once. Raises ScoringFailed, Interrupted."""
+    """The reward of each run of these pairs, each run scored once. Raises Refused, Interrupted."""
     ids = {run for item in items for run in (item.a_id, item.b_id) if run}
     runs = list(Trajectory.objects.filter(pk__in=ids).select_related("task", "policy"))
     policy = judge.annotator.policy
@@ -73,7 +68,7 @@ def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | 
         try:
             model = model_path(policy, folder, workspace_id=judge.workspace_id)
         except ConfigFailure as refused:
-            raise ScoringFailed(refused.message) from None
+            raise Refused(refused.message) from None
         _run_child(judge, folder, model)
         lines = (folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
     return {run.pk: json.loads(line)["reward"] for run, line in zip(runs, lines, strict=True)}
@@ -92,10 +87,10 @@ def _run_child(judge: Judge, folder: Path, model: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     with ChildProcess(command, log=log) as child:
         while (status := child.wait(LOOK_EVERY_SECONDS)) is None:
-            if shutdown.is_under_way() or not judging.keep(judge):
+            if shutdown.is_under_way() or lifecycle.renew(judge) == Phase.STOPPING:
                 raise Interrupted
             if time.monotonic() > deadline:
-                raise ScoringFailed(f"Scoring took longer than {PATIENCE_SECONDS // 60} minutes.")
+                raise Refused(f"Scoring took longer than {PATIENCE_SECONDS // 60} minutes.")
     if status:
         last = "\n".join(log.read_text("utf-8", "replace").strip().splitlines()[-LAST_LINES:])
-        raise ScoringFailed(f"The scoring program ended with {status}:\n{last}")
+        raise Refused(f"The scoring program ended with {status}:\n{last}")

@@ -1,24 +1,28 @@
-"""The worker's part of a run: prepare the folder, start the child, relay what it says, end it when asked, say how it ended.
+"""The worker's part of a job that a child does: prepare the folder, start the child, relay what it says, end it when asked, say how it
+ended.
 
-Runs and rollouts differ in what they prepare and store; that is their `Job`. Everything else is here, once.
+Kinds of jobs differ in what they prepare and store; that is their `ChildJob`. Everything else is here, once.
 """
 
 import errno
 import logging
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, close_old_connections
 
-from apps.common.leases import Superseded
-from apps.training.folders import RunFolder, last_lines
+from apps.jobs import lifecycle
+from apps.jobs.kinds import Kind
+from apps.jobs.models import J, Superseded
+from apps.training.folders import last_lines
 from trainer.events import LAST_KINDS, Event, EventReader, Finished, StampedEvent, Started
 from trainer.failures import RunFailure
 from workers.bridge import shutdown
+from workers.bridge.child_job import ChildJob
 from workers.bridge.outcomes import ChildEnd, Outcome, disk_full, oom_kills, outcome_of
 from workers.bridge.process import FolderBusy, TrainerProcess, locked
 
@@ -35,29 +39,19 @@ LEAST_FREE_BYTES = 64 * 1024
 """On a disk with less a run cannot even say why it ended."""
 
 
-class Job(Protocol):
-    """What the supervisor needs to know about a piece of work."""
+def work(kind: Kind[J], job_id: str, as_child_job: Callable[[J], ChildJob[J]]) -> None:
+    """Do a job that waits. Where only its child dies, as when the kernel ends it for lack of memory, this worker goes on at once.
 
-    folder: RunFolder
-    events_offset: int
-
-    def prepare(self) -> None:
-        """Fill the folder. Raises RunFailure when the work cannot be done, OSError when the disk refuses."""
-
-    def started(self, process_id: int) -> None:
-        """Note which child does it."""
-
-    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
-        """Store what the child said. Raises Superseded."""
-
-    def pulse(self) -> bool:
-        """Renew the lease; True when somebody wants it to stop. Raises Superseded."""
-
-    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
-        """Store how it ended; `handed_back` when it stopped only because this worker is going away. Raises Superseded."""
+    Told twice, the second finds nothing to take. How often a job may be lost without getting on, the engine knows.
+    """
+    while (job := lifecycle.claim(kind, job_id)) is not None:
+        child_job = as_child_job(job)
+        supervise(child_job)
+        if not child_job.was_lost or shutdown.is_under_way():
+            return
 
 
-def supervise(job: Job) -> None:
+def supervise(job: ChildJob[Any]) -> None:
     """Do the job from its claim to its end, and tell the database."""
     try:
         _supervise(job)
@@ -67,13 +61,18 @@ def supervise(job: Job) -> None:
         )
 
 
-def _supervise(job: Job) -> None:
+def _supervise(job: ChildJob[Any]) -> None:
     try:
         with locked(job.folder, patience=settings.WORKER_LEASE_SECONDS) as lock:
             outcome, handed_back = _attempt(job, lock)
             return _conclude(job, outcome, handed_back=handed_back)
     except FolderBusy:
-        outcome = Outcome("silent", message="A process of an earlier attempt still works in the run's folder")
+        outcome = Outcome(
+            "lost",
+            "lost",
+            "A process of an earlier attempt still works in the run's folder.",
+            "Look for it on the worker's machine and end it, then resume.",
+        )
     except (Superseded, OperationalError, InterfaceError):
         raise
     except Exception as error:  # no folder can be made there, or the end cannot be stored as it is
@@ -81,7 +80,7 @@ def _supervise(job: Job) -> None:
     _conclude(job, outcome)
 
 
-def _attempt(job: Job, lock: int) -> tuple[Outcome, bool]:
+def _attempt(job: ChildJob[Any], lock: int) -> tuple[Outcome, bool]:
     watch = _Watch(job)
     try:
         if report := watch.catch_up():
@@ -98,7 +97,7 @@ def _attempt(job: Job, lock: int) -> tuple[Outcome, bool]:
         return _fault(job, error), False
 
 
-def _fault(job: Job, error: Exception) -> Outcome:
+def _fault(job: ChildJob[Any], error: Exception) -> Outcome:
     """What nobody expected, as a failure. Call it where the error is handled."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(str(error))
@@ -109,7 +108,7 @@ def _fault(job: Job, error: Exception) -> Outcome:
     return Outcome("failed", "crash", f"The worker failed: {error}", advice, traceback.format_exc())
 
 
-def _conclude(job: Job, outcome: Outcome, *, handed_back: bool = False) -> None:
+def _conclude(job: ChildJob[Any], outcome: Outcome, *, handed_back: bool = False) -> None:
     """Write the end down, however long the database needs within the lease. A taken name is tried again with the next one."""
     deadline = time.monotonic() + settings.WORKER_LEASE_SECONDS
     while True:
@@ -125,7 +124,7 @@ def _conclude(job: Job, outcome: Outcome, *, handed_back: bool = False) -> None:
 class _Watch:
     """The loop around one child."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ChildJob[Any]) -> None:
         self.job = job
         self.reader = EventReader(job.folder.events, offset=job.events_offset)
         self.last_event: Event | None = None

@@ -1,23 +1,18 @@
 """Policies that take over in the middle of runs: loaded on the `gpu` queue, or served elsewhere and asked from any worker."""
 
-from apps.annotation.desk import continuing
+from apps.annotation.desk.jobs import CONTINUATIONS, LOADED_TASK, SERVED_TASK
 from workers.app import app
 from workers.bridge.continuing import ContinuationJob
-from workers.bridge.supervising import supervise
+from workers.bridge.supervising import work
 
 
-@app.task(name=continuing.LOADED_TASK)
+@app.task(name=LOADED_TASK)
 def run_loaded(continuation_id: str) -> None:
-    _run(continuation_id)
-
-
-@app.task(name=continuing.SERVED_TASK)
-def run_served(continuation_id: str) -> None:
-    _run(continuation_id)
-
-
-def _run(continuation_id: str) -> None:
     """Do a waiting one. Told twice, the second finds nothing to take."""
-    continuation = continuing.claim(continuation_id)
-    if continuation is not None:
-        supervise(ContinuationJob(continuation))
+    work(CONTINUATIONS, continuation_id, ContinuationJob)
+
+
+@app.task(name=SERVED_TASK)
+def run_served(continuation_id: str) -> None:
+    """The same, where the policy is served."""
+    work(CONTINUATIONS, continuation_id, ContinuationJob)

@@ -2,12 +2,8 @@
 
 import logging
 
-from apps.annotation.desk import assigning, continuing
-from apps.annotation.judges import sending
+from apps.annotation.desk import assigning
 from apps.annotation.queues import filling, setting
-from apps.policies import delivering
-from apps.training import recovering
-from apps.trajectories.rollouts import harvesting
 from workers.app import app
 
 log = logging.getLogger(__name__)
@@ -15,12 +11,7 @@ log = logging.getLogger(__name__)
 CHORES = (
     assigning.expire_leases,
     filling.fill_stalled,
-    continuing.recover_continuations,
     setting.close_ended,
-    sending.resume_forsaken,
-    recovering.recover_runs,
-    harvesting.recover_rollouts,
-    delivering.recover_publications,
 )
 """Functions without arguments that may run twice, at once, or late."""
 

@@ -1,17 +1,17 @@
 """Publishing policies, on the `default` queue: it moves files and asks servers, and needs no accelerator."""
 
-from apps.common.leases import Superseded
-from apps.policies import delivering
+from apps.jobs import lifecycle
+from apps.jobs.models import Superseded
+from apps.policies.jobs import PUBLICATIONS, TASK
 from workers.app import app
-from workers.bridge.process import worker_name
 from workers.bridge.publishing import publish
 from workers.bridge.restoring import restore_adapters
 
 
-@app.task(name="publishing.publish")
+@app.task(name=TASK)
 def publish_policy(publication_id: str) -> None:
     """Do a waiting publication. Told twice, the second finds nothing to take."""
-    publication = delivering.claim(publication_id, worker=worker_name())
+    publication = lifecycle.claim(PUBLICATIONS, publication_id)
     if publication is None:
         return
     try:

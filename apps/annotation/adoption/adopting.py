@@ -25,7 +25,8 @@ from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 from apps.annotation.queues.selecting import Selection, selected
 from apps.annotation.refusals import Refusal
 from apps.common.broker import enqueue
-from apps.trajectories.models import ImportBatch, JobState
+from apps.jobs.models import JobState
+from apps.trajectories.models import ImportBatch
 from apps.trajectories.outlines import visible
 
 TASKS_A_BATCH = 500

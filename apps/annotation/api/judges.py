@@ -49,7 +49,10 @@ class JudgeSerializer(serializers.Serializer[Any]):
     policy = serializers.UUIDField(source="judge.annotator.policy_id", allow_null=True)
     name = serializers.CharField(source="judge.annotator.name")
     mode = serializers.ChoiceField(source="judge.mode", choices=Judge.Mode.choices)
-    state = serializers.ChoiceField(source="judge.state", choices=Judge.State.choices)
+    state = serializers.ChoiceField(
+        source="judge.state_so_far",
+        choices=[(s.value, s.label) for s in Judge.State if s not in (Judge.State.WAITING, Judge.State.PAUSING)],
+    )
     error = serializers.CharField(source="judge.error", help_text="Why it stopped.")
     answered = serializers.IntegerField(source="judge.answered", help_text="Pairs.")
     failed = serializers.IntegerField(source="judge.failed", help_text="Pairs without a usable answer.")

@@ -1,9 +1,7 @@
 """Machine annotators at work: a stretch of a queue at a time, by one worker at a time."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Callable, Iterator
 from math import exp
 from time import monotonic
 from uuid import UUID
@@ -15,19 +13,18 @@ from django.utils.timezone import now
 from apps.annotation.desk.assigning import next_assignment
 from apps.annotation.desk.labelling import record, skip
 from apps.annotation.judges.asking_models import Model, NoAnswer, Pace, Refused, Usage, Verdict
-from apps.annotation.judges.sending import call_worker
+from apps.annotation.judges.jobs import JUDGES
 from apps.annotation.judges.transcribing import transcript
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
 from apps.annotation.refusals import QueueNotOpen, Refusal
-from apps.common.leases import lease
+from apps.jobs import lifecycle
+from apps.jobs.models import HELD, Failure, Phase, Superseded, lease
 from apps.trajectories.models import Trajectory
 from apps.trajectories.outlines import visible
 
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(minutes=10)
-"""Longer than the slowest try; a pair may take several, and each of them renews it."""
 STRETCH_SECONDS = 60.0
 """After so long a worker hands the judge on, so that other tasks get their turn."""
 MOST_CHARACTERS = 24_000
@@ -37,58 +34,46 @@ FAILURES_IN_A_ROW = 5
 
 def go_on(judge_id: UUID) -> None:
     """Judge for a while, then hand on. Does nothing where another worker has this judge, or it is not to work."""
-    with held(judge_id, seconds=LEASE.total_seconds()) as judge:
-        if judge is None:
-            return
-        try:
-            _stretch(judge)
-        except Refused as refused:
-            stop(judge, str(refused))
-    hand_on(judge_id)
+    work(judge_id, _stretch)
 
 
-@contextmanager
-def held(judge_id: UUID, *, seconds: float) -> Iterator[Judge | None]:
-    """The judge, for this worker alone; None where another worker has it, or it is not to work.
+def work(judge_id: UUID, stretch: Callable[[Judge], None]) -> None:
+    """Claim the judge, let it do a stretch, and hand it on where it has more to do. `stretch` raises Refused where it cannot go on.
 
     What nobody expected is logged and stops the judge: taken up again, it would come to the same place, and pay for the way each time.
     """
-    until = now() + timedelta(seconds=seconds)
-    if not Judge.objects.forsaken().filter(pk=judge_id).update(leased_until=until):
-        yield None
+    judge = lifecycle.claim(JUDGES, judge_id)
+    if judge is None:
         return
     try:
-        judge = Judge.objects.select_related("queue", "annotator__policy__endpoint").get(pk=judge_id)
-        try:
-            yield judge
-        except (OperationalError, InterfaceError):
-            raise  # the database is away: the lease expires, and the judge goes on when it is back
-        except Exception as error:
-            logger.exception("Judge %s broke", judge_id)
-            stop(
-                judge,
-                "This is a fault of the program, not of the model; the server's log says more. What was judged is kept. "
-                f"Let it go on to try again. {type(error).__name__}: {error}",
-            )
-    finally:
-        Judge.objects.filter(pk=judge_id).update(leased_until=None)
+        with lifecycle.kept(judge):
+            _do(judge, stretch)
+        if judge.phase in HELD:
+            lifecycle.release(judge, "It goes on when other work had its turn.")
+    except Superseded:
+        return  # another worker has it
 
 
-def keep(judge: Judge) -> bool:
-    """Hold it for another lease of a worker; False where it is not to go on."""
-    running = Judge.objects.filter(pk=judge.pk, state=Judge.State.RUNNING)
-    return bool(running.update(leased_until=now() + lease()))
+def _do(judge: Judge, stretch: Callable[[Judge], None]) -> None:
+    try:
+        stretch(judge)
+    except Refused as refused:
+        fail(judge, "refused", str(refused))
+    except (Superseded, OperationalError, InterfaceError):
+        raise  # where the database is away the lease expires, and the judge goes on when it is back
+    except Exception as error:
+        logger.exception("Judge %s broke", judge.pk)
+        fail(
+            judge,
+            "crash",
+            "This is a fault of the program, not of the model; the server's log says more. What was judged is kept. "
+            f"Let it go on to try again. {type(error).__name__}: {error}",
+        )
 
 
-def hand_on(judge_id: UUID) -> None:
-    """Let a worker go on with a judge that has more to do."""
-    for judge in Judge.objects.forsaken().filter(pk=judge_id).select_related("annotator__policy"):
-        call_worker(judge)
-
-
-def stop(judge: Judge, error: str) -> None:
+def fail(judge: Judge, category: str, words: str) -> None:
     """It cannot go on; say why."""
-    _halt(judge, Judge.State.FAILED, error)
+    lifecycle.fail(judge, Failure(category, visible(words)))
 
 
 def unasked(judge: Judge) -> QuerySet[Item]:
@@ -105,6 +90,7 @@ GRADED = ((0.9, 3), (0.75, 2), (0.55, 1))
 """From how likely one run is the better one, to how strongly it is preferred; below the last, neither is."""
 
 
+@transaction.atomic
 def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None) -> None:
     """What a reward model says of a pair: the difference of its rewards, and the grade that this likelihood comes to."""
     columns: dict[str, object] = {"prompt_version": 0, "a_left": 0, "b_left": 0, "strength": 0}
@@ -115,7 +101,7 @@ def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None
         columns |= {"a_left": strength, "b_left": strength, "strength": strength, "margin": a - b}
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
     counter = "failed" if "error" in columns else "answered"
-    Judge.objects.filter(pk=judge.pk).update(**{counter: F(counter) + int(is_new)})
+    lifecycle.get_on(judge, **{counter: F(counter) + int(is_new)})
 
 
 def graded(margin: float) -> int:
@@ -136,7 +122,7 @@ def finish(judge: Judge) -> None:
                 skip(assignment=assignment, reason="It could not score this pair.")
             else:
                 record(assignment=assignment, answer=Choice(said.strength, rationale=f"Margin {said.margin:.2f}"))
-    _halt(judge, Judge.State.DONE, "")
+    lifecycle.finish(judge)
 
 
 # Served models -------------------------------------------------------------------------------------------------------
@@ -154,7 +140,7 @@ def _stretch(judge: Judge) -> None:
         key_variable=policy.endpoint.key_variable,
         temperature=judge.temperature,
         pace=Pace(judge.requests_a_minute),
-        trying=lambda: _renew(judge),
+        trying=lambda: lifecycle.write(judge, leased_until=now() + lease()),
     ) as model:
         for item, held in _work(judge):
             said, used = _ask(judge, model, item, prompt.text)
@@ -168,14 +154,19 @@ def _stretch(judge: Judge) -> None:
                     raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {said}")
             judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens"])
             if judge.has_spent_all:
-                _halt(judge, Judge.State.PAUSED, f"It has cost {judge.cost:.2f}, which is all that it may.")
-            if judge.state != Judge.State.RUNNING or monotonic() - began > STRETCH_SECONDS:
-                return
-    _halt(judge, Judge.State.DONE, "")
+                return _pause(judge, f"It has cost {judge.cost:.2f}, which is all that it may.")
+            if judge.phase == Phase.STOPPING:
+                return lifecycle.stop(judge, "It was paused.")
+            if monotonic() - began > STRETCH_SECONDS:
+                return None
+    if judge.phase in HELD:
+        lifecycle.finish(judge)
+    return None
 
 
-def _renew(judge: Judge) -> None:
-    Judge.objects.filter(pk=judge.pk).update(leased_until=now() + LEASE)
+def _pause(judge: Judge, words: str) -> None:
+    """It may not go on for now; say why."""
+    lifecycle.stop(judge, words, failure=Failure("paused", words).as_json())
 
 
 def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict | NoAnswer, Usage]:
@@ -212,8 +203,7 @@ def _assigned(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
         try:
             held = next_assignment(queue=judge.queue, annotator=judge.annotator)
         except QueueNotOpen as refusal:
-            _halt(judge, Judge.State.PAUSED, str(refusal))
-            return
+            return _pause(judge, str(refusal))
         if held is None:
             return
         held.queue, held.annotator = judge.queue, judge.annotator
@@ -231,7 +221,7 @@ def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict,
     """The answer with both its orders; and, in a place of its own, the judgement. A second delivery changes nothing."""
     columns = {**verdict._asdict(), "prompt_version": version, **_tokens(used)}
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
-    Judge.objects.filter(pk=judge.pk).update(answered=F("answered") + int(is_new))
+    lifecycle.get_on(judge, answered=F("answered") + int(is_new))
     if held is not None:
         try:
             record(
@@ -258,11 +248,7 @@ def _record_failure(judge: Judge, item: Item, held: Assignment | None, problem: 
         **_tokens(used),
     }
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
-    Judge.objects.filter(pk=judge.pk).update(failed=F("failed") + int(is_new), error=problem[:1000])
+    failure = Failure("no_answer", problem[:1000]).as_json()
+    lifecycle.get_on(judge, failed=F("failed") + int(is_new), failure=failure)
     if held is not None:
         skip(assignment=held, reason=problem[:300])
-
-
-def _halt(judge: Judge, state: Judge.State, error: str) -> None:
-    Judge.objects.filter(pk=judge.pk, state=Judge.State.RUNNING).update(state=state, error=visible(error))
-    judge.state = state

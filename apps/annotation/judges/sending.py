@@ -1,20 +1,18 @@
 """Sending machine annotators to a queue, and steering them. How they judge is in `judging` and, for reward models, in the workers."""
 
-from django.core.cache import cache
+from contextlib import suppress
+
 from django.db import IntegrityError, transaction
 
 from apps.accounts.models import User
 from apps.annotation.auditing import record
-from apps.annotation.desk.labelling import take_back_skips
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
-from apps.common.broker import enqueue
+from apps.jobs import lifecycle
 from apps.policies.models import Policy
 
 JUDGING = (Policy.Kind.ENDPOINT, Policy.Kind.REWARD_MODEL)
-REMIND_SECONDS = 300
-"""A judge that waits for a busy worker is not called for more often."""
 DEFAULT_PROMPT = (
     "Prefer the run that you would rather have had working for you: first whether it did what was asked, then whether it did no harm, "
     "then how directly it got there."
@@ -80,15 +78,8 @@ def send_judge(
         raise AtWorkAlready from None
     JudgePrompt.objects.create(judge=judge, version=1, text=prompt, created_by=by)
     _audit(judge, by, "sent judge")
-    call_worker(judge)
+    lifecycle.queue(judge)
     return judge
-
-
-def call_worker(judge: Judge) -> None:
-    """Served models are asked from any worker; a reward model is loaded where there is an accelerator, if there is one."""
-    policy = judge.annotator.policy
-    is_loaded = policy is not None and policy.kind == Policy.Kind.REWARD_MODEL
-    enqueue("scoring.go_on" if is_loaded else "judging.go_on", str(judge.pk))
 
 
 @transaction.atomic
@@ -104,31 +95,16 @@ def revise_prompt(*, judge: Judge, text: str, by: User | None) -> JudgePrompt:
 
 
 def pause_judge(*, judge: Judge, by: User | None) -> None:
-    """Stop after the pair that it is at."""
-    if Judge.objects.filter(pk=judge.pk, state=Judge.State.RUNNING).update(state=Judge.State.PAUSED):
-        _audit(judge, by, "paused judge")
+    """Stop after the pair that it is at. One that is not at work stays as it is."""
+    with suppress(lifecycle.NotActive):
+        lifecycle.cancel(judge, by=by)
 
 
-@transaction.atomic
 def resume_judge(*, judge: Judge, by: User | None) -> None:
     """Go on: after a pause, after errors, or because the queue grew. Pairs that got no usable answer are asked about again."""
-    halted = Judge.objects.filter(pk=judge.pk).exclude(state=Judge.State.RUNNING)
-    if halted.update(state=Judge.State.RUNNING, error="", failed=0):
-        judge.answers.exclude(error="").delete()
-        if judge.mode == Judge.Mode.JOIN:
-            take_back_skips(queue=judge.queue, annotator=judge.annotator)
-        _audit(judge, by, "resumed judge")
-        call_worker(judge)
+    with suppress(lifecycle.NotResumable):
+        lifecycle.resume(judge, by=by)
 
 
 def _audit(judge: Judge, by: User | None, action: str) -> None:
     record(judge.queue, by, action, who=judge.annotator, judge=str(judge.pk))
-
-
-def resume_forsaken() -> int:
-    """Ask workers again for judges that nobody holds, because a worker died or a message was lost; how many."""
-    found = list(Judge.objects.forsaken().select_related("annotator__policy"))
-    called = [judge for judge in found if cache.add(f"judge-called:{judge.pk}", True, REMIND_SECONDS)]
-    for judge in called:
-        call_worker(judge)
-    return len(called)

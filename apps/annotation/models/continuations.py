@@ -5,17 +5,17 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
-from apps.accounts.models import WorkspaceModel
 from apps.common.fields import FaithfulJSONField
+from apps.jobs.models import Headway, Job, JobQuerySet, JobState
 from apps.policies.models import Policy
-from apps.trajectories.models import JobQuerySet, JobState, Trajectory
+from apps.trajectories.models import Trajectory
 
 
 class ContinuationQuerySet(JobQuerySet["Continuation"]):
-    """A name for what is held, orphaned or overlooked."""
+    """A name for those that wait, are held or were orphaned."""
 
 
-class Continuation(WorkspaceModel):
+class Continuation(Job):
     """A policy at one step of a run: what would it do there or, given another action, how would it go on?"""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="continuations")
@@ -31,10 +31,6 @@ class Continuation(WorkspaceModel):
     branch = models.ForeignKey(Trajectory, on_delete=models.SET_NULL, null=True, related_name="+")
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
     done = models.PositiveSmallIntegerField(default=0)
-    error = models.TextField(blank=True, help_text="Why it could not be done, and what to do.")
-    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
-    losses = models.PositiveSmallIntegerField(default=0, help_text="Workers that vanished over it.")
-    leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
 
     objects = ContinuationQuerySet.as_manager()
 
@@ -52,5 +48,9 @@ class Continuation(WorkspaceModel):
         ]
 
     @property
-    def is_active(self) -> bool:
-        return self.state in (JobState.WAITING, JobState.RUNNING)
+    def headway(self) -> Headway:
+        return Headway(self.done, self.count, "actions")
+
+    @property
+    def advice_when_lost(self) -> str:
+        return "Ask again later."

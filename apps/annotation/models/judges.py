@@ -7,23 +7,21 @@ from typing import Self
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
-from django.utils.timezone import now
 
-from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
+from apps.accounts.models import Role, User
 from apps.annotation.models.items import Item
 from apps.annotation.models.queues import Annotator, Queue
+from apps.jobs.models import Headway, Job, JobQuerySet, Phase
 
 PER = 1_000_000
 """Prices are for so many tokens."""
 
 
-class JudgeQuerySet(WorkspaceQuerySet["Judge"]):
-    def forsaken(self) -> Self:
-        """At work as far as anybody knows, and held by no worker."""
-        return self.filter(state=Judge.State.RUNNING).filter(Q(leased_until=None) | Q(leased_until__lt=now()))
+class JudgeQuerySet(JobQuerySet["Judge"]):
+    """A name for those that wait, are at work or were orphaned."""
 
 
-class Judge(WorkspaceModel):
+class Judge(Job):
     """A served model at work in one queue: how it is asked, what it has cost, and how far it is."""
 
     class Mode(models.TextChoices):
@@ -31,10 +29,21 @@ class Judge(WorkspaceModel):
         PRELABEL = "prelabel", "Says what it thinks beside the people, and takes no place"
 
     class State(models.TextChoices):
+        WAITING = "waiting", "At work"  # its turn comes again and again, a stretch at a time
         RUNNING = "running", "At work"
+        PAUSING = "pausing", "Paused"  # after the pair that it is at
         PAUSED = "paused", "Paused"
         DONE = "done", "Done"
         FAILED = "failed", "Stopped by errors"
+
+    PHASES = {  # a class variable of Job
+        State.WAITING: Phase.WAITING,
+        State.RUNNING: Phase.RUNNING,
+        State.PAUSING: Phase.STOPPING,
+        State.PAUSED: Phase.CANCELLED,
+        State.DONE: Phase.DONE,
+        State.FAILED: Phase.FAILED,
+    }
 
     visible_from = Role.REVIEWER
 
@@ -43,8 +52,7 @@ class Judge(WorkspaceModel):
         Annotator, on_delete=models.PROTECT, related_name="judges", help_text="With its policy: which served model."
     )
     mode = models.CharField(max_length=10, choices=Mode.choices)
-    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
-    error = models.TextField(blank=True, help_text="Why it stopped, for people.")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
     requests_a_minute = models.PositiveIntegerField(default=60)
     temperature = models.FloatField(default=0.0)
     prompt_price = models.FloatField(
@@ -56,7 +64,6 @@ class Judge(WorkspaceModel):
     failed = models.PositiveIntegerField(default=0, help_text="Items that it gave no usable answer to.")
     prompt_tokens = models.BigIntegerField(default=0)
     completion_tokens = models.BigIntegerField(default=0)
-    leased_until = models.DateTimeField(null=True, help_text="A worker has it until then.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
 
     objects = JudgeQuerySet.as_manager()
@@ -66,7 +73,23 @@ class Judge(WorkspaceModel):
             UniqueConstraint(fields=["queue", "annotator"], name="one_judge_per_model_and_queue"),
             CheckConstraint(condition=Q(requests_a_minute__gte=1), name="a_judge_is_asked_now_and_then"),
         ]
-        indexes = [Index(fields=["state"], condition=Q(state="running"), name="judge_at_work")]
+        indexes = [
+            Index(
+                fields=["leased_until"],
+                condition=Q(state__in=["waiting", "running", "pausing"]),
+                name="judge_leases",
+            )
+        ]
+
+    @property
+    def state_so_far(self) -> str:
+        """As people are told: whether a worker has it at this moment is of no interest to them."""
+        shown = {self.State.WAITING: self.State.RUNNING, self.State.PAUSING: self.State.PAUSED}
+        return shown.get(self.State(self.state), self.state)
+
+    @property
+    def headway(self) -> Headway:
+        return Headway(self.answered + self.failed, 0, "pairs")
 
     @property
     def cost(self) -> float:

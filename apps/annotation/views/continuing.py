@@ -19,7 +19,8 @@ from apps.annotation.models import Assignment, Continuation
 from apps.annotation.refusals import BadAction
 from apps.annotation.views.desk import acting, own_with_runs
 from apps.common.http import HtmxRequest
-from apps.trajectories.models import JobState, Step, Trajectory
+from apps.jobs.models import JobState
+from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.queries import heads_of
 
 WORDS = {JobState.WAITING: "Waiting for a worker", JobState.RUNNING: "The policy is at work"}

@@ -24,6 +24,7 @@ class PublicationSerializer(serializers.ModelSerializer[Publication]):
     """A policy under a name: how far it is, and what the canary found."""
 
     server = serializers.CharField(source="endpoint.base_url", default="", read_only=True)
+    error = serializers.CharField(read_only=True)
 
     class Meta:
         model = Publication
@@ -104,7 +105,7 @@ class PublicationView(MemberView):
     )
     def get(self, request: Request, publication_id: UUID) -> Response:
         found = _find(self, publication_id)
-        again = {"Retry-After": "2"} if found.is_under_way else {}
+        again = {"Retry-After": "2"} if found.is_active else {}
         return Response(PublicationSerializer(found).data, headers=again)
 
 

@@ -15,6 +15,7 @@ from rest_framework.reverse import reverse
 from apps.accounts.models import Role
 from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
+from apps.jobs import lifecycle
 from apps.policies.models import Policy
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import rolling_out
@@ -24,12 +25,13 @@ class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
     """A policy's attempts at tasks. `/trajectories?rollouts=<id>` lists what came of them."""
 
     url = serializers.SerializerMethodField()
+    error = serializers.CharField()
 
     class Meta:
         model = RolloutBatch
         fields = [
             *("id", "url", "policy", "environment", "config", "state", "total", "finished", "succeeded"),
-            *("error", "failure", "attempt", "worker", "created_at", "started_at", "finished_at"),
+            *("error", "losses", "loss", "failure", "attempt", "worker", "created_at", "started_at", "finished_at"),
         ]
         read_only_fields = fields
 
@@ -133,8 +135,8 @@ class CancelRolloutsView(_OneBatch):
     )
     def post(self, request: Request, batch_id: UUID) -> Response:
         try:
-            batch = rolling_out.cancel_rollouts(batch=self.find(batch_id), by=self.member.user)
-        except rolling_out.NotRollingOut as refusal:
+            batch = lifecycle.cancel(self.find(batch_id), by=self.member.user)
+        except lifecycle.NotActive as refusal:
             raise Conflict(str(refusal)) from None
         return self.answer(request, batch)
 
@@ -150,7 +152,7 @@ class ResumeRolloutsView(_OneBatch):
     )
     def post(self, request: Request, batch_id: UUID) -> Response:
         try:
-            batch = rolling_out.resume_rollouts(batch=self.find(batch_id), by=self.member.user)
-        except rolling_out.NotResumable as refusal:
+            batch = lifecycle.resume(self.find(batch_id), by=self.member.user)
+        except lifecycle.NotResumable as refusal:
             raise Conflict(str(refusal)) from None
         return self.answer(request, batch)

@@ -18,8 +18,8 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 from apps.datasets.models import Version
+from apps.jobs import lifecycle
 from apps.policies.models import Policy
-from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
 from apps.training.checking import refuse_if_known
 from apps.training.launching import launch_run
 from apps.training.metrics import metric_points
@@ -49,6 +49,8 @@ class RunSerializer(serializers.ModelSerializer[Run]):
                 "device",
                 "parameters",
                 "memory_mb",
+                "losses",
+                "loss",
                 "failure",
                 "report",
                 "result",
@@ -223,8 +225,8 @@ class CancelView(MemberView):
     def post(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
         try:
-            cancel_run(run=run, by=self.member.user)
-        except NotActive as refusal:
+            lifecycle.cancel(run, by=self.member.user)
+        except lifecycle.NotActive as refusal:
             raise Conflict(str(refusal)) from None
         return Response(RunSerializer(run, context={"request": request}).data)
 
@@ -243,7 +245,7 @@ class ResumeView(MemberView):
     def post(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
         try:
-            resume_run(run=run, by=self.member.user)
-        except NotResumable as refusal:
+            lifecycle.resume(run, by=self.member.user)
+        except lifecycle.NotResumable as refusal:
             raise Conflict(str(refusal)) from None
         return Response(RunSerializer(run, context={"request": request}).data)

@@ -15,18 +15,12 @@ from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.live import telling
+from apps.jobs import lifecycle
 from apps.training.folders import folder_of
 from apps.training.forms.rollouts import RolloutForm
 from apps.training.live import rollouts_context, show_rollouts
 from apps.trajectories.models import RolloutBatch
-from apps.trajectories.rollouts.rolling_out import (
-    NotResumable,
-    NotRollingOut,
-    RolloutRefused,
-    cancel_rollouts,
-    resume_rollouts,
-    start_rollouts,
-)
+from apps.trajectories.rollouts.rolling_out import RolloutRefused, start_rollouts
 
 
 @require_http_methods(["GET", "POST"])
@@ -79,9 +73,9 @@ def cancel(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """Stop it; what has arrived stays."""
     batch = _find(request, batch_id)
     try:
-        cancel_rollouts(batch=batch, by=request.user)
+        lifecycle.cancel(batch, by=request.user)
         _tell(batch)
-    except NotRollingOut as refusal:
+    except lifecycle.NotActive as refusal:
         messages.info(request, str(refusal))
     return redirect("training:rollouts", batch.pk)
 
@@ -91,9 +85,9 @@ def resume(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """Play what is left to play."""
     batch = _find(request, batch_id)
     try:
-        resume_rollouts(batch=batch, by=request.user)
+        lifecycle.resume(batch, by=request.user)
         _tell(batch)
-    except NotResumable as refusal:
+    except lifecycle.NotResumable as refusal:
         messages.error(request, str(refusal))
     return redirect("training:rollouts", batch.pk)
 

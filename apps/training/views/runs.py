@@ -21,7 +21,7 @@ from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
-from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
+from apps.jobs import lifecycle
 from apps.training.charts import charts_of
 from apps.training.checking import check_with_worker, refuse_if_known
 from apps.training.comparing import MOST_RUNS, settings_of
@@ -213,8 +213,8 @@ def cancel(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """Ask for its end."""
     run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
     try:
-        cancel_run(run=run, by=request.user)
-    except NotActive as refusal:
+        lifecycle.cancel(run, by=request.user)
+    except lifecycle.NotActive as refusal:
         messages.info(request, str(refusal))
     return redirect("training:run", run.pk)
 
@@ -224,8 +224,8 @@ def resume(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """Go on from its last checkpoint."""
     run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
     try:
-        resume_run(run=run, by=request.user)
-    except NotResumable as refusal:
+        lifecycle.resume(run, by=request.user)
+    except lifecycle.NotResumable as refusal:
         messages.error(request, str(refusal))
     return redirect("training:run", run.pk)
 

@@ -60,6 +60,7 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
     warnings = serializers.ListField(
         child=serializers.CharField(), help_text="What was left out, or looks wrong: the first of `warning_count`."
     )
+    error = serializers.CharField()
 
     class Meta:
         model = ImportBatch

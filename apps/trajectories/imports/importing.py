@@ -19,16 +19,16 @@ from uuid import UUID
 import psycopg.errors
 from django.db import DataError, InterfaceError, OperationalError, transaction
 from django.db.models import Count, F
-from django.utils.timezone import now
 
 from apps.common.commits import unawaited
-from apps.common.leases import Superseded, lease
 from apps.common.second_process import Stopped
 from apps.ingest.files.source import UnreadableFile
 from apps.ingest.formats import UnknownFormat
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, Superseded, lease
 from apps.trajectories.imports.chunking import Chunk, chunks
-from apps.trajectories.imports.claiming import claim, fail, finish, renew, this_worker
 from apps.trajectories.imports.copying import Copied, Origin, copy_in
+from apps.trajectories.imports.jobs import IMPORTS
 from apps.trajectories.imports.reading_process import chunks_elsewhere
 from apps.trajectories.imports.telling import tell_instances, tell_known
 from apps.trajectories.imports.uploading import discard
@@ -60,7 +60,7 @@ def run_import(batch_id: UUID | str, *, watch: Watcher) -> ImportBatch | None:
 
     `watch` is called after every chunk and at the end. What is wrong with the file is recorded on the batch, not raised.
     """
-    batch = claim(batch_id, worker=this_worker())
+    batch = lifecycle.claim(IMPORTS, batch_id)
     if batch is None:
         return None
     watch(batch)
@@ -77,26 +77,31 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
     try:
         _import(batch, watch)
     except (UnreadableFile, UnknownFormat) as error:
-        fail(batch, visible(str(error)))
+        _fail(batch, "data", visible(str(error)))
     except FileNotFoundError:
-        fail(batch, "The uploaded file is no longer in storage. Upload it again.")
+        _fail(batch, "data", "The uploaded file is no longer in storage. Upload it again.")
     except OSError as error:
-        words = (
-            NO_ROOM if error.errno == errno.ENOSPC else f"The uploaded file could not be read: {error.strerror}. {KEPT}"
-        )
-        fail(batch, words)
+        if error.errno == errno.ENOSPC:
+            _fail(batch, "disk_full", NO_ROOM)
+        else:
+            _fail(batch, "data", f"The uploaded file could not be read: {error.strerror}. {KEPT}")
     except OperationalError as error:
         if not isinstance(error.__cause__, psycopg.errors.DiskFull):
             raise  # the database is away: the lease expires, and the import goes on when it is back
-        fail(batch, NO_ROOM)
+        _fail(batch, "disk_full", NO_ROOM)
     except (Superseded, InterfaceError, Stopped):
         raise
     except Exception as error:
         logger.exception("Import %s broke at record %s", batch.pk, batch.position)
-        fail(
+        _fail(
             batch,
+            "crash",
             f"This is a fault of the program, not of the file ({type(error).__name__}); the server's log says more. {KEPT}",
         )
+
+
+def _fail(batch: ImportBatch, category: str, words: str) -> None:
+    lifecycle.fail(batch, Failure(category, words))
 
 
 def _import(batch: ImportBatch, watch: Watcher) -> None:
@@ -110,17 +115,14 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
                     f"({chunk.format}). Look at the rejected rows, correct the file, and import it again."
                 )
     _count_tasks(batch)
-    finish(batch)
+    lifecycle.finish(batch, bytes_read=F("size"))
     discard(batch)
 
 
 @unawaited()  # what a crash of Postgres takes, position and all, is read again: the file stays until the end is on the disk
 def _store(batch: ImportBatch, chunk: Chunk) -> None:
     """Write a chunk and move the batch's position past it. Raises Superseded."""
-    held = ImportBatch.objects.held(batch.attempt).filter(pk=batch.pk, position=chunk.start)
-    moved = held.update(position=chunk.end, losses=0, leased_until=now() + lease(), format=chunk.format or batch.format)
-    if not moved:
-        raise Superseded(batch)
+    lifecycle.get_on(batch, position=chunk.end, format=chunk.format or batch.format)
     origin = Origin(
         workspace_id=batch.workspace_id,
         source=chunk.format,
@@ -219,7 +221,7 @@ class _ReadAhead:
             try:
                 chunk = coming.result(timeout=lease().total_seconds() / 4)
             except StillReading:
-                renew(self._batch)
+                lifecycle.renew(self._batch)
                 continue
             if chunk is None:
                 return

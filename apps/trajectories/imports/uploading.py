@@ -17,14 +17,12 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.common import disk
-from apps.common.broker import enqueue
 from apps.common.ids import new_id
-from apps.common.leases import REMIND_AFTER
 from apps.ingest import formats
-from apps.trajectories.models import ImportBatch, JobState
+from apps.jobs import lifecycle
+from apps.jobs.models import JobState
+from apps.trajectories.models import ImportBatch
 from apps.trajectories.outlines import clip
-
-TASK = "imports.run"
 
 _SUFFIXES = re.compile(r"(?:\.[A-Za-z0-9]{1,8}){0,2}$")
 
@@ -90,10 +88,9 @@ def start_import(
                 created_by=created_by,
                 policy_name=clip(policy_name.strip(), 200),
                 idempotency_key=idempotency_key,
-                leased_until=now() + REMIND_AFTER,
             )
             if queue:
-                enqueue(TASK, str(batch.pk))
+                lifecycle.queue(batch)
     except IntegrityError:
         default_storage.delete(stored.name)
         if not idempotency_key:

@@ -2,8 +2,6 @@
 
 from apps.trajectories.models.jobs import (
     ImportBatch,
-    JobQuerySet,
-    JobState,
     RejectedRow,
     RolloutBatch,
     RolloutBatchQuerySet,
@@ -20,8 +18,6 @@ from apps.trajectories.models.trajectories import (
 
 __all__ = [
     "ImportBatch",
-    "JobQuerySet",
-    "JobState",
     "Original",
     "RejectedRow",
     "RolloutBatch",

@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeVar
-
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
-from django.utils.timezone import now
 
-from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
+from apps.accounts.models import User
+from apps.jobs.models import Headway, Job, JobQuerySet, JobState
 from apps.policies.models import Policy
-
-J = TypeVar("J", bound=WorkspaceModel)
-
-
-class JobState(models.TextChoices):
-    """The life of a piece of background work."""
-
-    WAITING = "waiting", "Waiting"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    FAILED = "failed", "Failed"
-    CANCELLED = "cancelled", "Cancelled"
-
-
-class JobQuerySet(WorkspaceQuerySet[J]):
-    """Of models with `state`, `attempt` and `leased_until`: work that one worker at a time owns."""
-
-    def held(self, attempt: int) -> Self:
-        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
-        return self.filter(attempt=attempt, state=JobState.RUNNING)
-
-    def orphaned(self) -> Self:
-        """Taken by a worker that stopped renewing its lease."""
-        return self.filter(state=JobState.RUNNING, leased_until__lt=now())
-
-    def overlooked(self) -> Self:
-        """Waiting for so long that the message to the workers may be lost."""
-        return self.filter(state=JobState.WAITING, leased_until__lt=now())
 
 
 class ImportBatchQuerySet(JobQuerySet["ImportBatch"]):
-    def active(self) -> Self:
-        return self.filter(state__in=[JobState.WAITING, JobState.RUNNING])
+    """A name for batches that wait, are held or were orphaned."""
 
 
-class ImportBatch(WorkspaceModel):
+class ImportBatch(Job):
     """One uploaded file on its way in. `position` moves in the same transaction as the rows, so a killed import resumes."""
 
     filename = models.CharField(max_length=300)
@@ -70,16 +39,9 @@ class ImportBatch(WorkspaceModel):
     task_count = models.IntegerField(null=True, help_text="Tasks of its trajectories, once it is done.")
     warning_count = models.IntegerField(default=0, help_text="What was left out of records that came in.")
     warnings = models.JSONField(default=list, help_text="The first of them, in words with their places.")
-    error = models.TextField(blank=True)
     idempotency_key = models.CharField(
         max_length=200, blank=True, help_text="The header of the API request that made it."
     )
-    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
-    worker = models.CharField(max_length=200, blank=True, help_text="host/process of the one that has it.")
-    losses = models.PositiveSmallIntegerField(default=0, help_text="Workers that vanished since `position` last moved.")
-    leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
-    started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
 
     objects = ImportBatchQuerySet.as_manager()
 
@@ -103,8 +65,19 @@ class ImportBatch(WorkspaceModel):
         ]
 
     @property
-    def is_active(self) -> bool:
-        return self.state in (JobState.WAITING, JobState.RUNNING)
+    def headway(self) -> Headway:
+        return Headway(self.bytes_read, self.size, "bytes")
+
+    @property
+    def resumes_from(self) -> str:
+        return f"record {self.position + 1:,}"
+
+    @property
+    def advice_when_lost(self) -> str:
+        return (
+            f"Record {self.position + 1:,} or one soon after it may need more memory than a worker has. What came before is in; "
+            "remove the record, or give the worker more memory and retry."
+        )
 
 
 class RejectedRow(models.Model):
@@ -122,10 +95,10 @@ class RejectedRow(models.Model):
 
 
 class RolloutBatchQuerySet(JobQuerySet["RolloutBatch"]):
-    """A name for what is held, orphaned or overlooked."""
+    """A name for batches that wait, are held or were orphaned."""
 
 
-class RolloutBatch(WorkspaceModel):
+class RolloutBatch(Job):
     """A policy attempting tasks of a built-in environment; its trajectories arrive like imported ones."""
 
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="rollouts")
@@ -137,17 +110,6 @@ class RolloutBatch(WorkspaceModel):
     finished = models.IntegerField(default=0)
     succeeded = models.IntegerField(default=0)
     position = models.BigIntegerField(default=0, help_text="Bytes of the trainer's output that are stored.")
-    error = models.TextField(blank=True)
-    failure = models.JSONField(default=dict, help_text="Category, message, advice, last log lines, command.")
-    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
-    worker = models.CharField(max_length=200, blank=True)
-    process_id = models.PositiveIntegerField(null=True, help_text="The child's, on `worker`.")
-    losses = models.PositiveSmallIntegerField(
-        default=0, help_text="Workers that vanished since it was started, or last got on."
-    )
-    leased_until = models.DateTimeField(null=True, help_text="While waiting: when to tell the workers again.")
-    started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
 
     objects = RolloutBatchQuerySet.as_manager()
 
@@ -163,5 +125,13 @@ class RolloutBatch(WorkspaceModel):
         ]
 
     @property
-    def is_active(self) -> bool:
-        return self.state in (JobState.WAITING, JobState.RUNNING)
+    def headway(self) -> Headway:
+        return Headway(self.finished, self.total, "episodes")
+
+    @property
+    def resumes_from(self) -> str:
+        return f"episode {self.finished + 1}"
+
+    @property
+    def advice_when_lost(self) -> str:
+        return "See why the workers die (their log, the machine's memory), then resume; finished episodes are kept."

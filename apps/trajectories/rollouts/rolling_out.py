@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
-from django.utils.timezone import now
 
 from apps.accounts import auditing
 from apps.accounts.models import User, Workspace
-from apps.common.broker import enqueue
 from apps.common.environments import ENVIRONMENTS
-from apps.common.leases import REMIND_AFTER
+from apps.jobs import lifecycle
 from apps.policies.locations import LocationRefused, refuse_unusable_location
 from apps.policies.models import Policy
-from apps.trajectories.models import JobState, RolloutBatch
-from apps.trajectories.rollouts import following
+from apps.trajectories.models import RolloutBatch
 
-TASK = "rollouts.run"
 MOST_EPISODES = 20_000
 
 
@@ -36,14 +32,6 @@ class UnknownTasks(RolloutRefused):
 
 class TooMany(RolloutRefused):
     """More episodes than one batch may have."""
-
-
-class NotRollingOut(Exception):
-    """There is nothing to cancel any more."""
-
-
-class NotResumable(Exception):
-    """Only a cancelled or failed batch can be taken up again."""
 
 
 @transaction.atomic
@@ -110,53 +98,13 @@ def start_rollouts(
         total=count * samples,
         created_by=by,
     )
-    _record(batch, by, "started rollouts")
-    queue_rollouts(batch)
-    return batch
-
-
-def queue_rollouts(batch: RolloutBatch) -> None:
-    """Tell the workers about a waiting batch, and remember when to tell them again should nobody answer."""
-    RolloutBatch.objects.filter(pk=batch.pk, state=JobState.WAITING).update(leased_until=now() + REMIND_AFTER)
-    enqueue(TASK, str(batch.pk))
-
-
-@transaction.atomic
-def cancel_rollouts(*, batch: RolloutBatch, by: User) -> RolloutBatch:
-    """Stop a batch at once; what has arrived stays. Raises NotRollingOut."""
-    cancelled = RolloutBatch.objects.filter(pk=batch.pk, state__in=[JobState.WAITING, JobState.RUNNING]).update(
-        state=JobState.CANCELLED, finished_at=now(), leased_until=None
-    )
-    batch.refresh_from_db()
-    if not cancelled:
-        raise NotRollingOut(f"These rollouts are {batch.get_state_display().lower()}; there is nothing to cancel.")
-    _record(batch, by, "cancelled rollouts")
-    transaction.on_commit(lambda: following.end_all(batch.pk))
-    return batch
-
-
-@transaction.atomic
-def resume_rollouts(*, batch: RolloutBatch, by: User) -> RolloutBatch:
-    """Take a cancelled or failed batch up again; episodes that were played are not played again. Raises NotResumable."""
-    resumed = RolloutBatch.objects.filter(pk=batch.pk, state__in=[JobState.CANCELLED, JobState.FAILED]).update(
-        state=JobState.WAITING, error="", failure={}, losses=0, finished_at=None, worker="", process_id=None
-    )
-    batch.refresh_from_db()
-    if not resumed:
-        raise NotResumable(
-            f"These rollouts are {batch.get_state_display().lower()}; only cancelled or failed ones can be resumed."
-        )
-    _record(batch, by, "resumed rollouts")
-    queue_rollouts(batch)
-    return batch
-
-
-def _record(batch: RolloutBatch, by: User | None, action: str) -> None:
     auditing.record(
-        workspace=batch.workspace,
+        workspace=workspace,
         actor=by,
-        action=action,
-        subject=f"{batch.policy.name} in {batch.environment}",
+        action="started rollouts",
+        subject=f"{policy.name} in {environment}",
         about=batch,
         **batch.config,
     )
+    lifecycle.queue(batch)
+    return batch

@@ -21,8 +21,9 @@ from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.common.streaming import download
 from apps.ingest import formats
+from apps.jobs import lifecycle
 from apps.trajectories.forms import ImportForm
-from apps.trajectories.imports import claiming, rejected
+from apps.trajectories.imports import rejected
 from apps.trajectories.imports.telling import take_back
 from apps.trajectories.imports.uploading import FileTooLarge, start_import, store
 from apps.trajectories.imports.watching import progress_of
@@ -84,8 +85,10 @@ def import_progress(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 def cancel_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """Stop an import. What is in stays in."""
     batch = _find(request, batch_id)
-    if not claiming.cancel(batch):
-        messages.info(request, "This import was over already.")
+    try:
+        lifecycle.cancel(batch, by=request.user)
+    except lifecycle.NotActive as refusal:
+        messages.info(request, str(refusal))
     return redirect("trajectories:import", batch_id=batch.pk)
 
 
@@ -94,8 +97,8 @@ def retry_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """Go on with a failed or cancelled import from where it stopped."""
     batch = _find(request, batch_id)
     try:
-        claiming.retry(batch)
-    except claiming.NotRetryable as refusal:
+        lifecycle.resume(batch, by=request.user)
+    except lifecycle.NotResumable as refusal:
         messages.error(request, str(refusal))
     return redirect("trajectories:import", batch_id=batch.pk)
 

@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.accounts.models import Role, Workspace
 from apps.annotation.judges import machines, sending
 from apps.annotation.models import Item, Judge, JudgeAnswer, Queue
+from apps.jobs import lifecycle
 from apps.policies.models import Endpoint, Policy
 from tests import factories
 from tests.annotation import making
@@ -28,7 +29,7 @@ def researcher(workspace: Workspace) -> Api:
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     calls: list[tuple[object, ...]] = []
-    monkeypatch.setattr(sending, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(lifecycle, "enqueue", lambda *call: calls.append(call))
     return calls
 
 
@@ -88,7 +89,7 @@ def test_nobody_else_reads_or_steers_them(researcher, workspace, role):
     assert somebody.post(at(queue), policy=str(policy.pk)).status_code == 404
     for action in ("pause", "resume"):
         assert somebody.post(at(queue, judge, action)).status_code == 404
-    assert Judge.objects.get().state == Judge.State.RUNNING
+    assert Judge.objects.get().state == Judge.State.WAITING
 
 
 def test_a_judge_is_found_under_its_own_queue_only(researcher, workspace):

@@ -15,12 +15,15 @@ from django.urls import reverse
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.assigning import next_assignment
 from apps.annotation.desk.labelling import record
-from apps.annotation.judges import asking_models, judging, sending
+from apps.annotation.judges import asking_models, judging
 from apps.annotation.judges.asking_models import Opinion, Pace, together
+from apps.annotation.judges.jobs import JUDGES
 from apps.annotation.judges.judging import go_on
 from apps.annotation.judges.sending import AtWorkAlready, NotServed, OnlyPairs, resume_judge, revise_prompt, send_judge
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Preference, Queue
+from apps.jobs import lifecycle
+from apps.jobs.models import lease
 from apps.policies.models import Endpoint, Policy
 from tests import factories
 from tests.annotation import making
@@ -44,7 +47,7 @@ def workspace() -> Workspace:
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     calls: list[tuple[object, ...]] = []
-    monkeypatch.setattr(sending, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(lifecycle, "enqueue", lambda *call: calls.append(call))
     monkeypatch.setattr(asking_models, "FIRST_WAIT_SECONDS", 0.01)
     return calls
 
@@ -52,6 +55,13 @@ def sent(monkeypatch):
 def served(workspace: Workspace, url: str, model: str) -> Policy:
     endpoint, _ = Endpoint.objects.get_or_create(workspace=workspace, name="server", defaults={"base_url": url})
     return factories.policy(of=workspace, kind=Policy.Kind.ENDPOINT, name=model, location=model, endpoint=endpoint)
+
+
+def claimed(judge: Judge) -> Judge:
+    """As a worker has it."""
+    taken = lifecycle.claim(JUDGES, judge.pk, worker="here:1")
+    assert taken is not None
+    return taken
 
 
 def send(queue: Queue, url: str, model: str, **given: object) -> Judge:
@@ -167,7 +177,7 @@ def test_unusable_answers_are_counted_not_repeated_and_end_in_a_stop(workspace, 
     assert judge.prompt_tokens == 500  # they cost as much as usable ones
     resume_judge(judge=judge, by=None)
     judge.refresh_from_db()
-    assert (judge.state, judge.failed, judge.answers.count()) == ("running", 0, 0)
+    assert (judge.state_so_far, judge.failed, judge.answers.count()) == ("running", 0, 0)
 
 
 def test_pairs_that_were_skipped_without_an_answer_get_another_chance(workspace, server):
@@ -189,6 +199,7 @@ def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(w
     Queue.objects.update(skipped_come_back=True)
     policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
     judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
+    judge = claimed(judge)
     unscored, scored = judging.unasked(judge)
     judging.record_rewards(judge, unscored, a=None, b=1.0)
     judging.record_rewards(judge, scored, a=2.0, b=0.0)
@@ -196,9 +207,10 @@ def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(w
     states = Assignment.objects.order_by("item__position").values_list("state", flat=True)
     assert list(states) == ["skipped", "judged"]
     resume_judge(judge=judge, by=None)
+    judge = claimed(judge)
     assert judging.unasked(judge).get() == unscored
     judging.record_rewards(judge, unscored, a=0.0, b=2.0)
-    judging.finish(Judge.objects.get())
+    judging.finish(judge)
     assert list(Preference.objects.order_by("pk").values_list("item", "strength")) == [
         (scored.pk, 2),
         (unscored.pk, -2),
@@ -240,13 +252,13 @@ def test_what_nobody_expected_stops_the_judge_and_its_tokens_are_counted(workspa
 
 def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(workspace, server, sent):
     judge = send(making.queue(of=workspace), server, "lamp")
-    Judge.objects.update(leased_until=judging.now() + judging.LEASE)
+    assert lifecycle.claim(JUDGES, judge.pk, worker="elsewhere:1") is not None
     go_on(judge.pk)
     assert not JudgeAnswer.objects.exists()
-    assert sending.resume_forsaken() == 0
+    assert lifecycle.recover(JUDGES) == []
     Judge.objects.update(leased_until=judging.now())
-    assert sending.resume_forsaken() == 1
-    assert sending.resume_forsaken() == 0  # called for a moment ago
+    assert lifecycle.recover(JUDGES) == [judge]
+    assert lifecycle.recover(JUDGES) == []  # called for a moment ago
     assert sent[-1] == ("judging.go_on", str(judge.pk))
 
 
@@ -255,8 +267,8 @@ def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, se
     post, is_forsaken = httpx.Client.post, []
 
     def slow(*given, **named):  # each request takes almost a whole lease
-        Judge.objects.update(leased_until=F("leased_until") - 0.9 * judging.LEASE)
-        is_forsaken.append(Judge.objects.forsaken().exists())
+        Judge.objects.update(leased_until=F("leased_until") - 0.9 * lease())
+        is_forsaken.append(Judge.objects.orphaned().exists())
         return post(*given, **named)
 
     monkeypatch.setattr(httpx.Client, "post", slow)
@@ -273,6 +285,7 @@ def test_a_place_lost_while_the_model_thought_keeps_its_answer_and_no_judgement(
     Assignment.objects.update(state="expired")
     Item.objects.update(taken=0)
     record(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), answer=Choice(-1))
+    judge = claimed(judge)
     judging._record(judge, held.item, held, asking_models.Verdict(2, 2, 2, False, "So."), 1, asking_models.Usage(1, 1))
     assert Preference.objects.count() == 1
     assert JudgeAnswer.objects.get().strength == 2

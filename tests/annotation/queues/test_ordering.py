@@ -12,12 +12,13 @@ from django.urls import reverse
 from apps.accounts.models import Role
 from apps.annotation.desk.assigning import next_assignment
 from apps.annotation.desk.labelling import record
-from apps.annotation.judges import judging, sending
 from apps.annotation.judges.judging import graded
 from apps.annotation.judges.sending import pause_judge, send_judge
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Judge, JudgeAnswer, Preference, Queue
 from apps.annotation.queues.ordering import NothingSaid, informative, reorder, uncertain
+from apps.jobs import lifecycle
+from apps.jobs.models import Phase
 from apps.policies.models import Policy
 from tests import factories
 from tests.annotation import making
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     calls: list[tuple[object, ...]] = []
-    monkeypatch.setattr(sending, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(lifecycle, "enqueue", lambda *call: calls.append(call))
     return calls
 
 
@@ -124,13 +125,13 @@ def test_a_reward_model_that_is_paused_ends_its_program_at_once(settings, tmp_pa
     judge = reward_model(making.queue(items=1))
     looks: list[float] = []
 
-    def keep(judge: Judge) -> bool:
+    def renew(judge: Judge) -> Phase:
         looks.append(Judge.objects.get().leased_until.timestamp() - time())
         if len(looks) == 3:
             pause_judge(judge=judge, by=None)
-        return judging.keep(judge)
+        return lifecycle.renew(judge)
 
-    monkeypatch.setattr(scoring, "judging", SimpleNamespace(**{**vars(judging), "keep": keep}))
+    monkeypatch.setattr(scoring, "lifecycle", SimpleNamespace(**{**vars(lifecycle), "renew": renew}))
     before = alive(psutil.Process().children())
     scoring.go_on(judge.pk)
     judge.refresh_from_db()

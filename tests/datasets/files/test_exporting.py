@@ -31,7 +31,7 @@ def version(live_stack: LiveStack, member: Membership) -> Version:
     made = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
     for _ in range(600):
         made.refresh_from_db()
-        if made.state != Version.State.FREEZING:
+        if not made.is_active:
             break
         time.sleep(0.1)
     assert made.state == Version.State.FROZEN, made.error

@@ -10,6 +10,7 @@ from apps.annotation.models import Queue
 from apps.datasets import freezing
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.recipe import Recipe
+from apps.jobs import lifecycle
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +89,7 @@ def test_a_slow_storage_keeps_its_lease(
     dataset: Dataset, member: Membership, queue: Queue, settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WORKER_LEASE_SECONDS = 2
-    monkeypatch.setattr(freezing, "enqueue", lambda *_: None)
+    monkeypatch.setattr(lifecycle, "enqueue", lambda *_: None)
     factories.preference(2, on=factories.item(of=queue))
     version = request(dataset, member, queue)
     save = FileSystemStorage.save

@@ -8,7 +8,8 @@ import json
 import pytest
 
 from apps.ingest.files import csv_table
-from apps.trajectories.models import JobState, Step, Trajectory
+from apps.jobs.models import JobState
+from apps.trajectories.models import Step, Trajectory
 from tests.ingest.files.test_inspect_archive import archive
 from tests.trajectories.uploads import counts, imported, refused, rows_of
 

@@ -11,9 +11,10 @@ import pytest
 import zstandard
 
 from apps.ingest import archives
+from apps.jobs.models import JobState
 from apps.trajectories.imports import chunking
 from apps.trajectories.imports.chunking import chunks
-from apps.trajectories.models import ImportBatch, JobState, Trajectory
+from apps.trajectories.models import ImportBatch, Trajectory
 from tests.ingest.files.test_inspect_archive import HEADER, SAMPLE, with_zstd
 from tests.ingest.files.test_inspect_archive import archive as zipped
 from tests.ingest.formats.examples import EXAMPLES

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from apps.jobs import lifecycle
+from apps.jobs.models import JobState
 from apps.policies.models import Policy
 from apps.trajectories.imports import chunking, importing
-from apps.trajectories.imports.claiming import retry
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.preparing import unpack_original
-from apps.trajectories.models import ImportBatch, JobState, Original, RejectedRow, Step, Task, Trajectory
+from apps.trajectories.models import ImportBatch, Original, RejectedRow, Step, Task, Trajectory
 from tests import factories
 from tests.ingest.formats.examples import EXAMPLES
 from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
@@ -255,7 +256,7 @@ def test_a_fault_of_ours_is_said_to_be_one_and_the_import_can_go_on(monkeypatch)
     assert (batch.state, batch.position) == (JobState.FAILED, 0)
     assert batch.error.startswith("This is a fault of the program, not of the file (ZeroDivisionError)")
     monkeypatch.undo()
-    retry(batch)
+    lifecycle.resume(batch, by=None)
     assert run_import(batch.pk, watch=ignore).trajectory_count == 1
 
 

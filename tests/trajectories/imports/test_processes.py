@@ -21,8 +21,9 @@ from django.db import connection
 from apps.accounts.issuing import issue_token
 from apps.accounts.models import Role
 from apps.common.stack.paths import StackPaths
+from apps.jobs.models import JobState
 from apps.trajectories.imports.importing import WORTH_A_PROCESS
-from apps.trajectories.models import ImportBatch, JobState, Original, Step, Trajectory
+from apps.trajectories.models import ImportBatch, Original, Step, Trajectory
 from tests import factories
 from tests.live import LiveStack
 

@@ -13,11 +13,12 @@ from django.utils.timezone import now
 
 from apps.common.second_process import SecondProcess, Stopped
 from apps.ingest.formats import UnknownFormat
+from apps.jobs.models import JobState
 from apps.trajectories.imports import importing
 from apps.trajectories.imports.chunking import Chunk, chunks
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.reading_process import chunks_elsewhere
-from apps.trajectories.models import ImportBatch, JobState, Original, RejectedRow, Step, Trajectory
+from apps.trajectories.models import ImportBatch, Original, RejectedRow, Step, Trajectory
 from tests import factories
 from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
 

@@ -7,11 +7,13 @@ import pytest
 from django.db import OperationalError
 from django.utils.timezone import now
 
-from apps.common.leases import Superseded
-from apps.trajectories.imports import chunking, claiming, importing
-from apps.trajectories.imports.claiming import MOST_LOSSES, NotRetryable, claim, retry
+from apps.jobs import lifecycle
+from apps.jobs.lifecycle import NotResumable
+from apps.jobs.models import JobState, Superseded
+from apps.trajectories.imports import chunking, importing
 from apps.trajectories.imports.importing import NO_ROOM, run_import
-from apps.trajectories.models import ImportBatch, JobState, Step, Trajectory
+from apps.trajectories.imports.jobs import IMPORTS
+from apps.trajectories.models import ImportBatch, Step, Trajectory
 from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +36,7 @@ def test_a_full_disk_stops_the_import_which_goes_on_when_there_is_room(monkeypat
     monkeypatch.setattr(chunking, "CHUNK_ROWS", 10)
     batch = imported(lines(*(rich(n) for n in range(30))))
     assert (batch.state, batch.error, *counts(batch)) == (JobState.FAILED, NO_ROOM, 10, 20, 0, 0)
-    retry(batch)
+    lifecycle.resume(batch, by=None)
     run_import(batch.pk, watch=ignore)
     batch.refresh_from_db()
     assert (batch.state, *counts(batch)) == (JobState.DONE, 30, 60, 0, 0)
@@ -78,8 +80,8 @@ def test_cancelling_stops_the_worker_at_its_next_chunk(monkeypatch):
     batch = upload(lines(*(rich(n) for n in range(30))))
 
     def stop(mine: ImportBatch) -> None:
-        if mine.position == 10:
-            claiming.cancel(ImportBatch.objects.get(pk=mine.pk))
+        if mine.position == 10 and mine.is_active:
+            lifecycle.cancel(ImportBatch.objects.get(pk=mine.pk), by=None)
 
     run_import(batch.pk, watch=stop)
     batch.refresh_from_db()
@@ -88,52 +90,53 @@ def test_cancelling_stops_the_worker_at_its_next_chunk(monkeypatch):
 
 def test_a_batch_is_taken_by_one_worker_only():
     batch = upload(lines(rich(1)))
-    assert claim(batch.pk, worker="a/1") is not None
-    assert claim(batch.pk, worker="b/2") is None
+    assert lifecycle.claim(IMPORTS, batch.pk, worker="a:1") is not None
+    assert lifecycle.claim(IMPORTS, batch.pk, worker="b:2") is None
 
 
 def test_a_worker_of_this_host_that_is_gone_is_not_waited_for():
     batch = upload(lines(rich(1)))
-    host = claiming.this_worker().split("/")[0]
-    claim(batch.pk, worker=f"{host}/4194300")
-    assert claim(batch.pk, worker="b/2") is not None
+    host = lifecycle.this_worker().split(":")[0]
+    lifecycle.claim(IMPORTS, batch.pk, worker=f"{host}:4194300")
+    assert lifecycle.claim(IMPORTS, batch.pk, worker="b:2") is not None
 
 
 def test_a_record_that_kills_its_workers_is_given_up_by_name():
     batch = upload(lines(rich(1)))
-    for _ in range(MOST_LOSSES):
-        assert claim(batch.pk, worker="elsewhere/1") is not None
+    for _ in range(ImportBatch.MOST_LOSSES):
+        assert lifecycle.claim(IMPORTS, batch.pk, worker="elsewhere:1") is not None
         ImportBatch.objects.update(leased_until=now() - timedelta(seconds=1))
-    assert claim(batch.pk, worker="elsewhere/1") is None
+    assert lifecycle.claim(IMPORTS, batch.pk, worker="elsewhere:1") is None
     batch.refresh_from_db()
     assert batch.state == JobState.FAILED
-    assert batch.error.startswith("3 workers vanished while importing record 1 ")
+    assert batch.error.startswith("3 workers in a row stopped answering while they had this import")
+    assert "Record 1 or one soon after it may need more memory" in batch.error
 
 
 def test_vanished_and_forgotten_imports_are_told_to_the_workers_again(monkeypatch, django_capture_on_commit_callbacks):
     told = []
     monkeypatch.setattr("workers.app.app.send_task", lambda name, args: told.append(args[0]))
     vanished, forgotten, fresh, done = (upload(lines(rich(n))) for n in range(4))
-    claim(vanished.pk, worker="elsewhere/1")
+    lifecycle.claim(IMPORTS, vanished.pk, worker="elsewhere:1")
     ImportBatch.objects.filter(pk__in=[vanished.pk, forgotten.pk]).update(leased_until=now() - timedelta(seconds=1))
     ImportBatch.objects.filter(pk=done.pk).update(state=JobState.DONE, leased_until=now() - timedelta(days=1))
     with django_capture_on_commit_callbacks(execute=True):
-        assert claiming.recover() == 2
+        assert lifecycle.recover(IMPORTS) == [vanished]
     assert sorted(told) == sorted([str(vanished.pk), str(forgotten.pk)])
     assert fresh.state == JobState.WAITING
 
 
 def test_only_a_failed_or_cancelled_import_can_be_retried():
     batch = imported(lines(rich(1)))
-    with pytest.raises(NotRetryable, match="This import is done"):
-        retry(batch)
+    with pytest.raises(NotResumable, match="This import is done"):
+        lifecycle.resume(batch, by=None)
 
 
 def test_a_lost_lease_is_noticed_while_reading():
     batch = upload(lines(rich(1)))
-    mine = claim(batch.pk, worker="a/1")
+    mine = lifecycle.claim(IMPORTS, batch.pk, worker="a:1")
     assert mine is not None
-    claiming.renew(mine)
+    lifecycle.renew(mine)
     ImportBatch.objects.update(attempt=7)
     with pytest.raises(Superseded):
-        claiming.renew(mine)
+        lifecycle.renew(mine)

@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import Workspace
+from apps.jobs.models import JobState
 from apps.trajectories.imports.telling import take_back
 from apps.trajectories.imports.uploading import finished_import
-from apps.trajectories.models import ImportBatch, JobState, Trajectory
+from apps.trajectories.models import ImportBatch, Trajectory
 from tests import factories
 from tests.ingest.files.test_inspect_archive import archive
 from tests.ingest.formats.examples import EXAMPLES

@@ -14,9 +14,10 @@ from django.urls import reverse
 from apps.accounts.issuing import issue_token
 from apps.accounts.models import Membership, Role
 from apps.common import disk
+from apps.jobs.models import JobState
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.uploading import start_import, store
-from apps.trajectories.models import ImportBatch, JobState, Trajectory
+from apps.trajectories.models import ImportBatch, Trajectory
 from tests import factories
 
 pytestmark = pytest.mark.django_db

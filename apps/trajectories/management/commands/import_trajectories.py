@@ -14,10 +14,10 @@ from django.db.models import Q
 from django.utils.text import slugify
 
 from apps.accounts.models import Workspace
-from apps.common.leases import lease
+from apps.jobs.models import JobState, lease
 from apps.trajectories.imports.importing import run_import
 from apps.trajectories.imports.uploading import FileTooLarge, start_import, store, unfinished_import
-from apps.trajectories.models import ImportBatch, JobState
+from apps.trajectories.models import ImportBatch
 
 
 class Command(BaseCommand):

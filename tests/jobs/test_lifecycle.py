@@ -1,4 +1,4 @@
-"""One worker at a time, and none that was believed dead."""
+"""One worker at a time, and none that was believed dead. Tried on training runs; what holds for every kind is in test_kinds."""
 
 from datetime import timedelta
 
@@ -6,12 +6,13 @@ import pytest
 from django.utils.timezone import now
 from kombu.exceptions import OperationalError
 
-from apps.common.leases import Superseded
-from apps.training import claiming, progress
-from apps.training.cancelling import NotActive, NotResumable, cancel_run, resume_run
+from apps.jobs import lifecycle
+from apps.jobs.lifecycle import NotActive, NotResumable
+from apps.jobs.models import Failure, Phase, Superseded
+from apps.training import progress
+from apps.training.jobs import RUNS
 from apps.training.models import Run
 from apps.training.queries import headway
-from apps.training.recovering import MAX_LOSSES, recover_runs
 from tests import factories
 from workers.app import app
 
@@ -23,45 +24,45 @@ def expire(run: Run) -> None:
 
 
 def claimed(**fields: object) -> Run:
-    run = claiming.claim(factories.run(**fields).pk, worker="here:1")
+    run = lifecycle.claim(RUNS, factories.run(**fields).pk, worker="here:1")
     assert run is not None
     return run
 
 
 def test_a_second_delivery_finds_nothing_to_take():
     run = factories.run()
-    assert claiming.claim(run.pk, worker="one:1") is not None
-    assert claiming.claim(run.pk, worker="two:2") is None
+    assert lifecycle.claim(RUNS, run.pk, worker="one:1") is not None
+    assert lifecycle.claim(RUNS, run.pk, worker="two:2") is None
     run.refresh_from_db()
     assert (run.state, run.attempt, run.worker) == ("starting", 1, "one:1")
 
 
 def test_a_cancelled_run_is_not_taken():
     run = factories.run()
-    cancel_run(run=run, by=factories.member(of=run.workspace).user)
-    assert claiming.claim(run.pk, worker="one:1") is None
+    lifecycle.cancel(run, by=factories.member(of=run.workspace).user)
+    assert lifecycle.claim(RUNS, run.pk, worker="one:1") is None
 
 
 def test_the_worker_learns_of_a_cancellation_when_it_renews():
     run = claimed()
-    assert claiming.renew(run) == Run.State.STARTING
-    cancel_run(run=run, by=factories.member(of=run.workspace).user)
-    assert claiming.renew(run) == Run.State.CANCELLING
+    assert lifecycle.renew(run) == Phase.RUNNING
+    lifecycle.cancel(run, by=factories.member(of=run.workspace).user)
+    assert lifecycle.renew(run) == Phase.STOPPING
 
 
 def test_an_expired_run_is_queued_for_another_worker_and_the_first_can_write_nothing_more():
     first = claimed(checkpoint_step=40)
     expire(first)
-    assert [run.pk for run in recover_runs()] == [first.pk]
-    second = claiming.claim(first.pk, worker="there:2")
+    assert [run.pk for run in lifecycle.recover(RUNS)] == [first.pk]
+    second = lifecycle.claim(RUNS, first.pk, worker="there:2")
     assert second is not None
     assert second.attempt == 2
     with pytest.raises(Superseded):
-        claiming.renew(first)
+        lifecycle.renew(first)
     with pytest.raises(Superseded):
         progress.apply(run=first, news=progress.News(seq=5, offset=500, step=41))
     with pytest.raises(Superseded):
-        progress.stop(run=first, text="Too late.")
+        lifecycle.stop(first, "Too late.")
     second.refresh_from_db()
     assert (second.state, second.step) == ("starting", 0)
     assert "goes on from step 40" in second.events.get(kind="lost").text
@@ -70,17 +71,17 @@ def test_an_expired_run_is_queued_for_another_worker_and_the_first_can_write_not
 def test_a_renewed_lease_is_not_taken_away():
     run = claimed()
     expire(run)
-    claiming.renew(run)
-    assert recover_runs() == []
+    lifecycle.renew(run)
+    assert lifecycle.recover(RUNS) == []
 
 
 def test_after_three_lost_workers_the_run_fails_and_says_so():
     run = factories.run()
-    for _ in range(MAX_LOSSES):
-        taken = claiming.claim(run.pk, worker="here:1")
+    for _ in range(Run.MOST_LOSSES):
+        taken = lifecycle.claim(RUNS, run.pk, worker="here:1")
         assert taken is not None
         expire(taken)
-        recover_runs()
+        lifecycle.recover(RUNS)
     run.refresh_from_db()
     assert run.state == Run.State.FAILED
     assert run.failure["category"] == "lost"
@@ -89,21 +90,21 @@ def test_after_three_lost_workers_the_run_fails_and_says_so():
 
 def test_a_run_that_gets_on_between_the_losses_is_not_given_up():
     run = factories.run()
-    for attempt in range(1, MAX_LOSSES + 2):
-        taken = claiming.claim(run.pk, worker="here:1")
+    for attempt in range(1, Run.MOST_LOSSES + 2):
+        taken = lifecycle.claim(RUNS, run.pk, worker="here:1")
         assert taken is not None
         progress.apply(run=taken, news=progress.News(seq=attempt, offset=attempt, checkpoint_step=10 * attempt))
         expire(taken)
-        recover_runs()
+        lifecycle.recover(RUNS)
     run.refresh_from_db()
     assert (run.state, run.losses) == ("queued", 1)
 
 
 def test_a_lost_worker_of_a_run_being_cancelled_cancels_it():
     run = claimed()
-    cancel_run(run=run, by=factories.member(of=run.workspace).user)
+    lifecycle.cancel(run, by=factories.member(of=run.workspace).user)
     expire(run)
-    recover_runs()
+    lifecycle.recover(RUNS)
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
 
@@ -111,7 +112,7 @@ def test_a_lost_worker_of_a_run_being_cancelled_cancels_it():
 def test_workers_are_reminded_of_a_run_that_waits_too_long(django_capture_on_commit_callbacks):
     run = factories.run(leased_until=now() - timedelta(minutes=1))
     with django_capture_on_commit_callbacks() as sent:
-        recover_runs()
+        lifecycle.recover(RUNS)
     assert len(sent) == 1
     run.refresh_from_db()
     assert run.leased_until > now() + timedelta(minutes=9)
@@ -119,7 +120,7 @@ def test_workers_are_reminded_of_a_run_that_waits_too_long(django_capture_on_com
 
 def test_resuming_forgets_the_failure_and_the_losses():
     run = factories.run(state=Run.State.FAILED, failure={"category": "killed"}, losses=2, checkpoint_step=30)
-    resume_run(run=run, by=factories.member(of=run.workspace).user)
+    lifecycle.resume(run, by=factories.member(of=run.workspace).user)
     assert (run.state, run.failure, run.losses) == ("queued", {}, 0)
     assert "from step 30" in run.events.get(kind="resumed").text
 
@@ -127,7 +128,7 @@ def test_resuming_forgets_the_failure_and_the_losses():
 def test_a_resumed_run_waits_since_it_was_resumed():
     yesterday = now() - timedelta(days=1)
     run = factories.run(state=Run.State.FAILED, attempt=1, queued_at=yesterday, running_since=yesterday)
-    assert headway(resume_run(run=run, by=factories.member(of=run.workspace).user)).advice == ""
+    assert headway(lifecycle.resume(run, by=factories.member(of=run.workspace).user)).advice == ""
     Run.objects.update(queued_at=now() - timedelta(minutes=2))
     run.refresh_from_db()
     assert headway(run).end == "2 min"
@@ -137,35 +138,35 @@ def test_a_resumed_run_waits_since_it_was_resumed():
 def test_a_finished_run_can_be_neither_cancelled_nor_resumed():
     run = factories.run(state=Run.State.FINISHED, finished_at=now())
     person = factories.member(of=run.workspace).user
-    with pytest.raises(NotActive, match="This run is finished"):
-        cancel_run(run=run, by=person)
-    with pytest.raises(NotResumable, match="This run is finished"):
-        resume_run(run=run, by=person)
+    with pytest.raises(NotActive, match="This training run is finished"):
+        lifecycle.cancel(run, by=person)
+    with pytest.raises(NotResumable, match="This training run is finished"):
+        lifecycle.resume(run, by=person)
 
 
 def test_cancelling_twice_is_refused_the_second_time():
     run = claimed()
     person = factories.member(of=run.workspace).user
-    cancel_run(run=run, by=person)
+    lifecycle.cancel(run, by=person)
     with pytest.raises(NotActive, match="cancelling"):
-        cancel_run(run=run, by=person)
+        lifecycle.cancel(run, by=person)
     assert run.events.filter(kind="cancelling").count() == 1
 
 
 def test_a_worker_that_shuts_down_gives_its_run_back_without_counting_a_loss():
     run = claimed()
-    claiming.release(run, reason="Its worker is shutting down.")
+    lifecycle.release(run, "Its worker is shutting down.")
     run.refresh_from_db()
     assert (run.state, run.losses, run.worker) == ("queued", 0, "")
 
 
 def test_a_run_that_somebody_cancels_while_its_worker_shuts_down_is_not_taken_up_again():
     run = claimed()
-    cancel_run(run=run, by=factories.member(of=run.workspace).user)
-    claiming.release(run, reason="Its worker is shutting down.")
+    lifecycle.cancel(run, by=factories.member(of=run.workspace).user)
+    lifecycle.release(run, "Its worker is shutting down.")
     run.refresh_from_db()
     assert (run.state, run.leased_until) == ("cancelled", None)
-    assert claiming.claim(run.pk, worker="there:2") is None
+    assert lifecycle.claim(RUNS, run.pk, worker="there:2") is None
 
 
 def test_a_run_is_queued_though_the_broker_is_away_and_workers_are_told_later(
@@ -177,7 +178,19 @@ def test_a_run_is_queued_though_the_broker_is_away_and_workers_are_told_later(
     run = factories.run(state=Run.State.FAILED)
     monkeypatch.setattr(app, "send_task", away)
     with django_capture_on_commit_callbacks(execute=True):
-        resume_run(run=run, by=factories.member(of=run.workspace).user)
+        lifecycle.resume(run, by=factories.member(of=run.workspace).user)
     run.refresh_from_db()
     assert run.state == "queued"
     assert run.leased_until is not None
+
+
+def test_pages_that_cannot_be_told_stop_no_job(monkeypatch, django_capture_on_commit_callbacks):
+    def away(*_: object) -> None:
+        raise ConnectionError("Valkey is away")
+
+    monkeypatch.setattr("apps.training.live.send", away)
+    with django_capture_on_commit_callbacks(execute=True):
+        run = claimed()
+        lifecycle.fail(run, Failure("data", "Row 3 is no JSON."))
+    run.refresh_from_db()
+    assert run.state == Run.State.FAILED

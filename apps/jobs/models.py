@@ -1,0 +1,184 @@
+"""What every job is: work that one worker at a time owns for as long as it renews its lease.
+
+Claiming a job numbers the attempt, and everything that a worker writes is conditional on that number. So a worker that was believed
+dead and comes back can change nothing. The functions that write are in `lifecycle`; the kinds of jobs are registered in `kinds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+from django.utils.timezone import now
+
+from apps.accounts.models import WorkspaceModel, WorkspaceQuerySet
+
+J = TypeVar("J", bound="Job")
+
+REMIND_AFTER = timedelta(minutes=10)
+"""When to tell the workers again about a job that waits: the message may have been lost with the broker."""
+
+
+class Superseded(Exception):
+    """This attempt no longer owns its job: the lease expired and someone else has it, or it is over."""
+
+
+def lease() -> timedelta:
+    """How long a worker may be silent before its job is given to another."""
+    return timedelta(seconds=settings.WORKER_LEASE_SECONDS)
+
+
+class Phase(models.TextChoices):
+    """The life of every job. A kind may call a phase something else, or tell several states within one apart."""
+
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Running"
+    STOPPING = "stopping", "Stopping"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+HELD = (Phase.RUNNING, Phase.STOPPING)
+ACTIVE = (Phase.WAITING, *HELD)
+RESUMABLE = (Phase.FAILED, Phase.CANCELLED)
+
+
+class JobState(models.TextChoices):
+    """The states of the kinds that need no words of their own."""
+
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a job stopped: what happened, what to do now and, of a child process, the end of its log and how to run it by hand."""
+
+    category: str
+    message: str
+    advice: str = ""
+    details: str = ""
+    log: list[str] = field(default_factory=list)
+    command: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Headway(NamedTuple):
+    """How far a job is: so many of so many, where a total of 0 is not known."""
+
+    done: int
+    total: int
+    unit: str
+
+
+class JobQuerySet(WorkspaceQuerySet[J]):
+    """A name for every reading of the queue."""
+
+    def in_phase(self, *phases: Phase) -> Self:
+        return self.filter(state__in=self.model.states_in(*phases))
+
+    def active(self) -> Self:
+        return self.in_phase(*ACTIVE)
+
+    def waiting(self) -> Self:
+        return self.in_phase(Phase.WAITING)
+
+    def held(self, attempt: int) -> Self:
+        """Those that the worker of this attempt still owns: the fence in front of everything that a worker writes."""
+        return self.in_phase(*HELD).filter(attempt=attempt)
+
+    def orphaned(self) -> Self:
+        """Taken by a worker that stopped renewing its lease."""
+        return self.in_phase(*HELD).filter(leased_until__lt=now())
+
+    def overlooked(self) -> Self:
+        """Waiting for so long that the message to the workers may be lost; telling them again does no harm."""
+        return self.waiting().filter(leased_until__lt=now())
+
+
+class Job(WorkspaceModel):
+    """The columns that every kind of job has. A kind adds `state`, with `PHASES` saying what its states mean."""
+
+    PHASES: ClassVar[Mapping[str, Phase]] = {state.value: Phase(state.value) for state in JobState}
+    """The phase of each state. A job enters a phase by the first state that is in it."""
+    MOST_LOSSES: ClassVar[int] = 3
+    """Attempts that may be lost in a row, without progress, before the job fails."""
+
+    state = models.CharField(max_length=12)
+    queued_at = models.DateTimeField(db_default=Now(), help_text="Since when it waits, or last waited, for a worker.")
+    attempt = models.PositiveIntegerField(default=0, help_text="How often a worker has taken it.")
+    worker = models.CharField(max_length=200, blank=True, help_text="host:process of the one that has it.")
+    process_id = models.PositiveIntegerField(null=True, help_text="Of the child that does it, on `worker`.")
+    leased_until = models.DateTimeField(null=True, help_text="While it waits: when to tell the workers again.")
+    losses = models.PositiveSmallIntegerField(
+        default=0, help_text="Attempts that were lost since it was started, or last got on."
+    )
+    loss = models.TextField(blank=True, help_text="Why the last of them was lost.")
+    failure = models.JSONField(default=dict, help_text="Category, message, advice, last log lines, command.")
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def states_in(cls, *phases: Phase) -> list[str]:
+        """The states of this kind that are in any of these phases."""
+        return [state for state, phase in cls.PHASES.items() if phase in phases]
+
+    @property
+    def phase(self) -> Phase:
+        return self.PHASES[self.state]
+
+    @property
+    def is_active(self) -> bool:
+        return self.phase in ACTIVE
+
+    @property
+    def is_cancellable(self) -> bool:
+        return self.phase in (Phase.WAITING, Phase.RUNNING)
+
+    @property
+    def is_resumable(self) -> bool:
+        return self.phase in RESUMABLE
+
+    @property
+    def headway(self) -> Headway | None:
+        """How far it is, where that can be counted."""
+        return None
+
+    @property
+    def resumes_from(self) -> str:
+        """Where the next attempt goes on, in words."""
+        return "where it stopped"
+
+    @property
+    def advice_when_lost(self) -> str:
+        """What to do where worker after worker vanishes over it."""
+        return "See why the workers die (their log, the machine's memory), then start it again."
+
+    @property
+    def setback(self) -> str:
+        """What happened to the attempts before this one, while it does not get on; empty where nothing did."""
+        if not (self.losses and self.is_active):
+            return ""
+        return (
+            f"{self.loss}. It goes on by itself from {self.resumes_from}: attempts lost in a row {self.losses}, "
+            f"and at {self.MOST_LOSSES} it fails."
+        )
+
+    @property
+    def error(self) -> str:
+        """Why it stopped and what to do, as a sentence or two; empty where it did not fail."""
+        return f"{self.failure.get('message', '')} {self.failure.get('advice', '')}".strip()

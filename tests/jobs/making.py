@@ -1,0 +1,59 @@
+"""A job of each kind, waiting for a worker."""
+
+from collections.abc import Callable
+
+from apps.accounts.models import Workspace
+from apps.annotation.models import Annotator, Continuation, Judge, JudgePrompt
+from apps.datasets.models import Dataset, Version
+from apps.jobs.models import Job
+from apps.policies.models import Policy, Publication
+from apps.trajectories.models import ImportBatch, RolloutBatch
+from tests import factories
+
+
+def training_run(of: Workspace) -> Job:
+    return factories.run(of=of)
+
+
+def rollouts(of: Workspace) -> Job:
+    return RolloutBatch.objects.create(workspace=of, policy=factories.policy(of=of), environment="office", total=6)
+
+
+def an_import(of: Workspace) -> Job:
+    return ImportBatch.objects.create(workspace=of, filename="runs.jsonl", size=2048)
+
+
+def version(of: Workspace) -> Job:
+    dataset = Dataset.objects.create(workspace=of, name=f"shop {Dataset.objects.count()}")
+    return Version.objects.create(workspace=of, dataset=dataset, number=1)
+
+
+def publication(of: Workspace) -> Job:
+    name = f"office-{Publication.objects.count()}"
+    return Publication.objects.create(workspace=of, policy=factories.policy(of=of), way="folder", name=name)
+
+
+def continuation(of: Workspace) -> Job:
+    run = factories.trajectory(of=factories.task(of=of))
+    model = factories.policy(of=of, kind=Policy.Kind.MODEL, location="x")
+    return Continuation.objects.create(workspace=of, trajectory=run, index=0, policy=model, count=4)
+
+
+def judge(of: Workspace) -> Job:
+    policy = factories.policy(of=of, kind=Policy.Kind.REWARD_MODEL)
+    annotator = factories.annotator(of=of, kind=Annotator.Kind.MODEL, policy=policy)
+    made = Judge.objects.create(workspace=of, queue=factories.queue(of=of), annotator=annotator, mode="prelabel")
+    JudgePrompt.objects.create(judge=made, version=1, text="Prefer what works.")
+    return made
+
+
+MAKERS: dict[str, Callable[[Workspace], Job]] = {
+    "training_runs": training_run,
+    "rollouts": rollouts,
+    "imports": an_import,
+    "versions": version,
+    "publications": publication,
+    "continuations": continuation,
+    "judges": judge,
+}
+"""By the name of the kind."""
