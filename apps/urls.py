@@ -10,6 +10,7 @@ from apps.annotation import urls as annotation
 from apps.arena import urls as arena
 from apps.common.health import health
 from apps.datasets import urls as datasets
+from apps.jobs import urls as jobs
 from apps.policies import urls as policies
 from apps.training import urls as training
 from apps.trajectories import urls as trajectories
@@ -39,6 +40,7 @@ api: list[URLPattern | URLResolver] = [
     *training.api,
     *policies.api,
     *arena.api,
+    *jobs.api,
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -46,6 +48,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/live", healthz_live, name="healthz_live"),
     path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
+    path("", include("apps.jobs.urls")),
     path("", include("apps.trajectories.urls")),
     path("", include("apps.annotation.urls")),
     path("", include("apps.policies.urls")),

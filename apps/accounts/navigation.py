@@ -45,6 +45,7 @@ PLACES = (
         ("training:new_rollouts", "training:rollouts"),
     ),
     Place("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
+    Place("Jobs", "jobs:list", "clock", "g j", Role.OWNER, "jobs"),
     Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts"),
 )
 

@@ -46,3 +46,9 @@ def enqueue(task: str, *args: Any) -> None:
     Where the broker is away, that is logged and nothing else: what is committed holds, and the clock tells the workers of all that waits.
     """
     transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
+
+
+def worker_queue(task: str) -> str:
+    """The worker queue that a task waits in."""
+    name: str = app.amqp.router.route({}, task)["queue"].name
+    return name

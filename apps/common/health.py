@@ -42,12 +42,19 @@ def note_worker(queues: Iterable[str]) -> None:
     cache.set_many({_key(queue): True for queue in queues}, timeout=WORKER_FORGOTTEN_SECONDS)
 
 
-def _workers() -> str:
-    """Whether each worker queue has a worker that was seen lately."""
+def manned_queues() -> set[str] | None:
+    """The worker queues that a worker was seen taking from lately; None while Valkey, which knows, is away."""
     with suppress(*TROUBLE):
         seen = cache.get_many(map(_key, WORKER_QUEUES))
-        return "ok" if len(seen) == len(WORKER_QUEUES) else "missing"
-    return "unknown"
+        return {queue for queue in WORKER_QUEUES if _key(queue) in seen}
+    return None
+
+
+def _workers() -> str:
+    manned = manned_queues()
+    if manned is None:
+        return "unknown"
+    return "ok" if len(manned) == len(WORKER_QUEUES) else "missing"
 
 
 def _key(queue: str) -> str:

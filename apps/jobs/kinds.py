@@ -71,7 +71,7 @@ def register(kind: Kind[J]) -> Kind[J]:
     return kind
 
 
-def kind_of(job: J) -> Kind[J]:
+def kind_of_job(job: J) -> Kind[J]:
     return _KINDS[type(job)]
 
 

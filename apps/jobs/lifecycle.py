@@ -25,7 +25,7 @@ from django.utils.timezone import now
 from apps.accounts import auditing
 from apps.accounts.models import User
 from apps.common.broker import enqueue
-from apps.jobs.kinds import Event, Kind, kind_of, kinds
+from apps.jobs.kinds import Event, Kind, kind_of_job, kinds
 from apps.jobs.models import REMIND_AFTER, Failure, J, Job, JobQuerySet, Phase, Superseded, lease
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class JobRefusal(Exception):
 
     def __init__(self, job: Job) -> None:
         state = job.get_state_display().lower()  # type: ignore[attr-defined]  # every kind's state has choices
-        super().__init__(f"This {kind_of(job).noun} is {state}; {self.able}.")
+        super().__init__(f"This {kind_of_job(job).noun} is {state}; {self.able}.")
 
 
 class NotActive(JobRefusal):
@@ -71,7 +71,7 @@ def this_worker() -> str:
 
 def queue(job: Job) -> None:
     """Tell the workers about a job that waits, and remember when to tell them again should nobody answer."""
-    kind = kind_of(job)
+    kind = kind_of_job(job)
     kind.rows.waiting().filter(pk=job.pk).update(leased_until=now() + REMIND_AFTER)
     enqueue(kind.task(job), str(job.pk))
 
@@ -110,14 +110,14 @@ def claim(kind: Kind[J], job_id: UUID | str, *, worker: str = "") -> J | None:
 
 def write(job: Job, **changes: Any) -> None:
     """Change columns of the job. Raises Superseded."""
-    if not kind_of(job).rows.held(job.attempt).filter(pk=job.pk).update(**changes):
+    if not kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk).update(**changes):
         raise Superseded(job)
 
 
 def renew(job: Job) -> Phase:
     """Keep the job for another lease, and learn its phase: somebody may want it cancelled. Raises Superseded."""
     write(job, leased_until=now() + lease())
-    state = kind_of(job).rows.held(job.attempt).filter(pk=job.pk).values_list("state", flat=True).first()
+    state = kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk).values_list("state", flat=True).first()
     if state is None:
         raise Superseded(job)
     return job.PHASES[state]
@@ -170,7 +170,7 @@ def stop(job: Job, reason: str, **changes: Any) -> None:
 @transaction.atomic
 def release(job: Job, reason: str) -> None:
     """Put it back in the queue: its worker is going away in good order. Raises Superseded."""
-    kind = kind_of(job)
+    kind = kind_of_job(job)
     held = kind.rows.held(job.attempt).filter(pk=job.pk)
     # Somebody may have pressed Cancel while the worker came to its end: the next one must not go on.
     if kind.can_stop_slowly and held.in_phase(Phase.STOPPING).update(**_ended(kind, Phase.CANCELLED)):
@@ -188,14 +188,14 @@ def lose(job: Job, reason: str, *, failure: Failure | None = None) -> None:
 
     failure: what to say where it is the last one that is tried.
     """
-    if not _lose(job, kind_of(job).rows.held(job.attempt).filter(pk=job.pk), reason, failure):
+    if not _lose(job, kind_of_job(job).rows.held(job.attempt).filter(pk=job.pk), reason, failure):
         raise Superseded(job)
 
 
 @transaction.atomic
 def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = None) -> bool:
     """End the attempt: cancelled if that was wanted, failed after too many losses, else queued for another worker."""
-    kind, losses = kind_of(job), job.losses + 1
+    kind, losses = kind_of_job(job), job.losses + 1
     reason = reason.rstrip(".")
     # Decided in the statement itself: somebody may press Cancel at this very moment.
     if kind.can_stop_slowly and lost.in_phase(Phase.STOPPING).update(**_ended(kind, Phase.CANCELLED)):
@@ -221,7 +221,7 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
 
 
 def _given_up(job: Job, losses: int) -> Failure:
-    kind = kind_of(job)
+    kind = kind_of_job(job)
     return Failure(
         category="lost",
         message=f"{losses} workers in a row stopped answering while they had this {kind.noun}; it isn't tried again by itself.",
@@ -231,7 +231,7 @@ def _given_up(job: Job, losses: int) -> Failure:
 
 @transaction.atomic
 def _end(job: Job, event: Event, phase: Phase, changes: dict[str, Any]) -> None:
-    kind = kind_of(job)
+    kind = kind_of_job(job)
     write(job, **{**_ended(kind, phase), **changes})
     job.refresh_from_db()
     kind.on_event(job, event)
@@ -254,7 +254,7 @@ def cancel(job: J, *, by: User | None) -> J:
 
     Raises NotActive when it is over, or somebody else was faster, and NotSteerable.
     """
-    kind = kind_of(job)
+    kind = kind_of_job(job)
     if not kind.is_cancellable:
         raise NotSteerable(job)
     mine = kind.rows.filter(pk=job.pk)
@@ -274,7 +274,7 @@ def cancel(job: J, *, by: User | None) -> J:
 @transaction.atomic
 def resume(job: J, *, by: User | None) -> J:
     """Queue a cancelled or failed job again; it goes on where it stopped. Raises NotResumable, NotSteerable."""
-    kind = kind_of(job)
+    kind = kind_of_job(job)
     if not kind.is_resumable:
         raise NotSteerable(job)
     resumed = kind.rows.in_phase(*kind.resumable).filter(pk=job.pk)
@@ -289,7 +289,7 @@ def resume(job: J, *, by: User | None) -> J:
 
 
 def _answered(job: J, by: User | None, done: str, event: Event) -> J:
-    kind = kind_of(job)
+    kind = kind_of_job(job)
     job.refresh_from_db()
     kind.on_event(job, event)
     auditing.record(workspace=job.workspace, actor=by, action=f"{done} {kind.noun}", subject=kind.title(job), about=job)

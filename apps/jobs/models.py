@@ -174,8 +174,8 @@ class Job(WorkspaceModel):
         if not (self.losses and self.is_active):
             return ""
         return (
-            f"{self.loss}. It goes on by itself from {self.resumes_from}: attempts lost in a row {self.losses}, "
-            f"and at {self.MOST_LOSSES} it fails."
+            f"{self.loss}. It goes on by itself from {self.resumes_from}. "
+            f"Attempts lost in a row: {self.losses}; at {self.MOST_LOSSES} it fails."
         )
 
     @property

@@ -43,7 +43,7 @@ def endpoints() -> list[tuple[str, type[MemberView], str]]:
 
 
 def filled_in(address: str) -> str:
-    for kind, value in (("<int:", "1"), ("<uuid:", str(new_id()))):
+    for kind, value in (("<int:", "1"), ("<slug:", "training_runs"), ("<uuid:", str(new_id()))):
         while (begin := address.find(kind)) >= 0:
             address = address[:begin] + value + address[address.index(">", begin) + 1 :]
     return address

@@ -7,7 +7,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.jobs import lifecycle
-from apps.jobs.kinds import Kind, kind_of, kinds
+from apps.jobs.kinds import Kind, kind_of_job, kinds
 from apps.jobs.models import Failure, Job, Phase, Superseded
 from tests import factories
 from tests.jobs.making import MAKERS
@@ -23,7 +23,7 @@ def job(request: pytest.FixtureRequest) -> Job:
 
 @pytest.fixture
 def kind(job: Job) -> Kind:
-    return kind_of(job)
+    return kind_of_job(job)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def person(job: Job) -> User:
 
 
 def claimed(job: Job, worker: str = "elsewhere:1") -> Job:
-    taken = lifecycle.claim(kind_of(job), job.pk, worker=worker)
+    taken = lifecycle.claim(kind_of_job(job), job.pk, worker=worker)
     assert taken is not None
     return taken
 

@@ -6,6 +6,7 @@ import pytest
 
 from apps.annotation.desk import continuing
 from apps.annotation.desk.jobs import CONTINUATIONS
+from apps.annotation.kinds import corrections
 from apps.annotation.kinds.asks import Alternatives
 from apps.annotation.models import Continuation
 from apps.annotation.refusals import CannotContinue
@@ -48,7 +49,7 @@ def test_a_policy_is_sampled_at_a_step_once_and_its_different_actions_are_kept(r
     said = [*first.context, first.message, *second.context]
     assert heard == [message["content"] for message in said]  # the chat up to that step, and nothing after it
     assert {request["temperature"] for request in server.requests} == {0.7}
-    assert continuing.sampled_by(run, 1, done.messages[0]) == asks.policy
+    assert corrections.sampled_by(run, 1, done.messages[0]) == asks.policy
 
 
 def test_a_better_action_is_done_and_the_policy_goes_on_from_there(run):
@@ -64,7 +65,7 @@ def test_a_better_action_is_done_and_the_policy_goes_on_from_there(run):
     assert messages[:2] == [step.message, step.message]  # what was done before, then the better action
     assert messages[2]["content"] in ("It is done.", "It cannot be done.")
     assert branch.success is False
-    assert continuing.branch_after(run, 1, step.message) == branch.pk
+    assert corrections.branch_after(run, 1, step.message) == branch.pk
 
 
 def test_an_action_that_ends_the_run_ends_the_branch(run):

@@ -19,7 +19,8 @@ from referencing.exceptions import Unresolvable
 from apps.annotation.kinds.answers import BetterAction
 from apps.annotation.models import Continuation
 from apps.annotation.refusals import BadAction
-from apps.trajectories.models import JobState, Step, Trajectory
+from apps.jobs.models import JobState
+from apps.trajectories.models import Step, Trajectory
 from contract import jsontext
 
 LONG_TEXT = 60

@@ -1,0 +1,121 @@
+"""Jobs over the API: what workers do, or are to do, for the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.common.api import Conflict, MemberView
+from apps.common.pages import ApiCursorPagination
+from apps.jobs import lifecycle
+from apps.jobs.kinds import kind_named, kind_of_job, kinds
+from apps.jobs.models import Job, Phase
+from apps.jobs.queries import Row, find_job, jobs_of
+
+
+class HeadwaySerializer(serializers.Serializer[Any]):
+    """How far a job is; a total of 0 is not known."""
+
+    done = serializers.IntegerField()
+    total = serializers.IntegerField()
+    unit = serializers.CharField()
+
+
+class JobSerializer(serializers.Serializer[Row]):
+    """A piece of background work, whatever its kind. What it makes is at its own address."""
+
+    id = serializers.UUIDField(source="job.pk")
+    kind = serializers.CharField(source="kind.name", help_text="training_runs, rollouts, imports, …")
+    title = serializers.CharField()
+    phase = serializers.ChoiceField(source="job.phase", choices=Phase.choices)
+    state = serializers.CharField(source="job.state", help_text="What its kind calls the phase.")
+    worker_queue = serializers.CharField(help_text="Which workers take it.")
+    worker = serializers.CharField(source="job.worker", help_text="host:process of the one that has it.")
+    attempt = serializers.IntegerField(source="job.attempt")
+    losses = serializers.IntegerField(source="job.losses", help_text="Attempts lost in a row without progress.")
+    loss = serializers.CharField(source="job.loss", help_text="Why the last of them was lost.")
+    headway = HeadwaySerializer(source="job.headway", allow_null=True)
+    error = serializers.CharField(source="job.error", help_text="Why it failed, and what to do.")
+    page = serializers.CharField(source="url", help_text="The path of its page.")
+    queued_at = serializers.DateTimeField(source="job.queued_at", help_text="Since when it waits, or last waited.")
+    started_at = serializers.DateTimeField(source="job.started_at", allow_null=True)
+    finished_at = serializers.DateTimeField(source="job.finished_at", allow_null=True)
+
+
+class JobsView(MemberView):
+    """The workspace's jobs."""
+
+    needs = Role.OWNER
+    pagination_class = ApiCursorPagination
+
+    @extend_schema(
+        operation_id="jobs_list",
+        summary="List jobs of every kind, newest first",
+        parameters=[
+            OpenApiParameter("phase", OpenApiTypes.STR, enum=Phase.values, many=True, description="Only these."),
+            OpenApiParameter("kind", OpenApiTypes.STR, description="Only this one, such as training_runs."),
+        ],
+        responses=JobSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        phases = request.query_params.getlist("phase") or Phase.values
+        if unknown := [phase for phase in phases if phase not in Phase.values]:
+            raise ValidationError({"phase": [f"Got “{unknown[0][:60]}”; expected {', '.join(Phase.values)}."]})
+        only = request.query_params.get("kind", "")
+        if only and kind_named(only) is None:
+            known = ", ".join(kind.name for kind in kinds())
+            raise ValidationError({"kind": [f"Got “{only[:60]}”; expected {known}."]})
+        jobs = jobs_of(self.member, phases=[Phase(phase) for phase in phases], only=only)
+        pages = self.pagination_class()
+        rows: Any = pages.paginate_queryset(jobs, request, view=self)
+        return pages.get_paginated_response(JobSerializer(rows, many=True).data)
+
+
+class _SteerView(MemberView):
+    needs = Role.OWNER
+
+    def steer(self, kind: str, job_id: UUID, act: Callable[..., Job]) -> Response:
+        job = find_job(self.member, kind, job_id)
+        try:
+            job = act(job, by=self.member.user)
+        except lifecycle.JobRefusal as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(JobSerializer(Row(kind_of_job(job), job)).data)
+
+
+class CancelJobView(_SteerView):
+    """Stop a job."""
+
+    @extend_schema(
+        operation_id="jobs_cancel",
+        summary="Stop a job; what it has done is kept",
+        request=None,
+        responses={
+            200: JobSerializer,
+            409: OpenApiResponse(description="It is over, or of a kind that runs to its end."),
+        },
+    )
+    def post(self, request: Request, kind: str, job_id: UUID) -> Response:
+        return self.steer(kind, job_id, lifecycle.cancel)
+
+
+class ResumeJobView(_SteerView):
+    """Take a job up again."""
+
+    @extend_schema(
+        operation_id="jobs_resume",
+        summary="Queue a failed or stopped job again; it goes on where it stopped",
+        request=None,
+        responses={200: JobSerializer, 409: OpenApiResponse(description="It is not one that can be resumed.")},
+    )
+    def post(self, request: Request, kind: str, job_id: UUID) -> Response:
+        return self.steer(kind, job_id, lifecycle.resume)

@@ -1,0 +1,174 @@
+"""What the page of jobs and the API read: jobs of every kind in one list, in as many queries as there are kinds."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+
+from apps.accounts.models import Membership, Role
+from apps.common.broker import worker_queue
+from apps.common.health import WORKER_QUEUES, manned_queues
+from apps.jobs.kinds import Kind, kind_named, kinds
+from apps.jobs.models import ACTIVE, Job, JobQuerySet, Phase
+
+MOST_ACTIVE = 200
+"""Of each kind."""
+ENDED = (Phase.FAILED, Phase.CANCELLED)
+SHOWN_ENDED = 50
+
+
+@dataclass(frozen=True)
+class Row:
+    """A job of any kind, as lists show it."""
+
+    kind: Kind[Any]
+    job: Job
+
+    @property
+    def pk(self) -> UUID:
+        return self.job.pk
+
+    @property
+    def title(self) -> str:
+        return self.kind.title(self.job)
+
+    @property
+    def url(self) -> str:
+        return self.kind.url(self.job)
+
+    @property
+    def worker_queue(self) -> str:
+        return worker_queue(self.kind.task(self.job))
+
+    @property
+    def may_cancel(self) -> bool:
+        return self.kind.is_cancellable and self.job.is_cancellable
+
+    @property
+    def may_resume(self) -> bool:
+        return self.kind.is_resumable and self.job.is_resumable
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A job that waits, and what has its turn before it."""
+
+    row: Row
+    running: int
+    """Jobs that workers of its worker queue have."""
+    ahead: int
+    """Jobs that have waited longer for that worker queue."""
+    first: str
+    """The first of all of those, where it is of this workspace."""
+
+    @property
+    def words(self) -> str:
+        others = self.running + self.ahead
+        if not others:
+            return "Next"
+        if not self.first:
+            return f"Behind {others} job{'' if others == 1 else 's'} of other workspaces"
+        more = "" if others == 1 else f" and {others - 1} more"
+        return f"Behind {self.first}{more}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A worker queue of this installation with what of a workspace is in it."""
+
+    worker_queue: str
+    is_manned: bool
+    running: list[Row]
+    waiting: list[Waiting]
+    elsewhere: int
+    """Active jobs of other workspaces."""
+
+
+def lines_of(member: Membership) -> list[Line]:
+    """What runs and what waits, by worker queue. Others' jobs are counted: they are in the way, and nobody's business."""
+    rows = [row for kind in kinds() for row in _active(kind)]
+    by_queue: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_queue[row.worker_queue].append(row)
+    manned = manned_queues()
+    return [
+        _line(name, by_queue[name], member.workspace_id, is_manned=manned is None or name in manned)
+        for name in sorted({*WORKER_QUEUES, *by_queue})
+    ]
+
+
+def ended_of(member: Membership) -> list[Row]:
+    """What failed or was stopped, newest first."""
+    return jobs_of(member, phases=ENDED)[:SHOWN_ENDED]
+
+
+@dataclass(frozen=True)
+class JobsOfAllKinds:
+    """An owner's jobs, newest first: ids are ordered by time, whatever they are of. Has what a page asks of a query set."""
+
+    rows: Mapping[str, JobQuerySet[Any]]
+    """By the name of the kind."""
+    order: str = "-pk"
+
+    def order_by(self, order: str) -> JobsOfAllKinds:
+        return JobsOfAllKinds({name: rows.order_by(order) for name, rows in self.rows.items()}, order)
+
+    def filter(self, **lookups: Any) -> JobsOfAllKinds:
+        return JobsOfAllKinds({name: rows.filter(**lookups) for name, rows in self.rows.items()}, self.order)
+
+    def __getitem__(self, part: slice) -> list[Row]:
+        found = [
+            Row(kind, job) for kind in kinds() if kind.name in self.rows for job in self.rows[kind.name][: part.stop]
+        ]
+        found.sort(key=lambda row: row.pk, reverse=self.order.startswith("-"))
+        return found[part]
+
+
+def jobs_of(member: Membership, *, phases: Collection[Phase], only: str = "") -> JobsOfAllKinds:
+    """Those that an owner may see, of all kinds or of the kind `only`."""
+    chosen = [kind for kind in kinds() if only in ("", kind.name)]
+    return JobsOfAllKinds(
+        {
+            kind.name: kind.rows.visible_to(member, at_least=Role.OWNER)
+            .in_phase(*phases)
+            .select_related(*kind.listed_with)
+            .order_by("-pk")
+            for kind in chosen
+        }
+    )
+
+
+def find_job(member: Membership, kind_name: str, job_id: UUID) -> Job:
+    """A job that an owner may steer. Raises Http404."""
+    kind = kind_named(kind_name)
+    if kind is None:
+        raise Http404
+    rows = kind.rows.visible_to(member, at_least=Role.OWNER).select_related("workspace", *kind.listed_with)
+    job: Job = get_object_or_404(rows, pk=job_id)
+    return job
+
+
+def _active(kind: Kind[Any]) -> Iterable[Row]:
+    rows = kind.rows.in_phase(*ACTIVE).select_related(*kind.listed_with).order_by("queued_at")
+    return (Row(kind, job) for job in rows[:MOST_ACTIVE])
+
+
+def _line(name: str, rows: list[Row], workspace: UUID, *, is_manned: bool) -> Line:
+    running = [row for row in rows if row.job.phase != Phase.WAITING]
+    waiting = sorted((row for row in rows if row.job.phase == Phase.WAITING), key=lambda row: row.job.queued_at)
+    of_workspace = Counter(row.job.workspace_id == workspace for row in rows)
+    ours = [row for row in running if row.job.workspace_id == workspace]
+    seen: list[Waiting] = []
+    first = ours[0].title if ours else ""
+    for ahead, row in enumerate(waiting):
+        if row.job.workspace_id != workspace:
+            continue
+        seen.append(Waiting(row, len(running), ahead, first))
+        first = first or row.title
+    return Line(name, is_manned, ours, seen, of_workspace[False])

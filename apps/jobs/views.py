@@ -1,0 +1,54 @@
+"""The page of jobs: what runs where, what waits behind what, what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.common.http import HtmxRequest
+from apps.jobs import lifecycle
+from apps.jobs.models import Job
+from apps.jobs.queries import ended_of, find_job, lines_of
+
+
+@require_GET
+@at_least(Role.OWNER)
+def jobs(request: HtmxRequest) -> HttpResponse:
+    """Everything that workers do, or are to do, for this workspace."""
+    lines = lines_of(request.member)
+    context = {
+        "lines": lines,
+        "ended": ended_of(request.member),
+        "is_moving": any(line.running or line.waiting for line in lines),
+    }
+    return render(request, "jobs/jobs.html", context)
+
+
+@require_POST
+@at_least(Role.OWNER)
+def cancel(request: HtmxRequest, kind: str, job_id: UUID) -> HttpResponse:
+    """Stop a job."""
+    return _act(request, kind, job_id, lifecycle.cancel)
+
+
+@require_POST
+@at_least(Role.OWNER)
+def resume(request: HtmxRequest, kind: str, job_id: UUID) -> HttpResponse:
+    """Queue a stopped job again."""
+    return _act(request, kind, job_id, lifecycle.resume)
+
+
+def _act(request: HtmxRequest, kind: str, job_id: UUID, act: Callable[..., Job]) -> HttpResponse:
+    job = find_job(request.member, kind, job_id)
+    try:
+        act(job, by=request.user)
+    except lifecycle.JobRefusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("jobs:list")
