@@ -31,7 +31,21 @@ IN_MEMORY = 16 << 20
 BLOCK = 1 << 20
 TAR_BLOCK = 512
 MOST_FILES = 200_000
+MOST_HEADER_BYTES = 1 << 20
+LONG_HEADERS = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError)
+
+
+class _Header(tarfile.TarInfo):
+    """A header of a tar archive, whose names and remarks are of any size and are read into memory as a whole."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> Any:
+        if self.type in LONG_HEADERS and self.size > MOST_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes")
+        return super()._proc_member(archive)  # type: ignore[misc]  # no public way in, the same in every version
 
 
 class Member(NamedTuple):
@@ -175,7 +189,7 @@ def _of_tar(file: IO[bytes], begun: int, magic: bytes) -> Callable[[], Iterator[
         return None
 
     def members() -> Iterator[Member]:
-        with tarfile.open(fileobj=unpacked(), mode="r|") as archive:
+        with tarfile.open(fileobj=unpacked(), mode="r|", tarinfo=_Header) as archive:
             for each in archive:
                 if each.isfile():
                     yield Member(each.name, partial(_extracted, archive, each), each.size)

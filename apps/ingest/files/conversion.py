@@ -16,7 +16,7 @@ class Pieces(io.RawIOBase):
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
-        self._left = b""
+        self._left = memoryview(b"")  # of bytes, each block would copy all that is left
         self._refusal: Unusable | None = None
 
     def readable(self) -> bool:
@@ -27,7 +27,7 @@ class Pieces(io.RawIOBase):
             raise self._refusal
         if not self._left:
             try:
-                self._left = next(self._pieces, b"")
+                self._left = memoryview(next(self._pieces, b""))
             except Unusable as error:  # whoever has read something good asks once more, and must hear it again
                 self._refusal = error
                 raise

@@ -23,6 +23,17 @@ ROWS = 16
 PAGE_BYTES = 1 << 20
 """Read at a time from a column, instead of all that a row group has of it."""
 
+BATCH_BYTES = 64 << 20
+"""Of the rows that are unpacked at once, by what a row has on average: wide rows come one by one."""
+
+MOST_VALUES = 16 << 20
+"""Values that a row group may have in a column. Equal ones take no room, so a kilobyte can hold billions of them in one row."""
+
+DICTIONARY_BYTES = 2 << 20
+DICTIONARY_RATIO = 50
+"""A dictionary that takes more than this in the file, or a column that unpacks to more than so many times its size, is left as a dictionary:
+many rows may name one long value. Other columns are spelled out, which is ten times as fast."""
+
 
 class Table(Pieces):
     """Reads the file some rows at a time."""
@@ -30,7 +41,15 @@ class Table(Pieces):
     def __init__(self, file: IO[bytes], size: int, passed: Callable[[int], None]) -> None:
         """`passed` is told how many of the `size` bytes of the file, about, have been read. Raises Unusable."""
         try:
-            table = pq.ParquetFile(pa.PythonFile(file, mode="r"), buffer_size=PAGE_BYTES, pre_buffer=False)
+            metadata = pq.read_metadata(file)
+            file.seek(0)
+            table = pq.ParquetFile(
+                pa.PythonFile(file, mode="r"),
+                metadata=metadata,
+                buffer_size=PAGE_BYTES,
+                pre_buffer=False,
+                read_dictionary=sorted(_heavy(metadata)),
+            )
         except (pa.ArrowException, OSError) as error:
             raise _damaged(error) from None
         super().__init__(_lines(table, size, passed))
@@ -38,15 +57,54 @@ class Table(Pieces):
 
 def _lines(table: Any, size: int, passed: Callable[[int], None]) -> Iterator[bytes]:
     done, total = 0, max(table.metadata.num_rows, 1)
+    at_once = 1 if _heavy(table.metadata) else ROWS
     try:
-        for batch in table.iter_batches(batch_size=ROWS, use_threads=False):
-            rows = batch.to_pylist(maps_as_pydicts="lossy")
-            done += len(rows)
+        for batch in table.iter_batches(batch_size=_rows_at_once(table.metadata), use_threads=False):
+            done += batch.num_rows
             passed(size * done // total)
-            for row in rows:
-                yield orjson.dumps(_without_nulls(row), default=_spelled, option=orjson.OPT_NON_STR_KEYS) + b"\n"
+            for place in range(0, batch.num_rows, at_once):
+                for row in batch.slice(place, at_once).to_pylist(maps_as_pydicts="lossy"):
+                    yield orjson.dumps(_without_nulls(row), default=_spelled, option=orjson.OPT_NON_STR_KEYS) + b"\n"
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _damaged(error) from None
+
+
+def _row_groups(metadata: Any) -> Iterator[Any]:
+    yield from map(metadata.row_group, range(metadata.num_row_groups))
+
+
+def _columns(group: Any) -> Iterator[Any]:
+    yield from map(group.column, range(group.num_columns))
+
+
+def _heavy(metadata: Any) -> set[str]:
+    """The columns whose values may be much longer than what the file has of them."""
+    return {
+        column.path_in_schema
+        for group in _row_groups(metadata)
+        for column in _columns(group)
+        if column.physical_type == "BYTE_ARRAY"
+        and column.has_dictionary_page
+        and column.total_uncompressed_size > DICTIONARY_BYTES
+        and (
+            column.data_page_offset - column.dictionary_page_offset > DICTIONARY_BYTES
+            or column.total_uncompressed_size > DICTIONARY_RATIO * column.total_compressed_size
+        )
+    }
+
+
+def _rows_at_once(metadata: Any) -> int:
+    """How many rows fit into memory together. Raises Unusable where a single one may not."""
+    widest = 1
+    for group in _row_groups(metadata):
+        values = max((column.num_values for column in _columns(group)), default=0)
+        if values > MOST_VALUES:
+            raise Unusable(
+                f"a Parquet file with {values:,} values of one column in a row group, where {MOST_VALUES:,} fit. "
+                "Write it with smaller row groups"
+            )
+        widest = max(widest, max(group.total_byte_size, 8 * values) // max(group.num_rows, 1))
+    return max(1, min(ROWS, BATCH_BYTES // widest))
 
 
 def _without_nulls(value: Any) -> Any:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from apps.ingest.files import parquet as reader
 from apps.ingest.files.source import UnreadableFile, open_source
 from tests.trajectories.uploads import MOST, counts, imported, rows_of
 
@@ -80,3 +81,34 @@ def test_rows_that_are_no_runs_are_kept_with_their_numbers():
     batch = imported(parquet(row, {**row, "messages": [{"role": "pirate", "content": "x"}]}, {**row, "id": "b"}))
     assert (batch.format, counts(batch)) == ("openai-chat", (2, 2, 0, 1))
     assert batch.rejected_rows.get().line == 2
+
+
+def test_a_long_value_that_all_rows_name_is_spelled_out_one_row_at_a_time() -> None:
+    """A file of a kilobyte: 16 rows of 4 MB each, which all together would be 64 MB."""
+    names = pa.DictionaryArray.from_arrays(pa.array([0] * 16, pa.int32()), pa.array(["x" * (4 << 20)]))
+    file = io.BytesIO()
+    pq.write_table(pa.table({"prompt": ["q"] * 16, "response": names}), file, compression="zstd", store_schema=False)
+    assert len(file.getvalue()) < 5_000
+    before = pa.total_allocated_bytes()
+    table = io.BufferedReader(reader.Table(file, len(file.getvalue()), lambda _: None))
+    for _ in range(16):
+        line = table.readline()
+        assert len(line) == len('{"prompt":"q","response":""}\n') + (4 << 20)
+        assert pa.total_allocated_bytes() - before < 32 << 20
+    assert table.readline() == b""
+
+
+def test_a_row_group_with_more_values_than_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MOST_VALUES", 1000)
+    file = io.BytesIO()
+    pq.write_table(pa.table({"prompt": ["q"], "response": ["a"], "zeros": [[0] * 1001]}), file)
+    file.seek(0)
+    with pytest.raises(UnreadableFile, match="1,001 values of one column in a row group, where 1,000 fit"):
+        open_source(file, most_bytes=1 << 30)
+
+
+def test_wide_rows_are_unpacked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "BATCH_BYTES", 1000)
+    metadata = pq.ParquetFile(io.BytesIO(parquet(*[{"text": "x" * 600 + str(place)} for place in range(4)]))).metadata
+    assert reader._rows_at_once(metadata) == 1
+    assert reader._rows_at_once(pq.ParquetFile(io.BytesIO(parquet(*[{"text": "x"}] * 400))).metadata) == 16
