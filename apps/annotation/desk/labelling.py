@@ -18,7 +18,6 @@ from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, It
 from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, NothingToUndo, PlaceLost, TakenBack, WrongKind
 
 UNDO_REACH = 10
-DRAFT_CHARACTERS = 20_000
 
 
 @transaction.atomic
