@@ -21,6 +21,7 @@ from transformers import (
 from contract.configs import ModelConfig, Precision
 from contract.hub_ids import is_hub_id
 from trainer.failures import ConfigFailure
+from trainer.models.foreign import forget_code, refuse_foreign
 from trainer.rendering.templates import prepare_template
 
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken"]
@@ -72,15 +73,18 @@ def load(auto: Any, source: ModelConfig, folder: Path, **settings: Any) -> Any:
     """`auto.from_pretrained`, with failures that say what to do."""
     try:
         place = located(source, folder)
+        refuse_foreign(Path(place), with_code=source.trust_remote_code)
         loaded = auto.from_pretrained(
             place, trust_remote_code=source.trust_remote_code, local_files_only=True, **settings
         )
-    except (OSError, ValueError, SafetensorError, HfHubHTTPError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError, HfHubHTTPError) as error:
         raise ConfigFailure(
             f"model.path: cannot load {source.path!r}: {str(error).splitlines()[0]}",
             advice="Give a folder with config.json, tokenizer files and *.safetensors, or the id of a model on the hub "
             "that this machine can reach. Models that bring code of their own need model.trust_remote_code.",
         ) from error
+    if not source.trust_remote_code:
+        forget_code(loaded)
     if (generation := getattr(loaded, "generation_config", None)) is not None:
         make_savable(generation)
     return loaded

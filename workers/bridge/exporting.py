@@ -16,6 +16,8 @@ from trainer.canary import FILE as CANARY
 from trainer.failures import DataFailure
 
 MANIFEST = "retrace.json"
+PUBLISHED = {".safetensors", ".json", ".jinja", ".txt", ".md", ".model", ".tiktoken"}
+"""What a file may be that others load. No code, no pickles."""
 PIECE_BYTES = 4 * 1024 * 1024
 
 
@@ -50,8 +52,14 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
 
 
 def _files(weights: Weights) -> list[Path]:
+    """What the trainer wrote. Raises DataFailure where somebody has put code or a pickle beside it."""
     folders = [weights.model, weights.adapter] if weights.has_adapter else [weights.model]
     found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    for path in found:
+        if path.suffix not in PUBLISHED:
+            raise DataFailure(
+                f"{path} is neither weights nor settings nor text, so it isn't published.", advice="Remove it."
+            )
     return [*found, *([weights.run / CANARY] if (weights.run / CANARY).is_file() else [])]
 
 
