@@ -145,7 +145,7 @@ class Failed(Event):
 
     kind = "failed"
     category: str
-    """data, config, out_of_memory or crash."""
+    """data, config, out_of_memory, server or crash."""
     message: str
     advice: str = ""
     details: str = ""

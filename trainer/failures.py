@@ -12,7 +12,7 @@ from typing import Literal
 
 from contract.configs.errors import InvalidConfig
 
-Category = Literal["data", "config", "out_of_memory", "crash"]
+Category = Literal["data", "config", "out_of_memory", "server", "crash"]
 
 
 class ExitCode(IntEnum):
@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     DATA = 3
     OUT_OF_MEMORY = 4
     CANCELLED = 5
+    SERVER = 6
 
 
 EXIT_CODE_OF: dict[Category, ExitCode] = {
@@ -31,6 +32,7 @@ EXIT_CODE_OF: dict[Category, ExitCode] = {
     "config": ExitCode.CONFIG,
     "data": ExitCode.DATA,
     "out_of_memory": ExitCode.OUT_OF_MEMORY,
+    "server": ExitCode.SERVER,
 }
 
 
@@ -61,6 +63,12 @@ class OutOfMemory(RunFailure):
     """The machine or the accelerator had no memory left."""
 
     category = "out_of_memory"
+
+
+class ServerDied(RunFailure):
+    """The server that a policy answers from died in the middle of the run, and stays away."""
+
+    category = "server"
 
 
 class Cancelled(Exception):

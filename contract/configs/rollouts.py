@@ -84,6 +84,11 @@ class ServerPolicy(Config):
     """Base address with version, such as http://127.0.0.1:8000/v1."""
     model: str
     """The model's name on that server."""
+    replicas: Words = ()
+    """Addresses of further servers with the same model, among which episodes are spread."""
+    published: bool = False
+    """Retrace loads the model there and proves it. So a server that is away, or doesn't know the name yet, is waited for from the beginning;
+    otherwise only one that has answered before."""
     engine: Literal["server"] = "server"
     name: str = ""
     """The policy's name in the trajectories; empty is the model's."""
@@ -93,14 +98,17 @@ class ServerPolicy(Config):
     """Name of the environment variable that holds the key; the key itself is never stored in run.json."""
     timeout_seconds: Positive = 120.0
     """For one answer."""
+    patience_seconds: Positive = 900.0
+    """For a server that is away and may come back, as one that restarts does."""
     tool_calls: ToolCalls = "native"
     """How tools are called: native is the server's tool calling, react is plain text (ReAct), which needs nothing of it."""
     token_ids: bool = False
     """Ask for the ids of tokens; vLLM has them, other servers may refuse the question."""
 
     def check(self) -> None:
-        if not self.url.startswith(("http://", "https://")):
-            raise InvalidField("url", f"got {self.url!r}, expected an http:// or https:// address")
+        for name, address in (("url", self.url), *(("replicas", address) for address in self.replicas)):
+            if not address.startswith(("http://", "https://")):
+                raise InvalidField(name, f"got {address!r}, expected an http:// or https:// address")
 
 
 PolicyConfig = Annotated[ScriptedPolicy | LocalPolicy | ServerPolicy, Field(discriminator="engine")]

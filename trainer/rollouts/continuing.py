@@ -13,11 +13,11 @@ from typing import Any
 from contract.configs import ContinuationConfig, RolloutConfig, ScriptedPolicy, TasksConfig
 from trainer.environments.replaying import Replayed, replayed_to
 from trainer.events import EventLog, Progress, Started, memory_in_use_mb
-from trainer.failures import Cancelled, ConfigFailure, DataFailure
+from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.records import Message, Trajectory, read_trajectories
 from trainer.rollouts.episode import play, react, step_of
 from trainer.rollouts.output import TrajectoryFile
-from trainer.rollouts.policy import Policy, PolicyError, Turn
+from trainer.rollouts.policy import Policy, PolicyError, ServerAway, Turn
 from trainer.rollouts.runner import make_policy, speaking
 from trainer.stopping import StopRequest
 
@@ -55,6 +55,8 @@ async def _watched(config: ContinuationConfig, folder: Path, events: EventLog, s
                 raise Cancelled(config.output)
             await asyncio.wait([task], timeout=0.05)
         report = await task
+    except ServerAway as away:  # somebody waits at their desk, so it isn't waited for
+        raise ServerDied(f"The server died: {away}.", advice="Try again once it runs.") from None
     except asyncio.CancelledError:  # the engine lets go of whoever waits when a stop is asked for
         if stop.requested:
             raise Cancelled(config.output) from None

@@ -32,6 +32,8 @@ def load_engine(config: LocalPolicy, folder: Path, stop: StopRequest) -> "LocalE
 class LocalEngine:
     """One model, shared among all episodes."""
 
+    away = ""
+
     def __init__(
         self, model: Any, tokenizer: PreTrainedTokenizerBase, sampling: Sampling, stop: StopRequest, *, name: str
     ) -> None:
@@ -48,6 +50,9 @@ class LocalEngine:
         """Most chats in a batch; None where the accelerator has had room for all."""
         self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
         self._server: asyncio.Task[None] | None = None
+
+    async def ready(self) -> None:
+        pass
 
     def begin(self, task: Task, seed: int) -> "LocalAgent":
         return LocalAgent(self, seed)

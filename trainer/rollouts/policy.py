@@ -23,11 +23,15 @@ class PolicyError(Exception):
     """The policy gave no answer to this chat. The episode ends and is kept; others go on."""
 
 
+class ServerAway(Exception):
+    """The server behind the policy died, which says nothing of the policy. The episode isn't kept, and is played again."""
+
+
 class Agent(Protocol):
     """A policy in one episode."""
 
     async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
-        """The next assistant message. Raises PolicyError."""
+        """The next assistant message. Raises PolicyError, ServerAway."""
         ...
 
 
@@ -36,6 +40,15 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def away(self) -> str:
+        """Why it can't act at this moment; empty where it can."""
+        ...
+
+    async def ready(self) -> None:
+        """Return once it can act. Raises RunFailure where it never will."""
+        ...
 
     def begin(self, task: Task, seed: int) -> Agent: ...
 

@@ -40,6 +40,13 @@ class ReactPolicy:
         self._policy = policy
         self.name = policy.name
 
+    @property
+    def away(self) -> str:
+        return self._policy.away
+
+    async def ready(self) -> None:
+        await self._policy.ready()
+
     def begin(self, task: Task, seed: int) -> "ReactAgent":
         return ReactAgent(self._policy.begin(task, seed))
 

@@ -14,17 +14,20 @@ from typing import Any, NamedTuple
 
 from contract.configs import LocalPolicy, PolicyConfig, RolloutConfig, ScriptedPolicy, ServerPolicy, TasksConfig
 from trainer.environments import environment_named
-from trainer.events import EventLog, Progress, RolloutFinished, Started, memory_in_use_mb
-from trainer.failures import Cancelled, ConfigFailure, DataFailure
+from trainer.events import EventLog, Progress, RolloutFinished, Started, Warned, memory_in_use_mb
+from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.records import Task, Trajectory, read_tasks
 from trainer.rollouts.episode import play
 from trainer.rollouts.output import TrajectoryFile
-from trainer.rollouts.policy import Policy
+from trainer.rollouts.policy import Policy, ServerAway
 from trainer.rollouts.react import ReactPolicy
 from trainer.rollouts.scripted import ScriptedEngine
 from trainer.rollouts.summary import summarise
 from trainer.rollouts.unfinished import UnfinishedFolder
 from trainer.stopping import StopRequest
+
+MOST_DEATHS = 3
+"""Of servers during one episode."""
 
 
 class Episode(NamedTuple):
@@ -81,14 +84,33 @@ class Runner:
         for episode in queue:
             if self.stop.requested:
                 return
+            trajectory = await self._play(episode)
+            info = {**trajectory.info, "sample": episode.sample, "seed": self.config.seed}
+            self._keep(replace(trajectory, id=self._id(episode), policy=self.policy.name, info=info))
+            await asyncio.sleep(0)  # a scripted policy never waits: let the others, and a cancel, have their turn
+
+    async def _play(self, episode: Episode) -> Trajectory:
+        """One episode to its end. What a dying server cut short says nothing of the policy: it begins anew. Raises ServerDied, RunFailure."""
+        problem = ""
+        for _ in range(MOST_DEATHS):
+            await self.policy.ready()
             environment = environment_named(episode.task.environment or self.config.tasks.environment)()
             agent = self.policy.begin(episode.task, episode_seed(self.config.seed, episode))
-            identifier, name = self._id(episode), self.policy.name
-            with self.unfinished.begin(identifier, episode.task, name, environment.tools) as unfinished:
-                trajectory = await play(environment, episode.task, agent, self.config.budget, watch=unfinished.watch)
-                info = {**trajectory.info, "sample": episode.sample, "seed": self.config.seed}
-                self._keep(replace(trajectory, id=identifier, policy=name, info=info))
-            await asyncio.sleep(0)  # a scripted policy never waits: let the others, and a cancel, have their turn
+            watched = self.unfinished.begin(self._id(episode), episode.task, self.policy.name, environment.tools)
+            with watched as unfinished:
+                try:
+                    played = await play(environment, episode.task, agent, self.config.budget, watch=unfinished.watch)
+                except ServerAway as away:
+                    problem = str(away)
+                    self.events.emit(Warned(f"An episode begins anew, because its server died. {problem}"))
+                    continue
+            if not (self.policy.away and played.outcome.termination == "timeout"):
+                return played
+            problem = self.policy.away
+        raise ServerDied(
+            f"The server died {MOST_DEATHS} times during the same episode, {self._id(episode)}: {problem}",
+            advice="See the server's log: something in this episode may be what it dies of. Finished episodes are kept; resume goes on.",
+        )
 
     def _keep(self, trajectory: Trajectory) -> None:
         self.output.append(trajectory)

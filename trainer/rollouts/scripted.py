@@ -16,12 +16,17 @@ from trainer.rollouts.policy import Turn
 class ScriptedEngine:
     """Hands out scripts, each with its own random numbers."""
 
+    away = ""
+
     def __init__(self, config: ScriptedPolicy, environment: type[Environment]) -> None:
         scripts: Mapping[str, ScriptFactory] = environment.scripts
         if config.script not in scripts:
             raise ConfigFailure(f"policy.script: got {config.script!r}, expected {' or '.join(map(repr, scripts))}")
         self.name = config.name or config.script
         self._factory = scripts[config.script]
+
+    async def ready(self) -> None:
+        pass
 
     def begin(self, task: Task, seed: int) -> "ScriptedAgent":
         return ScriptedAgent(self._factory(task, random.Random(seed)))

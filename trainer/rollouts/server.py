@@ -9,15 +9,14 @@ from typing import Any
 import httpx
 
 from contract.configs import ServerPolicy
-from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import problem_of
-from contract.outgoing.transport import async_http_client
 from trainer.failures import ConfigFailure
 from trainer.records import Message, Task, ToolSchema
 from trainer.rendering.call_ids import with_short_ids
-from trainer.rollouts.policy import PolicyError, Turn
+from trainer.rollouts.policy import PolicyError, ServerAway, Turn
 from trainer.rollouts.react import STOP
+from trainer.rollouts.replicas import Replica, Replicas
 
 TRIES = 6
 FIRST_WAIT_SECONDS = 0.5
@@ -38,69 +37,71 @@ class ServerEngine:
         self.config = config
         self.name = config.name or config.model
         self._short_ids = False
-        try:
-            key = key_for(config.api_key_variable, config.url)
-        except KeyRefused as refused:
-            raise ConfigFailure(
-                f"policy.api_key_variable: {refused}",
-                advice="Set it where the worker runs, or leave the field empty for a server without a key.",
-            ) from None
-        try:
-            self._client = async_http_client(
-                config.url.rstrip("/") + "/",
-                headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
-                timeout=config.timeout_seconds,
-                connections=parallel,
-            )
-        except AddressRefused as refused:
-            raise ConfigFailure(f"policy.url: {refused}") from None
+        self._replicas = Replicas(config, parallel=parallel)
+
+    @property
+    def away(self) -> str:
+        return self._replicas.away
+
+    async def ready(self) -> None:
+        await self._replicas.ready()
 
     def begin(self, task: Task, seed: int) -> "ServerAgent":
-        return ServerAgent(self, seed)
+        return ServerAgent(self, self._replicas.next(), seed)
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._replicas.close()
 
-    async def complete(self, body: dict[str, Any]) -> dict[str, Any]:
+    async def complete(self, body: dict[str, Any], replica: Replica) -> dict[str, Any]:
         """As `ask`, with the ids of calls short where the server wants that.
 
         Not everywhere: others' templates write the ids that their own servers give (Kimi K2's say which call it is).
         """
         if not self._short_ids:
             try:
-                return await self.ask(body)
+                return await self.ask(body, replica)
             except IdsRefused:
                 self._short_ids = True
-        return await self.ask({**body, "messages": with_short_ids(body["messages"])})
+        return await self.ask({**body, "messages": with_short_ids(body["messages"])}, replica)
 
-    async def ask(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The server's answer. Raises PolicyError for this chat, ConfigFailure for what no chat will get past."""
+    async def ask(self, body: dict[str, Any], replica: Replica) -> dict[str, Any]:
+        """The server's answer. Raises PolicyError for this chat, ServerAway where it died, ConfigFailure for what no chat will get past."""
         problem = ""
         for attempt in range(TRIES):
             if attempt:
                 await asyncio.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
             try:
                 # In ASCII: an environment may have said a lone surrogate, which JSON can hold and UTF-8 cannot.
-                response = await self._client.post("chat/completions", content=json.dumps(body))
+                response = await replica.client.post("chat/completions", content=json.dumps(body))
             except AddressRefused as refused:
                 raise ConfigFailure(f"policy.url: {refused}") from None
             except httpx.TransportError as error:
                 problem = f"{type(error).__name__} {error}".strip()
+                replica.problem = problem
                 continue
             if response.is_success:
+                self._replicas.waits = True
+                replica.problem = ""
                 return self._decoded(response)
             problem = problem_of(response)
+            if response.status_code >= 500:
+                replica.problem = problem
+            if response.status_code == 404 and self._replicas.waits:  # it restarted, and has not got the model back yet
+                replica.problem = problem
+                break
             if OF_IDS.search(response.text):
                 raise IdsRefused(f"the server refuses this chat: {problem}")
             if response.is_redirect or response.status_code in REFUSED_FOR_ALL:
                 raise ConfigFailure(
-                    f"policy.url: {self.config.url} doesn't answer: {problem}",
+                    f"policy.url: {replica.url} doesn't answer: {problem}",
                     advice="Check the address (it ends in /v1), the model's name and the key.",
                 )
             if response.status_code not in RETRIED:
                 raise PolicyError(f"the server refuses this chat: {problem}")
+        if replica.problem and self._replicas.waits:
+            raise ServerAway(f"{replica.url} died: {problem}")
         raise ConfigFailure(
-            f"policy.url: {self.config.url} gave no answer in {TRIES} tries: {problem}",
+            f"policy.url: {replica.url} gave no answer in {TRIES} tries: {problem}",
             advice="Check that the server runs and is reachable from here; what has been rolled out is kept.",
         )
 
@@ -116,8 +117,9 @@ class ServerEngine:
 class ServerAgent:
     """One episode on the server."""
 
-    def __init__(self, engine: ServerEngine, seed: int) -> None:
+    def __init__(self, engine: ServerEngine, replica: Replica, seed: int) -> None:
         self._engine = engine
+        self._replica = replica
         self._seed = seed
         self._turns = 0
 
@@ -136,7 +138,7 @@ class ServerAgent:
         }
         self._turns += 1
         began = time.monotonic()
-        answer = await self._engine.complete(body | ({"tools": tools} if tools else {}))
+        answer = await self._engine.complete(body | ({"tools": tools} if tools else {}), self._replica)
         try:
             choice, usage = answer["choices"][0], answer.get("usage") or {}
             return Turn(

@@ -49,7 +49,7 @@ class Outcome:
     kind: Literal["finished", "cancelled", "failed", "lost"]
     """lost: it can go on from its last checkpoint, and is tried again."""
     category: str = ""
-    """Of what failed or was lost: data, config, out_of_memory, disk_full, killed, lost or crash."""
+    """Of what failed or was lost: data, config, out_of_memory, server, disk_full, killed, lost or crash."""
     message: str = ""
     advice: str = ""
     details: str = ""

@@ -1,86 +1,24 @@
-"""A policy behind HTTP: a real server on this machine that speaks the OpenAI protocol, well and badly."""
+"""A policy behind HTTP, on a server that speaks the protocol well and badly."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.trainer.rollouts.openai_like import Server, completion, looks_up_then_stops, server_run, trajectories
 from tests.trainer.runs import events_of, run_here
 from trainer.events import Failed
 from trainer.failures import ExitCode
-from trainer.records import Trajectory, read_trajectories
 from trainer.rollouts import server as server_module
-
-
-class Server:
-    """Answers with what `reply` returns: (status, body). Keeps the requests it saw."""
-
-    def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.keys: list[str | None] = []
-        self.reply = lambda body: (200, looks_up_then_stops(body))
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.requests.append({**body, "path": self.path})
-                outer.keys.append(self.headers.get("Authorization"))
-                status, answer = outer.reply(body)
-                encoded = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(encoded)))
-                self.end_headers()
-                self.wfile.write(encoded)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
-
-
-def looks_up_then_stops(body: dict[str, Any]) -> dict[str, Any]:
-    if len(body["messages"]) > 2:
-        return completion({"role": "assistant", "content": "Done.", "reasoning_content": "Enough."})
-    function = {"name": "find_contact", "arguments": '{"name": "Nobody"}'}
-    call = {"id": "abc", "type": "function", "function": function}
-    return completion({"role": "assistant", "content": None, "tool_calls": [call]})
-
-
-def completion(message: dict[str, Any]) -> dict[str, Any]:
-    choice = {
-        "message": message,
-        "finish_reason": "stop",
-        "logprobs": {"content": [{"token": "a", "logprob": -0.25}, {"token": "b", "logprob": -1.0}]},
-    }
-    return {"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 2}}
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(server_module, "FIRST_WAIT_SECONDS", 0.001)
-    running = Server()
-    thread = threading.Thread(target=running.http.serve_forever, daemon=True)
-    thread.start()
-    yield running
-    running.http.shutdown()
-    running.http.server_close()
-    thread.join()
-
-
-def server_run(server: Server, **policy: Any) -> dict[str, Any]:
-    sampling = {"temperature": 0.5, "max_new_tokens": 64}
-    config = {"engine": "server", "url": server.url, "model": "m", "sampling": sampling, **policy}
-    return {"kind": "rollout", "policy": config, "tasks": {"count": 3}, "parallel": 2}
-
-
-def trajectories(folder: Path) -> list[Trajectory]:
-    return list(read_trajectories(folder / "trajectories.jsonl"))
+    with Server() as running:
+        yield running
 
 
 def test_the_protocol_is_spoken_and_the_answer_is_kept(tmp_path: Path, server: Server):

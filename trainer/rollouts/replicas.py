@@ -1,0 +1,115 @@
+"""The servers behind a policy: which of them are asked, and waiting for one that is away.
+
+A server dies with everything that it was in the middle of. That says nothing of the policy, so episodes that it took along are played again, on
+another replica or once it is back, and count nowhere.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import httpx
+
+from contract.configs import ServerPolicy
+from contract.endpoint_keys import KeyRefused, key_for
+from contract.outgoing.networks import AddressRefused
+from contract.outgoing.transport import async_http_client
+from trainer.failures import ConfigFailure, ServerDied
+
+LOOK_EVERY_SECONDS = 2.0
+LOOK_SECONDS = 5.0
+"""For the answer of a server that was away."""
+
+
+class Replica:
+    """One server."""
+
+    def __init__(self, config: ServerPolicy, url: str, *, parallel: int) -> None:
+        self.url = url
+        self.problem = ""
+        """Why it's away; empty while it answers, as far as is known."""
+        try:
+            key = key_for(config.api_key_variable, url)
+        except KeyRefused as refused:
+            raise ConfigFailure(
+                f"policy.api_key_variable: {refused}",
+                advice="Set it where the worker runs, or leave the field empty for a server without a key.",
+            ) from None
+        try:
+            self.client = async_http_client(
+                url.rstrip("/") + "/",
+                headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
+                timeout=config.timeout_seconds,
+                connections=parallel,
+            )
+        except AddressRefused as refused:
+            raise ConfigFailure(f"policy.url: {refused}") from None
+
+    async def has(self, model: str) -> bool:
+        """Whether it answers again, and with this model; one that doesn't list its models is believed."""
+        try:
+            response = await self.client.get("models", timeout=LOOK_SECONDS)
+        except (httpx.TransportError, AddressRefused):
+            return False
+        if not response.is_success:
+            return not response.is_server_error
+        try:
+            return model in {card["id"] for card in response.json()["data"]}
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+            return True
+
+
+class Replicas:
+    """All servers of a policy. Episodes take turns among those that answer."""
+
+    def __init__(self, config: ServerPolicy, *, parallel: int) -> None:
+        self._config = config
+        self._all = [Replica(config, url, parallel=parallel) for url in (config.url, *config.replicas)]
+        self._turn = 0
+        self._looking = asyncio.Lock()
+        self._looked_at = 0.0
+        self.waits = config.published
+        """Whether one that doesn't answer is away, and not a wrong address."""
+
+    def next(self) -> Replica:
+        """The one for the next episode."""
+        there = self._there() or self._all
+        self._turn += 1
+        return there[self._turn % len(there)]
+
+    @property
+    def away(self) -> str:
+        """Why none of them answers; empty while one does."""
+        return "" if self._there() else self._all[0].problem
+
+    async def ready(self) -> None:
+        """Return once one answers, at once where one does. Raises ServerDied after the policy's patience."""
+        until = time.monotonic() + self._config.patience_seconds
+        while True:
+            await self._look_again()
+            if not self.away:
+                return
+            if time.monotonic() > until:
+                raise ServerDied(
+                    f"The server died: {self._all[0].url} has not answered for {self._config.patience_seconds:.0f} s: {self.away}.",
+                    advice="See the server's log. Once it runs, resume: finished episodes are kept, the others are played again.",
+                )
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+    async def _look_again(self) -> None:
+        """See whether those that are away are back. One looks for all episodes."""
+        async with self._looking:
+            gone = [replica for replica in self._all if replica.problem]
+            if not gone or time.monotonic() - self._looked_at < LOOK_EVERY_SECONDS:
+                return
+            for replica in gone:
+                if await replica.has(self._config.model):
+                    replica.problem = ""
+            self._looked_at = time.monotonic()
+
+    async def close(self) -> None:
+        for replica in self._all:
+            await replica.client.aclose()
+
+    def _there(self) -> Sequence[Replica]:
+        return [replica for replica in self._all if not replica.problem]
