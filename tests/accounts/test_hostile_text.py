@@ -65,12 +65,15 @@ SPARED = {
                 "Experiment.verdict",
             ),
             *("Policy.report", "Metric.values", "RunEvent.kind", "Publication.canary", "Promotion.evidence"),
-            *("Run.failure", "RolloutBatch.failure", "Version.card"),
+            "Version.card",
         ),
         OURS,
     ),
     "Queue.asks": "filled by queues_of, for only names and scales of its own shape are read",
-    "Version.error": "of versions that failed, which have no pages of contents",
+    **dict.fromkeys(
+        ("Version.failure", "Version.loss", "Version.worker"),
+        "of versions not yet frozen, which have no pages of contents",
+    ),
     "SavedView.query": "a query string, checked when it is saved",
 }
 
@@ -124,7 +127,9 @@ def fill() -> set[str]:
             for row in model._default_manager.all():
                 given = getattr(row, field.name)
                 text = PAYLOAD[: field.max_length] if field.max_length else PAYLOAD
-                if not field.max_length and isinstance(field, models.JSONField):
+                if field.name == "failure":
+                    text = dict.fromkeys(("message", "advice", "details"), PAYLOAD)
+                elif not field.max_length and isinstance(field, models.JSONField):
                     text = hostile(given)
                 try:
                     with transaction.atomic():
