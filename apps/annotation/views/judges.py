@@ -14,9 +14,10 @@ from apps.accounts.models import Role
 from apps.annotation.forms.settings import JudgeForm, PromptForm
 from apps.annotation.judges import sending
 from apps.annotation.judges.machines import judge_rows
-from apps.annotation.models import Judge, Queue
+from apps.annotation.models import Judge
 from apps.annotation.queues import ordering
 from apps.annotation.refusals import Refusal
+from apps.annotation.views.visible import visible_queue
 from apps.common.http import HtmxRequest
 
 STEERING = {"pause": sending.pause_judge, "resume": sending.resume_judge}
@@ -26,7 +27,7 @@ STEERING = {"pause": sending.pause_judge, "resume": sending.resume_judge}
 @require_http_methods(["GET", "POST"])
 def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Who is at work here, and the form that sends another one."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     form = JudgeForm(request.POST or None, workspace=request.member.workspace)
     if request.method == "POST" and form.is_valid():
         try:
@@ -45,7 +46,7 @@ def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_POST
 def steer_judge(request: HtmxRequest, queue_id: UUID, judge_id: UUID, action: str) -> HttpResponse:
     """Pause it, or let it go on."""
-    judge = get_object_or_404(Judge, queue=_visible(request, queue_id), pk=judge_id)
+    judge = get_object_or_404(Judge, queue=visible_queue(request, queue_id), pk=judge_id)
     STEERING[action](judge=judge, by=request.user)
     return redirect("annotation:judges", queue_id=queue_id)
 
@@ -54,7 +55,7 @@ def steer_judge(request: HtmxRequest, queue_id: UUID, judge_id: UUID, action: st
 @require_POST
 def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse:
     """Another version of what it is told."""
-    judge = get_object_or_404(Judge, queue=_visible(request, queue_id), pk=judge_id)
+    judge = get_object_or_404(Judge, queue=visible_queue(request, queue_id), pk=judge_id)
     form = PromptForm(request.POST)
     if form.is_valid():
         saved = sending.revise_prompt(judge=judge, text=form.cleaned_data["prompt"], by=request.user)
@@ -68,7 +69,7 @@ def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse
 @require_POST
 def reorder(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Put first what teaches most, by what the models here say."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     order = request.POST.get("order", "")
     if order not in ordering.SCORES:
         raise Http404
@@ -78,7 +79,3 @@ def reorder(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect("annotation:judges", queue_id=queue.pk)
-
-
-def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
-    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)

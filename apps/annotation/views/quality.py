@@ -20,6 +20,7 @@ from apps.annotation.quality import showing, telling
 from apps.annotation.quality.reporting import report_of
 from apps.annotation.queries import golds_of, latest_judgements_of
 from apps.annotation.review.feedback import feedback_for
+from apps.annotation.views.visible import visible_queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 
@@ -28,7 +29,7 @@ from apps.common.http import HtmxRequest
 @require_safe
 def quality(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Agreement and people. While a worker measures, the page asks again and shows what was known before."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     context = _context(queue)
     return render(request, "annotation/_quality.html" if request.htmx else "annotation/quality.html", context)
 
@@ -38,14 +39,14 @@ def quality(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def agreement(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The main figures, for the queue's page."""
-    return render(request, "annotation/_agreement.html", _context(_visible(request, queue_id)))
+    return render(request, "annotation/_agreement.html", _context(visible_queue(request, queue_id)))
 
 
 @at_least(Role.REVIEWER)
 @require_safe
 def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResponse:
     """One annotator at one queue."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     annotator = get_object_or_404(Annotator.objects.visible_to(request.member), pk=annotator_id)
     context = {
         "queue": queue,
@@ -79,10 +80,6 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "compared": beside_machines(queue, annotator),
     }
     return render(request, "annotation/mine.html", context)
-
-
-def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
-    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)
 
 
 def _context(queue: Queue) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from apps.annotation.queues.selecting import Selection, preview_of
 from apps.annotation.refusals import Refusal
 from apps.annotation.review.remarks import remarks_in
 from apps.annotation.review.reviewing import awaiting_review
+from apps.annotation.views.visible import visible_queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
@@ -122,7 +123,7 @@ def queue(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The part of the queue's page that moves. Tells htmx to stop polling when nothing moves any more."""
-    found = _visible(request, queue_id)
+    found = visible_queue(request, queue_id)
     response = render(request, "annotation/_progress.html", _context(found))
     if request.GET.get("state") not in {None, found.state}:
         response["HX-Refresh"] = "true"
@@ -133,7 +134,7 @@ def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The items in their order, or only the disputed ones."""
-    found = _visible(request, queue_id)
+    found = visible_queue(request, queue_id)
     shown = request.GET.get("show", "")
     rows = queries.items_of(found)
     if shown == "disputed":
@@ -157,7 +158,7 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_safe
 def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item: what was said of it and, where it is a check, what is known."""
-    found = _visible(request, queue_id)
+    found = visible_queue(request, queue_id)
     shown = get_object_or_404(queries.items_of(found), pk=item_id)
     judgements = queries.judgements_of_items(found, [shown], request.member).get(shown.pk, [])
     is_mine = is_on_desk(shown, request.member)
@@ -197,7 +198,7 @@ def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The guidelines and their history; saving another text adds a version."""
-    found = _visible(request, queue_id)
+    found = visible_queue(request, queue_id)
     latest = queries.latest_guideline(found)
     form = GuidelinesForm(request.POST or None, initial={"text": latest.text if latest else ""})
     if request.method == "POST" and form.is_valid():
@@ -230,16 +231,12 @@ def preview_guidelines(request: HtmxRequest) -> HttpResponse:
 @require_POST
 def steer(request: HtmxRequest, queue_id: UUID, action: str) -> HttpResponse:
     """Pause, resume or close."""
-    found = _visible(request, queue_id)
+    found = visible_queue(request, queue_id)
     try:
         STEERING[action](queue=found, by=request.user)
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect("annotation:queue", queue_id=found.pk)
-
-
-def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
-    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)
 
 
 def _context(found: Queue) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from apps.annotation.forms.settings import DecisionForm, RemarkForm
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import is_review_blind
 from apps.annotation.kinds.kind import PartUrl
-from apps.annotation.models import Adjudication, Annotator, Assignment, Item, Queue
+from apps.annotation.models import Adjudication, Annotator, Assignment, Item
 from apps.annotation.refusals import Refusal
 from apps.annotation.review import reviewing
+from apps.annotation.views.visible import visible_queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.trajectories.answering import answer_part
@@ -30,7 +31,7 @@ from apps.trajectories.answering import answer_part
 @require_safe
 def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The next disputed item that nobody decided; `after` skips one."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     waiting = reviewing.awaiting_review(queue)
     after = request.GET.get("after", "")
     found = (
@@ -45,7 +46,7 @@ def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item to decide. In a blind review what others said shows once it is decided."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
     kind = kind_of(queue)
     judgements = queries.judgements_of_items(queue, [item], request.member).get(item.pk, [])
@@ -80,7 +81,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 @require_safe
 def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> HttpResponse:
     """A few rows of the pair, or steps of the run, opened."""
-    item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id)
+    item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
     kind = kind_of(item)
     return render(request, kind.rows_template, kind.rows_shown(_shown(item), _part_url(item), start))
 
@@ -89,7 +90,7 @@ def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> Http
 @require_safe
 def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: int) -> HttpResponse:
     """Long content of a step, on demand."""
-    item = get_object_or_404(queries.items_of(_visible(request, queue_id)), pk=item_id)
+    item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
     run = kind_of(item).run_at(_shown(item), side)
     if run is None or not (request.htmx or request.GET.get("raw") or request.GET.get("as") == "image"):
         raise Http404
@@ -99,7 +100,7 @@ def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: i
 @require_POST
 def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUID) -> HttpResponse:
     """A reviewer says something to an annotator about an item; or the annotator answers, about their own only."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     item = get_object_or_404(Item, queue=queue, pk=item_id)
     annotator = get_object_or_404(Annotator, workspace=request.member.workspace_id, pk=annotator_id)
     is_own = annotator.user_id == request.member.user_id
@@ -125,7 +126,3 @@ def _shown(item: Item) -> Assignment:
 
 def _part_url(item: Item) -> PartUrl:
     return lambda side, index: reverse("annotation:review_part", args=[item.queue_id, item.pk, side, index])
-
-
-def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
-    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)

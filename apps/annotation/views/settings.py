@@ -18,6 +18,7 @@ from apps.annotation.models import Annotator, Item, Queue
 from apps.annotation.queues import knowing, managing
 from apps.annotation.queues.setting import change_settings
 from apps.annotation.refusals import Refusal
+from apps.annotation.views.visible import visible_queue
 from apps.common.http import HtmxRequest
 
 
@@ -25,7 +26,7 @@ from apps.common.http import HtmxRequest
 @require_http_methods(["GET", "POST"])
 def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Who labels, checks, the end, leases."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     form = SettingsForm(request.POST or None, queue=queue)
     if request.method == "POST" and form.is_valid():
         try:
@@ -49,7 +50,7 @@ def _saved(before: Queue, after: Queue) -> str:
 @require_POST
 def draw_gold(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Gold items from outcomes that are known."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     form = DrawGoldForm(request.POST)
     if form.is_valid():
         _act(request, lambda: _drawn(queue, form.cleaned_data["count"], request.user))
@@ -67,7 +68,7 @@ def _drawn(queue: Queue, wanted: int, by: User) -> str:
 @require_POST
 def known(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """Give an item its known answer, or take it away."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     item = get_object_or_404(Item, queue=queue, pk=item_id)
     form = KnownForm(request.POST, queue=queue)
     if not form.is_valid():
@@ -109,7 +110,7 @@ ASKS = {"pause": _pause, "resume": _resume, "retrain": _retrain}
 @require_POST
 def ask(request: HtmxRequest, queue_id: UUID, annotator_id: UUID, action: str) -> HttpResponse:
     """Pause somebody here, let them go on, or send them back to the training items."""
-    queue = _visible(request, queue_id)
+    queue = visible_queue(request, queue_id)
     annotator = get_object_or_404(Annotator.objects.visible_to(request.member), pk=annotator_id)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
@@ -123,7 +124,3 @@ def _act(request: HtmxRequest, act: Callable[[], str]) -> None:
         messages.success(request, act())
     except Refusal as refusal:
         messages.error(request, str(refusal))
-
-
-def _visible(request: HtmxRequest, queue_id: UUID) -> Queue:
-    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)

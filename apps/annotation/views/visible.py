@@ -1,0 +1,13 @@
+"""What pages of queues may show to whom."""
+
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+
+from apps.annotation.models import Queue
+from apps.common.http import HtmxRequest
+
+
+def visible_queue(request: HtmxRequest, queue_id: UUID) -> Queue:
+    """The queue. Raises Http404 where this member may not know of it."""
+    return get_object_or_404(Queue.objects.visible_to(request.member), pk=queue_id)
