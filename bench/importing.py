@@ -18,7 +18,6 @@ from django.db import connection
 from apps.accounts.models import Workspace
 from apps.ingest import formats
 from apps.ingest.files.source import open_source
-from apps.ingest.records import TrajectoryRecord
 from apps.jobs.models import JobState
 from apps.trajectories.imports import preparing
 from apps.trajectories.imports.importing import run_import
@@ -27,6 +26,7 @@ from apps.trajectories.models import ImportBatch, Original, Step, Trajectory
 from apps.trajectories.outlines import outline
 from bench.harness import Figure, Size, elapsed, watch_memory
 from contract import jsontext
+from contract import trajectory as record_types
 
 STEPS_A_SECOND = 15_000
 MEMORY_MB = 250
@@ -118,14 +118,14 @@ def stages(path: Path, steps: int) -> Iterator[tuple[str, float]]:
             bodies = [row.body for row, _ in zip(rows, range(SAMPLE), strict=False)]
     read = formats.named("retrace").read
     parsed = [jsontext.loads(body) for body in bodies]
-    records: list[TrajectoryRecord] = [record for row in parsed for record in read(row, path.name)]
+    records: list[record_types.Trajectory] = [record for row in parsed for record in read(row, path.name)]
     outlines = [outline(record) for record in records]
     acted = [preparing.acted_in(record) for record in records]
     ready = list(zip(records, outlines, acted, strict=True))
     timed: list[tuple[str, Callable[[Any], object], Sequence[Any]]] = [
         ("parse JSON", jsontext.loads, bodies),
         ("check and convert", lambda row: list(read(row, path.name)), parsed),
-        ("hash", TrajectoryRecord.content_hash, records),
+        ("hash", record_types.Trajectory.content_hash, records),
         ("outline", outline, records),
         ("digest what was done", preparing.acted_in, records),
         ("encode", lambda parts: preparing._encode_steps(b"0" * 16, *parts), ready),

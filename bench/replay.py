@@ -13,11 +13,11 @@ from django.test import Client
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from apps.accounts.models import Membership, Role, User, Workspace
-from apps.ingest.records import StepRecord, TaskRecord, TrajectoryRecord
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
 from apps.trajectories.models import Trajectory
 from bench.harness import Figure, Serving, Size, Stopwatch, percentile, serving
+from contract import trajectory as records
 from tests.browser import chromium
 
 STEPS = 1_000
@@ -91,8 +91,8 @@ def long_run(home: Workspace) -> Trajectory:
             "content": f"Step {i}.",
             "tool_calls": [{"id": f"c{i}", "type": "function", "function": call}],
         }
-        steps.append(StepRecord(context=heard, message=message, seconds=1.0 + i % 7))
-    record = TrajectoryRecord(task=TaskRecord(key="long", instruction="A long run."), steps=steps)
+        steps.append(records.Step(context=heard, message=message, seconds=1.0 + i % 7))
+    record = records.Trajectory(task=records.Task(key="long", instruction="A long run."), steps=steps)
     prepared = prepare(record, b"{}")
     copy_in([prepared], Origin(workspace_id=home.pk, source="bench"))
     return Trajectory.objects.get(pk=prepared.id)

@@ -12,13 +12,13 @@ from django.utils.timezone import now
 from apps.accounts.models import ApiToken, Membership, Role, User, Workspace
 from apps.annotation.models import Annotator, Assignment, Item, Preference, Queue
 from apps.datasets.models import Dataset, Version
-from apps.ingest.records import StepRecord, TaskRecord, TrajectoryRecord
 from apps.policies.models import Policy
 from apps.training.models import Run
 from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.imports.copying import Origin, copy_in
 from apps.trajectories.imports.preparing import prepare
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
+from contract import trajectory as records
 
 _number = count(1)
 
@@ -156,12 +156,14 @@ def imported_run(
     environment: str = "",
     **fields: Any,
 ) -> Trajectory:
-    """A trajectory as an import stores it, outlines and original included. `steps` and `fields` are those of the records."""
+    """A trajectory as an import stores it, outlines and original included. `steps` and `fields` are those of the records, `fields` also of the outcome."""
     n = next(_number)
-    record = TrajectoryRecord(
-        task=TaskRecord(key=task_key or f"task-{n}", instruction=f"Do thing {n}.", environment=environment),
-        steps=[StepRecord(**step) for step in steps],
-        **{"external_id": f"run-{n}", **fields},
+    outcome = {name: fields.pop(name) for name in records.names_of(records.Outcome) if name in fields}
+    record = records.Trajectory(
+        task=records.Task(key=task_key or f"task-{n}", instruction=f"Do thing {n}.", environment=environment),
+        steps=[records.Step(**step) for step in steps],
+        outcome=records.Outcome(**outcome),
+        **{"id": f"run-{n}", **fields},
     )
     prepared = prepare(record, original)
     copy_in([prepared], Origin(workspace_id=(of or workspace()).pk, source="retrace"))

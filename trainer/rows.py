@@ -19,7 +19,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trainer.records import FORMAT, JsonObject, Message, ToolSchema, Trajectory, bad_row, read_lines
+from contract.messages import Message, ToolSchema
+from contract.trajectory import FORMAT, Trajectory
+from contract.values import JsonObject
+from trainer.records import bad_row, read_lines
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 Row = TypeVar("Row")
@@ -138,7 +141,7 @@ def demonstration_from_json(row: JsonObject) -> Demonstration:
     """Raises ValueError."""
     if row.get("format") == FORMAT:
         trajectory = Trajectory.from_json(row)
-        return Demonstration([], completion_in({"steps": trajectory.messages}, "steps"), trajectory.tools)
+        return Demonstration([], completion_in({"steps": trajectory.messages()}, "steps"), trajectory.tools)
     if "messages" in row:
         messages = completion_in(row, "messages")
         return Demonstration([], messages, tools_in(row), train_turns_in(row, messages))
@@ -179,7 +182,7 @@ def unpaired_by_outcome(run: Trajectory) -> Unpaired:
     if run.outcome.success is None or not run.steps:
         raise ValueError("the trajectory has no turn, or its outcome does not say whether it succeeded")
     prompt = run.steps[0].context
-    completion = run.messages[len(prompt) :]
+    completion = run.messages()[len(prompt) :]
     return Unpaired(prompt, completion, run.outcome.success, run.tools)
 
 
@@ -210,7 +213,7 @@ def judged_by_environment(run: Trajectory) -> JudgedSteps:
         reward = step.reward or 0.0
         labels.append(-1.0 if step.error is not None or reward < 0 else 1.0 if reward > 0 else 0.0)
     first_error = next((turn for turn, label in enumerate(labels) if label == -1.0), -1)
-    messages = completion_in({"steps": run.messages}, "steps")
+    messages = completion_in({"steps": run.messages()}, "steps")
     return JudgedSteps(messages, labels, run.tools, first_error)
 
 

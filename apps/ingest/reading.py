@@ -11,7 +11,7 @@ from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import Format, named
 from apps.ingest.normalization.evaluation_reports import Outcomes
 from apps.ingest.normalization.fields import prompt_key
-from apps.ingest.records import BadParts, BadRow, TrajectoryRecord
+from apps.ingest.records import BadParts, BadRow, Outcome, StepRecord, TrajectoryRecord
 from contract import jsontext
 
 T = TypeVar("T")
@@ -108,9 +108,11 @@ def read_line(line: bytes) -> TrajectoryRecord:
 
 def _without_odd_rewards(record: TrajectoryRecord) -> list[str]:
     """Take out rewards that are no numbers one could learn from; answers what they were."""
-    odd = [(f"step {place}", step) for place, step in enumerate(record.steps) if _is_odd(step.reward)]
+    odd: list[tuple[str, StepRecord | Outcome]] = [
+        (f"step {place}", step) for place, step in enumerate(record.steps) if _is_odd(step.reward)
+    ]
     if _is_odd(record.reward):
-        odd.append(("the run", record))  # type: ignore[arg-type]  # either has a reward
+        odd.append(("the run", record.outcome))
     told = [
         f"The reward of {where} is {_spelled(holder.reward)}; it is kept without a reward." for where, holder in odd[:1]
     ]

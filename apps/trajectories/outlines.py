@@ -6,8 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from apps.ingest.records import Json, Message, StepRecord, TrajectoryRecord, text_of
 from contract import jsontext
+from contract.messages import Message, text_of
+from contract.trajectory import Step as StepRecord
+from contract.trajectory import Trajectory as TrajectoryRecord
+from contract.values import Json
 
 LINE = 200
 """Characters of a headline or a result."""

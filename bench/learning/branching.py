@@ -14,8 +14,9 @@ from apps.demo import recipe
 from bench.learning.harness import BRANCHES
 from bench.learning.pairs import failures, few_of_each_task
 from contract.configs import Budget, LocalPolicy, ModelConfig, Sampling
+from contract.trajectory import Trajectory
 from trainer.environments.replaying import replayed_to
-from trainer.records import Trajectory, read_trajectories
+from trainer.records import read_trajectories
 from trainer.rollouts.episode import play
 from trainer.rollouts.local import load_engine
 from trainer.rollouts.policy import Policy

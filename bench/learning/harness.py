@@ -10,7 +10,8 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning.paired import Difference, difference
-from trainer.records import Trajectory, read_trajectories
+from contract.trajectory import Trajectory
+from trainer.records import read_trajectories
 from trainer.statistics import Proportion
 
 ROOT = Path(__file__).resolve().parents[2]

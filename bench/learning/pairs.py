@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from trainer.records import Trajectory
+from contract.trajectory import Trajectory
 
 
 def pairs_by_outcome(rollouts: list[Trajectory], *, per_task: int) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def few_of_each_task(runs: list[Trajectory], at_most: int | None) -> list[Trajec
 
 def pair(chosen: Trajectory, rejected: Trajectory) -> dict[str, Any]:
     """The row after the messages that both share."""
-    a, b = chosen.messages, rejected.messages
+    a, b = chosen.messages(), rejected.messages()
     shared = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return {"prompt": a[:shared], "chosen": a[shared:], "rejected": b[shared:], "tools": chosen.tools}
 
@@ -91,4 +91,4 @@ def failures(rollouts: Iterable[Trajectory]) -> list[Trajectory]:
 
 def distinct(rollouts: list[Trajectory]) -> list[Trajectory]:
     """One of those that read the same."""
-    return list({str(each.messages): each for each in rollouts}.values())
+    return list({str(each.messages()): each for each in rollouts}.values())

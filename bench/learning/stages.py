@@ -8,7 +8,7 @@ from apps.demo import recipe
 from bench.learning import credit
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
-from trainer.records import Trajectory
+from contract.trajectory import Trajectory
 from trainer.statistics import Proportion
 
 Stage = Callable[[Bench], Outcome]

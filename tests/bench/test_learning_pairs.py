@@ -1,7 +1,7 @@
 """Pairs part at the turn that lost most of a failed run's chance."""
 
 from bench.learning.pairs import few_of_each_task, pairs_by_value
-from trainer.records import Outcome, Step, Task, Trajectory
+from contract.trajectory import Outcome, Step, Task, Trajectory
 
 
 def run(name: str, words: str, *, success: bool, branch: tuple[str, int] | None = None, task: str = "t") -> Trajectory:

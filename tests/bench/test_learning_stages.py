@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.learning.harness import Bench
 from bench.learning.stages import prm
-from trainer.records import Outcome, Step, Task, Trajectory
+from contract.trajectory import Outcome, Step, Task, Trajectory
 
 REPORT = {
     "seconds": 1.0,

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from contract.trajectory import Outcome, Step, Task, Trajectory
 from trainer.failures import DataFailure
-from trainer.records import Outcome, Step, Task, Trajectory, read_lines, read_tasks, read_trajectories
+from trainer.records import read_lines, read_tasks, read_trajectories
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 ASK = {"role": "user", "content": "What is in f1?"}
@@ -26,7 +27,7 @@ TRAJECTORY = Trajectory(
 
 
 def test_contexts_messages_and_closing_give_back_the_chat():
-    assert TRAJECTORY.messages == [SYSTEM, ASK, CALL, RESULT, ANSWER, {"role": "user", "content": "Thanks."}]
+    assert TRAJECTORY.messages() == [SYSTEM, ASK, CALL, RESULT, ANSWER, {"role": "user", "content": "Thanks."}]
 
 
 def test_a_trajectory_reads_back_the_same(tmp_path: Path):
@@ -41,9 +42,9 @@ def test_a_trajectory_reads_back_the_same(tmp_path: Path):
     [
         ("{", "Row 2 of rows.jsonl cannot be used: it is no JSON"),
         ("[1]", "Row 2 of rows.jsonl cannot be used: it is a list. Expected a JSON object."),
-        ('{"format": "other"}', "format is 'other', expected 'retrace/1'"),
-        ('{"format": "retrace/1", "steps": []}', "'task' is missing"),
-        ('{"format": "retrace/1", "task": {"key": "k"}, "steps": []}', "missing 1 required positional argument"),
+        ('{"format": "other"}', "The format is other. Expected `format` is retrace/1, the only version there is."),
+        ('{"format": "retrace/1", "steps": []}', "`task` has no key. Expected `task` is an object such as"),
+        ('{"format": "retrace/1", "task": {"key": "k"}}', "`steps` is missing. Expected `steps` is a list."),
     ],
 )
 def test_a_bad_row_is_named_with_its_number_and_what_was_expected(tmp_path: Path, line: str, problem: str):

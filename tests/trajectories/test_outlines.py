@@ -2,21 +2,21 @@
 
 import pytest
 
-from apps.ingest.records import StepRecord, TaskRecord, TrajectoryRecord
 from apps.trajectories.outlines import clip, failure_of, one_line, outline, visible
+from contract.trajectory import Step, Task, Trajectory
 
 
-def said(content: object = None, **more: object) -> StepRecord:
-    return StepRecord(context=[], message={"role": "assistant", "content": content, **more})
+def said(content: object = None, **more: object) -> Step:
+    return Step(context=[], message={"role": "assistant", "content": content, **more})
 
 
-def called(name: str, arguments: object, *results: str, **more: object) -> TrajectoryRecord:
+def called(name: str, arguments: object, *results: str, **more: object) -> Trajectory:
     call = {"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}}
     return run(said(None, tool_calls=[call], **more), closing=[{"role": "tool", "content": r} for r in results])
 
 
-def run(*steps: StepRecord, closing: list | None = None) -> TrajectoryRecord:
-    return TrajectoryRecord(task=TaskRecord(key="t"), steps=list(steps), closing=closing or [])
+def run(*steps: Step, closing: list | None = None) -> Trajectory:
+    return Trajectory(task=Task(key="t"), steps=list(steps), closing=closing or [])
 
 
 def test_a_trajectory_without_steps_has_no_outline():

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedTokenizerBase
 
 from contract.configs import OnlineConfig
+from contract.trajectory import Task, Trajectory
 from trainer.environments import environment_named
-from trainer.records import Task, Trajectory
 from trainer.rollouts.episode import play
 from trainer.rollouts.local import LocalEngine
 from trainer.stopping import StoppedMidway, StopRequest

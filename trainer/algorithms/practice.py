@@ -11,9 +11,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from contract.configs import OnlineConfig, TasksConfig, TrainingTasksConfig
+from contract.trajectory import Task, Trajectory
 from trainer.algorithms.playing import Attempt, Player
 from trainer.failures import DataFailure
-from trainer.records import Task, Trajectory
 from trainer.rewards import Reward, Rewards
 from trainer.rewards.total import metrics_of
 from trainer.rollouts.runner import load_tasks

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from contract.configs import FileTrainingConfig, TrainingConfig, config_hash
+from contract.messages import Message
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.probing import Probing, can_probe
 from trainer.algorithms.watching import WatchCallback
@@ -28,7 +29,6 @@ from trainer.events import EventLog, Log, Warned
 from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
 from trainer.models.quantizing import merge_into_whole, quantization
-from trainer.records import Message
 from trainer.rendering.chat import turn_ends, writes_reasoning
 from trainer.rendering.refusals import Refusals
 from trainer.stopping import StoppedMidway, StopRequest

@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Task
 from trainer.environments.protocol import Score, Split, Transition
 from trainer.environments.scripting import ScriptFactory
 from trainer.environments.tools import Toolset
-from trainer.records import Message, Task, ToolSchema
 
 
 class ToolEnvironment(ABC):

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
+from contract.trajectory import Task
 from trainer.environments.acting import ToolEnvironment
 from trainer.environments.tools import Toolset
-from trainer.records import Task
 
 
 def trl_environment(environment: type[ToolEnvironment], toolset: Toolset | None = None) -> type:

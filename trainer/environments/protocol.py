@@ -8,8 +8,9 @@ the same observations. A call that fails is an observation, never an exception.
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Task
 from trainer.environments.scripting import ScriptFactory
-from trainer.records import Message, Task, ToolSchema
 
 Split = Literal["train", "held_out"]
 

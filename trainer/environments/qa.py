@@ -11,10 +11,11 @@ from functools import partial
 from itertools import count
 from typing import Any, ClassVar
 
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Task
 from trainer.environments.protocol import Score, Split, Transition
 from trainer.environments.scripting import Script, ScriptFactory
 from trainer.failures import DataFailure
-from trainer.records import Message, Task, ToolSchema
 
 SYSTEM = "Answer with one word or number."
 THINGS = ("pen", "cup", "lamp", "book", "chair", "bag", "clock", "plate", "scarf", "spoon", "brush", "kite")

@@ -6,10 +6,11 @@ version of the environment, a world that answers differently now, a trajectory t
 
 from dataclasses import dataclass
 
+from contract.messages import Message
+from contract.trajectory import Step, Trajectory
 from trainer.environments import environment_named
 from trainer.environments.protocol import Environment
 from trainer.failures import DataFailure
-from trainer.records import Message, Step, Trajectory
 
 COMPARED = ("role", "content", "tool_call_id")
 

@@ -4,7 +4,8 @@ import random
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
-from trainer.records import JsonObject, Task
+from contract.trajectory import Task
+from contract.values import JsonObject
 
 
 class Call(NamedTuple):

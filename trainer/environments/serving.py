@@ -14,11 +14,13 @@ from typing import Any
 
 import uvicorn
 
+from contract.messages import Message
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments import environment_named
 from trainer.environments.protocol import Environment, Split
 from trainer.environments.served import HELD_OUT_ONE_IN
 from trainer.failures import RunFailure
-from trainer.records import JsonObject, Message, Task
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]

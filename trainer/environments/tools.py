@@ -8,7 +8,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from trainer.records import JsonObject, Message, ToolSchema
+from contract.messages import Message, ToolSchema
+from contract.values import JsonObject
 
 JSON_TYPE = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
 

@@ -1,6 +1,6 @@
 """Ids of tool calls as Mistral's templates want them: nine letters and digits."""
 
-from trainer.records import Message
+from contract.messages import Message
 
 ID_LENGTH = 9
 

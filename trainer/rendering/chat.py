@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedTokenizerBase
 from trl.chat_template_utils import has_generation_markers
 
+from contract.messages import Message, ToolSchema
 from trainer.failures import ConfigFailure
-from trainer.records import Message, ToolSchema
 from trainer.rendering.checking import check_prompt, check_turns, thinks
 from trainer.rendering.spelling import ANSWER, QUESTION, spelled
 

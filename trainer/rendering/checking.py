@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainer.records import Message
+from contract.messages import Message
 from trainer.rendering.spelling import THINK, THOUGHT
 
 

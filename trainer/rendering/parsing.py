@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from trainer.records import Message, ToolSchema
+from contract.messages import Message, ToolSchema
 from trainer.rendering.chat import end_of_turn
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from trainer.records import Message
+from contract.messages import Message
 from trainer.rendering.call_ids import short_id, with_short_ids
 
 THINK, THOUGHT = "<think>", "</think>"

@@ -6,8 +6,8 @@ from transformers import PreTrainedTokenizerBase
 from trl import chat_template_utils
 from trl.chat_template_utils import add_response_schema, get_training_chat_template, has_generation_markers
 
+from contract.messages import Message, ToolSchema
 from trainer.failures import ConfigFailure
-from trainer.records import Message, ToolSchema
 from trainer.rendering.chat import PROBE, end_of_turn, render_by_prefixes, written
 from trainer.rendering.spelling import ANSWER, QUESTION
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from contract.configs.rewards import OutcomeTerm, StepCostTerm
-from trainer.records import Step, Trajectory
+from contract.trajectory import Step, Trajectory
 from trainer.rewards.protocol import Score
 
 

@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.records import Step, ToolSchema, Trajectory
+from contract.messages import ToolSchema
+from contract.trajectory import Step, Trajectory
 from trainer.rewards.protocol import Score
 
 

@@ -17,8 +17,8 @@ from contract.configs.rewards import JudgeTerm
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.transport import http_client
+from contract.trajectory import Trajectory
 from trainer.failures import ConfigFailure
-from trainer.records import Trajectory
 from trainer.rewards import ranking
 from trainer.rewards.protocol import Score
 from trainer.rewards.transcripts import lines_of, shortened

@@ -10,9 +10,9 @@ from transformers import PreTrainedTokenizerBase
 
 from contract.configs.models import ModelConfig
 from contract.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
+from contract.trajectory import Trajectory
 from trainer.models.loading import compute_dtype, load_process_model, load_reward_model, load_tokenizer
 from trainer.models.scoring import rewards_of, step_scores
-from trainer.records import Trajectory
 from trainer.rendering.chat import Rendered, render_completion
 from trainer.rewards.protocol import Score
 
@@ -64,7 +64,7 @@ def rendered(tokenizer: PreTrainedTokenizerBase, run: Trajectory) -> Rendered | 
     if not run.steps:
         return None
     try:
-        return render_completion(tokenizer, [], run.messages, run.tools)
+        return render_completion(tokenizer, [], run.messages(), run.tools)
     except Exception:  # a template may raise anything: TemplateError, TypeError, …
         return None
 

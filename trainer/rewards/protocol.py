@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trainer.records import Trajectory
+from contract.trajectory import Trajectory
 
 
 @dataclass(frozen=True)

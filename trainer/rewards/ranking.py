@@ -15,7 +15,7 @@ from itertools import takewhile
 from statistics import fmean
 
 from contract.configs.rewards import JudgeTerm
-from trainer.records import Trajectory
+from contract.trajectory import Trajectory
 from trainer.rewards.protocol import Score
 from trainer.rewards.transcripts import lines_of, shortened
 

@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
+from contract.messages import Message
+from contract.trajectory import Task, Trajectory
 from trainer.environments import environment_named
 from trainer.environments.scripting import Call
 from trainer.failures import RunFailure
-from trainer.records import Message, Task, Trajectory
 from trainer.rewards.format import arguments_of
 from trainer.rewards.protocol import Score
 from trainer.rollouts.scripted import call_message, decoded

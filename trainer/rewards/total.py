@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 
 from contract.configs.rewards import RewardsConfig, name_of
-from trainer.records import Trajectory
+from contract.trajectory import Trajectory
 from trainer.rewards.protocol import Component, Score
 
 

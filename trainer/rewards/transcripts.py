@@ -3,14 +3,15 @@
 import json
 from typing import Any
 
-from trainer.records import Message, Trajectory
+from contract.messages import Message
+from contract.trajectory import Trajectory
 
 
 def lines_of(trajectory: Trajectory) -> list[str]:
     """The task, then message by message."""
     return [
         f"TASK: {trajectory.task.instruction}",
-        *(line for message in trajectory.messages for line in message_lines(message)),
+        *(line for message in trajectory.messages() for line in message_lines(message)),
     ]
 
 

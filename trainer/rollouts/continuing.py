@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from contract.configs import ContinuationConfig, RolloutConfig, ScriptedPolicy, TasksConfig
+from contract.messages import Message
+from contract.trajectory import Trajectory
 from trainer.environments.replaying import Replayed, replayed_to
 from trainer.events import EventLog, Progress, Started, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
-from trainer.records import Message, Trajectory, read_trajectories
+from trainer.records import read_trajectories
 from trainer.rollouts.episode import play, react, step_of
 from trainer.rollouts.output import TrajectoryFile
 from trainer.rollouts.policy import Policy, PolicyError, ServerAway, Turn

@@ -10,10 +10,11 @@ from functools import partial
 from typing import TypeVar, cast
 
 from contract.configs import Budget
+from contract.messages import Message
+from contract.trajectory import Outcome, Step, Task, Trajectory
 from trainer.environments.protocol import Environment, Score, Transition
 from trainer.environments.replaying import Replayed
 from trainer.failures import RunFailure
-from trainer.records import Message, Outcome, Step, Task, Trajectory
 from trainer.rollouts.policy import Agent, PolicyError, Turn
 
 Answer = TypeVar("Answer")

@@ -10,9 +10,10 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from contract.configs import LocalPolicy, Sampling
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Task
 from trainer.failures import ConfigFailure
 from trainer.models.loading import compute_dtype, load_policy, load_tokenizer
-from trainer.records import Message, Task, ToolSchema
 from trainer.rendering.chat import end_of_turn, render_continuation, render_prompt, turn_ends
 from trainer.rendering.parsing import parse_turn
 from trainer.rollouts.memory import Memory

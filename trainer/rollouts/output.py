@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
+from contract.trajectory import Trajectory
 from trainer.events import cut_broken_tail
-from trainer.records import Trajectory, read_lines
+from trainer.records import read_lines
 
 
 class TrajectoryFile:

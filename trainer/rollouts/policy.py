@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trainer.records import JsonObject, Message, Task, ToolSchema
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Task
+from contract.values import JsonObject
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Task
 from trainer.environments.tools import comma
-from trainer.records import Message, Task, ToolSchema
 from trainer.rollouts.policy import Agent, Policy, Turn
 
 STOP = "\nObservation:"

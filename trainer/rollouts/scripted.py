@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from contract.configs import ScriptedPolicy
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Task
 from trainer.environments.protocol import Environment
 from trainer.environments.scripting import Call, Script, ScriptFactory
 from trainer.failures import ConfigFailure
-from trainer.records import Message, Task, ToolSchema
 from trainer.rollouts.policy import Turn
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import httpx
 
 from contract.configs import ServerPolicy
+from contract.messages import Message, ToolSchema
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import problem_of
+from contract.trajectory import Task
 from trainer.failures import ConfigFailure
-from trainer.records import Message, Task, ToolSchema
 from trainer.rendering.call_ids import with_short_ids
 from trainer.rollouts.policy import PolicyError, ServerAway, Turn
 from trainer.rollouts.react import STOP

@@ -6,7 +6,8 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-from trainer.records import Message, Step, Task, ToolSchema, Trajectory
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Step, Task, Trajectory
 
 FOLDER = "unfinished"
 EVERY_SECONDS = 0.5

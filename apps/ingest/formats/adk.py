@@ -37,7 +37,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     yield conversation.run(
         environment=text(first_of(row, "appName", "app_name")),
         policy=model,
-        external_id=text(row.get("id")),
+        id=text(row.get("id")),
         info={"state": row["state"]} if row.get("state") else {},
     )
 

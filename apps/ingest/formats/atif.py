@@ -51,7 +51,7 @@ def _runs(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
     yield conversation.run(
         tools=tool_schemas(agent.get("tool_definitions")),
         policy=text(first_of(agent, "model_name", "name")),
-        external_id=text(first_of(row, "trajectory_id", "session_id")),
+        id=text(first_of(row, "trajectory_id", "session_id")),
         info={key: row[key] for key in OF_RUN if row.get(key) not in (None, "", {})},
     )
     for inner in optional_list(row, "subagent_trajectories"):

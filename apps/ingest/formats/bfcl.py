@@ -25,7 +25,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             messages += required_list(turn, QUERY)
             messages += [_message(mapping(entry)) for entry in _entries(turn) if _is_said(entry)]
     record = chat_trajectory(Chat({"id": row.get("id")}, messages, ()))
-    record.task.key, record.task.environment = record.external_id or record.task.key, "bfcl"
+    record.task.key, record.task.environment = record.id or record.task.key, "bfcl"
     record.info = {"result": row["result"]} if "result" in row else {}
     yield record
 

@@ -22,7 +22,7 @@ from apps.ingest.normalization.fields import (
     seconds_of,
     text,
 )
-from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.ingest.records import BadRow, Json, Message, Outcome, TaskRecord, TrajectoryRecord
 from contract import jsontext
 
 EXPECTED = "Lines with `sessionId`, `uuid`, `parentUuid`, `type` and `message`, as Claude Code keeps them."
@@ -123,8 +123,10 @@ def _run(thread: str, lines: list[Line], title: str) -> TrajectoryRecord:
         steps=conversation.steps,
         closing=conversation.waiting,
         policy=models.most_common(1)[0][0] or None if models else None,
-        external_id=f"{session}/{thread}" if thread else session,
-        termination=text(ending.get("subtype")),
+        id=f"{session}/{thread}" if thread else session,
+        outcome=Outcome(
+            termination=text(ending.get("subtype")),
+        ),
         info={
             **({"title": title} if title and not thread else {}),
             **{key: lines[-1][key] for key in OF_SESSION if lines[-1].get(key)},

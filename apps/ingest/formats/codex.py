@@ -74,7 +74,7 @@ def _run(lines: list[dict[str, Any]]) -> Iterator[TrajectoryRecord]:
     yield conversation.run(
         asked=asked,
         policy=model,
-        external_id=text(session.get("id")),
+        id=text(session.get("id")),
         info={key: session[key] for key in OF_SESSION if session.get(key)},
     )
 

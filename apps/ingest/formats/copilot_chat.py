@@ -71,7 +71,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         raise BadRow("Nobody answers in this session.", f"{SHAPE}.")
     yield conversation.run(
         policy=model,
-        external_id=text(session.get("sessionId")),
+        id=text(session.get("sessionId")),
         info={"title": session["customTitle"]} if session.get("customTitle") else {},
     )
 

@@ -48,7 +48,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
                 step.seconds = lasted(before, at)
             model = text(given.get("model")) or model
         before = before if at is None else at
-    yield conversation.run(policy=model, external_id=text(row.get("sessionId")))
+    yield conversation.run(policy=model, id=text(row.get("sessionId")))
 
 
 def _words(content: Json) -> Json:

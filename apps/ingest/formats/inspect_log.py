@@ -22,7 +22,7 @@ from apps.ingest.normalization.fields import (
     reward_of,
     text,
 )
-from apps.ingest.records import BadRow, Json, TaskRecord, TrajectoryRecord, numbered, read_each
+from apps.ingest.records import BadRow, Json, Outcome, TaskRecord, TrajectoryRecord, numbered, read_each
 from contract import jsontext
 
 EXPECTED = "An object with `eval` and `samples`, each with `id`, `epoch` and `messages`."
@@ -63,10 +63,12 @@ def _run(sample: dict[str, Any], about: dict[str, Any]) -> TrajectoryRecord:
         closing=conversation.waiting,
         tools=tool_schemas(next((call["tools"] for call in calls.values() if call.get("tools")), [])),
         policy=text(about.get("model")) or None,
-        external_id=text(sample.get("uuid")) or f"{text(about.get('run_id'))}/{name}/{text(sample.get('epoch'))}",
-        reward=reward,
-        success=success,
-        termination=_ending(sample),
+        id=text(sample.get("uuid")) or f"{text(about.get('run_id'))}/{name}/{text(sample.get('epoch'))}",
+        outcome=Outcome(
+            reward=reward,
+            success=success,
+            termination=_ending(sample),
+        ),
         tags=[tag for tag in optional_list(about, "tags") if type(tag) is str],
         info={
             **{key: sample[key] for key in OF_SAMPLE if sample.get(key)},

@@ -46,8 +46,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     spans = [_span(mapping(given)) for given in optional_list(row, "observations")]
     named = {text(score.get("name")): score.get("value") for score in scores}
     for run in runs_of(spans, trace=text(trace.get("id")), about=about, answer=trace.get("output")):
-        run.reward = reward_of(first_of(named, *REWARD))
-        run.success = flag(first_of(named, *SUCCESS))
+        run.outcome.reward = reward_of(first_of(named, *REWARD))
+        run.outcome.success = flag(first_of(named, *SUCCESS))
         run.tags = [tag for tag in optional_list(trace, "tags") if type(tag) is str]
         yield run
 

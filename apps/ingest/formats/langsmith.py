@@ -73,7 +73,10 @@ def _about(root: dict[str, Any]) -> dict[str, Json]:
 
 def _judge(record: TrajectoryRecord, root: dict[str, Any]) -> None:
     scores = {name: mapping(given).get("avg") for name, given in mapping(root.get("feedback_stats")).items()}
-    record.reward, record.success = reward_of(first_of(scores, *REWARD)), flag(first_of(scores, *SUCCESS))
+    record.outcome.reward, record.outcome.success = (
+        reward_of(first_of(scores, *REWARD)),
+        flag(first_of(scores, *SUCCESS)),
+    )
 
 
 def _span(run: dict[str, Any]) -> Span:

@@ -54,7 +54,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             category=text(row.get("domain")),
         ),
         steps=steps,
-        external_id=text(row.get("annotation_id")),
+        id=text(row.get("annotation_id")),
         info={key: row[key] for key in ("website", "subdomain") if row.get(key)},
     )
 

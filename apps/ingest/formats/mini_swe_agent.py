@@ -14,7 +14,7 @@ from apps.ingest.normalization.columns import NAME, POLICY, TERMINATION, Columns
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
 from apps.ingest.normalization.fields import count, mapping, number, prompt_key, prompt_of, required_list, text
 from apps.ingest.normalization.swe_bench import instance_environment, issue_of
-from apps.ingest.records import BadRow, Json, StepRecord, TaskRecord, TrajectoryRecord, text_of
+from apps.ingest.records import BadRow, Json, Outcome, StepRecord, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
 
 _BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
@@ -53,10 +53,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         closing=conversation.waiting,
         tools=tool_schemas(mapping(config.get("model")).get("tools")),
         policy=model or columns.take(said, POLICY),
-        external_id=columns.take(named, NAME) or instance,
-        reward=columns.take_rewards(conversation.steps),
-        success=succeeded(row, columns),
-        termination=text(info.get("exit_status")) or columns.take(said, TERMINATION) or "",
+        id=columns.take(named, NAME) or instance,
+        outcome=Outcome(
+            reward=columns.take_rewards(conversation.steps),
+            success=succeeded(row, columns),
+            termination=text(info.get("exit_status")) or columns.take(said, TERMINATION) or "",
+        ),
         info={
             **columns.rest(),
             **{key: value for key, value in info.items() if key != "exit_status" and value not in ("", None)},

@@ -48,7 +48,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if not spans:
         raise BadRow(f"The record is {jsontext.describe(row)} without a call of a model.", f"{SHAPE}.")
     for run in runs_of(spans, trace="", about={}):
-        run.external_id = ""
+        run.id = ""
         for step in run.steps:
             step.info.pop("span", None)
         yield run

@@ -32,7 +32,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
             _describe(conversation, made, about)
     yield conversation.run(
         policy=model,
-        external_id=text(session.get("id")),
+        id=text(session.get("id")),
         info={key: session[key] for key in OF_SESSION if session.get(key)},
     )
 

@@ -26,7 +26,7 @@ from apps.ingest.normalization.columns import (
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
 from apps.ingest.normalization.fields import count, first_of, mapping, prompt_key, prompt_of, text
 from apps.ingest.normalization.swe_bench import instance_environment
-from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord
+from apps.ingest.records import BadRow, Json, Message, Outcome, TaskRecord, TrajectoryRecord
 from contract import jsontext
 
 EXPECTED = "An object whose `history` is a list of events with `source`, or the list alone."
@@ -87,10 +87,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         closing=conversation.waiting,
         tools=tools,
         policy=columns.take(said, POLICY) or _model(events),
-        external_id=columns.take(named, NAME) or instance,
-        reward=columns.take_rewards(conversation.steps),
-        success=succeeded(columns.row, columns),
-        termination="error" if columns.row.get("error") else _ending(conversation),
+        id=columns.take(named, NAME) or instance,
+        outcome=Outcome(
+            reward=columns.take_rewards(conversation.steps),
+            success=succeeded(columns.row, columns),
+            termination="error" if columns.row.get("error") else _ending(conversation),
+        ),
         info={key: value for key, value in columns.rest().items() if key != "instance"},
     )
 

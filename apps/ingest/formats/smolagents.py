@@ -22,7 +22,7 @@ from apps.ingest.normalization.columns import (
 )
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import count, mapping, number, prompt_key, prompt_of, text
-from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, text_of
+from apps.ingest.records import BadRow, Json, Message, Outcome, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
 
 SHAPE = "a list of steps with `task` and `model_output`, or an object with them in `steps` or `intermediate_steps`"
@@ -70,10 +70,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         steps=conversation.steps,
         closing=conversation.waiting,
         policy=columns.take(said, (*POLICY, "agent_name")),
-        external_id=columns.take(named, NAME) or "",
-        reward=columns.take_rewards(conversation.steps),
-        success=succeeded(columns.row, columns),
-        termination=text(columns.row.get("state")) if type(columns.row.get("state")) is str else "",
+        id=columns.take(named, NAME) or "",
+        outcome=Outcome(
+            reward=columns.take_rewards(conversation.steps),
+            success=succeeded(columns.row, columns),
+            termination=text(columns.row.get("state")) if type(columns.row.get("state")) is str else "",
+        ),
         info=columns.rest(),
     )
 

@@ -89,7 +89,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     def runs_in(trace: str, given: list[dict[str, Any]], spans: list[Span]) -> Iterator[TrajectoryRecord]:
         told = scores.get(trace) or {}
         for run in runs_of(spans, trace=trace, about={"trace": {"id": trace}, **({"scores": told} if told else {})}):
-            run.reward, run.success = reward_of(first_of(told, *REWARD)), flag(first_of(told, *SUCCESS))
+            run.outcome.reward, run.outcome.success = reward_of(first_of(told, *REWARD)), flag(first_of(told, *SUCCESS))
             yield run
 
     yield from read_by_trace(_spans(row), _trace_of, _span, runs_in, expected=f"{SHAPE}.")

@@ -25,7 +25,7 @@ from apps.ingest.normalization.fields import (
     text,
 )
 from apps.ingest.normalization.swe_bench import instance_environment, issue_of
-from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord, text_of
+from apps.ingest.records import BadRow, Json, Message, Outcome, StepRecord, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
 
 BOOKKEEPING = frozenset(
@@ -79,10 +79,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         steps=conversation.steps,
         closing=conversation.waiting,
         policy=text(model.get("name") or model.get("model_name")) or columns.take(said, POLICY),
-        external_id=instance,
-        reward=reward_of(info.get("reward")) if info.get("reward") is not None else columns.take(reward_of, REWARD),
-        success=succeeded(row, columns) if solved is None else solved,
-        termination=text(info.get("exit_status")),
+        id=instance,
+        outcome=Outcome(
+            reward=reward_of(info.get("reward")) if info.get("reward") is not None else columns.take(reward_of, REWARD),
+            success=succeeded(row, columns) if solved is None else solved,
+            termination=text(info.get("exit_status")),
+        ),
         info={
             **{key: value for key, value in info.items() if key not in ("exit_status", "reward", "resolved")},
             **({"environment": row["environment"]} if row.get("environment") else {}),

@@ -22,7 +22,7 @@ from apps.ingest.normalization.fields import (
     succeeded_by,
     text,
 )
-from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, numbered, read_each
+from apps.ingest.records import BadRow, Json, Message, Outcome, TaskRecord, TrajectoryRecord, numbered, read_each
 from contract import jsontext
 
 EXPECTED = "An object with `simulations`, each with `task_id` and `messages`, and `tasks`."
@@ -86,10 +86,12 @@ def _run(
         closing=conversation.waiting,
         tools=tool_schemas(world.get("tool_defs")),
         policy=text(agent.get("llm")) or text(agent.get("implementation")) or None,
-        external_id=text(run.get("id")),
-        reward=reward,
-        success=succeeded_by(reward),
-        termination=text(run.get("termination_reason")),
+        id=text(run.get("id")),
+        outcome=Outcome(
+            reward=reward,
+            success=succeeded_by(reward),
+            termination=text(run.get("termination_reason")),
+        ),
         info={
             **{name: run[name] for name in OF_RUN if run.get(name) is not None},
             **({"of_the_user": aside} if aside else {}),

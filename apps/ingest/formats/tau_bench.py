@@ -14,7 +14,7 @@ from apps.ingest.formats import Format
 from apps.ingest.normalization.columns import listed
 from apps.ingest.normalization.conversation import Conversation, to_steps
 from apps.ingest.normalization.fields import HIDDEN, first_of, mapping, reward_of, succeeded_by, text
-from apps.ingest.records import BadRow, Json, Message, TaskRecord, TrajectoryRecord, text_of
+from apps.ingest.records import BadRow, Json, Message, Outcome, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
 
 STOP = "###STOP###"
@@ -54,10 +54,12 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         steps=conversation.steps,
         closing=conversation.waiting,
         policy=_policy(filename),
-        external_id="/".join(text(part) for part in (row.get("task_id"), trial) if part is not None),
-        reward=reward,
-        success=succeeded_by(reward),
-        termination=_termination(conversation, info),
+        id="/".join(text(part) for part in (row.get("task_id"), trial) if part is not None),
+        outcome=Outcome(
+            reward=reward,
+            success=succeeded_by(reward),
+            termination=_termination(conversation, info),
+        ),
         info={
             **{key: value for key, value in info.items() if key != "task"},
             **{key: value for key, value in row.items() if key not in ("task_id", "reward", "info", "traj", "trial")},

@@ -42,7 +42,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         trajectory.task.environment = "" if environment == "default" else environment
     if row.get("answer") is not None:
         trajectory.task.success_check = {"answer": row["answer"]}
-    trajectory.external_id = text(row.get("example_id")) or trajectory.external_id
+    trajectory.id = text(row.get("example_id")) or trajectory.id
     metrics = {key: value for key, value in trajectory.info.items() if key not in OF_RUN and _is_metric(row, key)}
     if metrics:
         kept = {key: value for key, value in trajectory.info.items() if key not in metrics}

@@ -44,9 +44,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         if _task_of(calls[0]):
             longest = max(runs, key=lambda run: len(run.steps))
             longest.task.key, longest.task.environment = task, text(config.get("benchmark_name"))
-            longest.success = _success(results, task)
+            longest.outcome.success = _success(results, task)
         for run in runs:
-            run.external_id = "/".join(filter(None, (text(config.get("run_id")), run.external_id)))
+            run.id = "/".join(filter(None, (text(config.get("run_id")), run.id)))
             yield run
 
     yield from read_by_trace(_calls(row), _trace_of, _span, runs_in, expected=f"{SHAPE}.")

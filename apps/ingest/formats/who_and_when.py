@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation
 from apps.ingest.normalization.fields import count, flag, mapping, number, required_list, text
-from apps.ingest.records import BadRow, Json, TaskRecord, TrajectoryRecord
+from apps.ingest.records import BadRow, Json, Outcome, TaskRecord, TrajectoryRecord
 from contract import jsontext
 
 EXPECTED = "An object with `history`, `question` and `mistake_step`."
@@ -43,7 +43,9 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         ),
         steps=conversation.steps,
         closing=conversation.waiting,
-        success=solved,
+        outcome=Outcome(
+            success=solved,
+        ),
         info={
             "first_error": found,
             **{key: row[key] for key in ("mistake_agent", "mistake_reason", "mistake_type") if row.get(key)},

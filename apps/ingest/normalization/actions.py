@@ -25,7 +25,7 @@ from apps.ingest.normalization.columns import (
 )
 from apps.ingest.normalization.conversation import tool_schemas
 from apps.ingest.normalization.fields import count, first_of, flag, mapping, number, prompt_key, reward_of, text
-from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
+from apps.ingest.records import BadRow, Json, Message, Outcome, StepRecord, TaskRecord, TrajectoryRecord
 from contract import jsontext
 
 STEPS = ("steps", "trajectory", "trajectory_steps", "traj", "transitions", "episode")
@@ -263,10 +263,12 @@ def read_moves(row: Json, filename: str = "") -> Iterator[TrajectoryRecord]:
         closing=closing,
         tools=columns.take(lambda given: tool_schemas(given) or None, TOOLS) or [],
         policy=columns.take(said, POLICY),
-        external_id=columns.take(named, NAME) or "",
-        reward=columns.take_rewards(steps),
-        success=succeeded(row, columns),
-        termination=columns.take(said, TERMINATION) or ("done" if steps and steps[-1].done else ""),
+        id=columns.take(named, NAME) or "",
+        outcome=Outcome(
+            reward=columns.take_rewards(steps),
+            success=succeeded(row, columns),
+            termination=columns.take(said, TERMINATION) or ("done" if steps and steps[-1].done else ""),
+        ),
         tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
         info={**mapping(row.get("info")), **columns.rest()},
     )

@@ -53,7 +53,7 @@ def runs_along(
         models = [model for node in way if (model := model_of(node))]
         run = conversation.run(
             policy=models[-1] if models else "",
-            external_id=name if number == 1 else f"{name}/{number}",
+            id=name if number == 1 else f"{name}/{number}",
             info=info,
         )
         if place:

@@ -22,7 +22,7 @@ from apps.ingest.normalization.conversation import Conversation, to_steps, tool_
 from apps.ingest.normalization.fields import count, first_of, mapping, prompt_key, prompt_of, reward_of, text
 from apps.ingest.normalization.roles import role_of
 from apps.ingest.normalization.swe_bench import instance_environment, issue_of
-from apps.ingest.records import Json, Message, TaskRecord, TrajectoryRecord
+from apps.ingest.records import Json, Message, Outcome, TaskRecord, TrajectoryRecord
 
 USED = ("category", "difficulty", "usage", "info", "choices", "tags")
 NAMES_OF_CHAT = (
@@ -75,10 +75,12 @@ def chat_trajectory(chat: Chat) -> TrajectoryRecord:
         closing=conversation.waiting,
         tools=tools,
         policy=chat.take(said, POLICY),
-        external_id=chat.take(named, NAME) or "",
-        reward=chat.take_rewards(conversation.steps),
-        success=succeeded(row, chat),
-        termination=chat.take(said, TERMINATION) or "",
+        id=chat.take(named, NAME) or "",
+        outcome=Outcome(
+            reward=chat.take_rewards(conversation.steps),
+            success=succeeded(row, chat),
+            termination=chat.take(said, TERMINATION) or "",
+        ),
         tags=[text(tag) for tag in row["tags"]] if type(row.get("tags")) is list else [],
         info={**info, **chat.rest()},
     )

@@ -14,11 +14,10 @@ from typing import Any
 from apps.common.decoding import Unreadable, decode_result
 from apps.ingest.normalization.fields import first_of, prompt_key, prompt_of
 from apps.ingest.normalization.parts import call_of, kind_of, result_of, turns_in
-from apps.ingest.normalization.roles import CALL, REASONING, ROLES, spelled
+from apps.ingest.normalization.roles import CALL, REASONING, spelled
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TaskRecord, TrajectoryRecord
 from contract import jsontext
-
-EXPECTED_ROLES = "`role` is one of system, developer, user, assistant, tool (or the older function)."
+from contract.messages import EXPECTED_CONTENT, EXPECTED_ROLES, ROLES
 
 NOT_LEARNT = {
     **dict.fromkeys(("loss", "train", "training", "trainable"), (False,)),
@@ -61,7 +60,7 @@ class Conversation:
         environment: str = "",
         tools: list[Json] | None = None,
         policy: str = "",
-        external_id: str = "",
+        id: str = "",
         info: dict[str, Json] | None = None,
     ) -> TrajectoryRecord:
         """The run that this chat is, of a source that names no task: its task is what was asked, which is the opening unless given."""
@@ -72,7 +71,7 @@ class Conversation:
             closing=self.waiting,
             tools=tools or [],
             policy=policy or None,
-            external_id=external_id,
+            id=id,
             info=info or {},
         )
 
@@ -218,9 +217,6 @@ class Conversation:
             if results and not content:
                 return
         self.waiting.append({**message, "content": _content(content)})
-
-
-EXPECTED_CONTENT = '`content` is text, null, or a list of typed parts such as {"type": "text", "text": …}.'
 
 
 def _results_in(given: Message) -> list[Message]:

@@ -92,14 +92,14 @@ class Outcomes:
         place = PurePosixPath(path)
         _tell_place(record, place)
         if record.reward is None and place.name == OF_OSWORLD:
-            record.reward = self.scores.get(place.parent)
+            record.outcome.reward = self.scores.get(place.parent)
         trial = next((self.trials[folder] for folder in place.parents if folder in self.trials), None)
         if trial is not None and _is_of_trial(place) and ".summarization" not in place.name:
             _tell_trial(record, trial)
 
     def verdict(self, record: TrajectoryRecord, path: str) -> bool | None:
         """Whether the nearest report says that a run was a success; None where reports differ, or may be of another run of the same instance."""
-        place, names = PurePosixPath(path), {record.task.key, record.external_id}
+        place, names = PurePosixPath(path), {record.task.key, record.id}
         for folder in place.parents:
             found = {(name, report[name]) for report in self.reports.get(folder, ()) for name in names & report.keys()}
             if found:
@@ -150,8 +150,8 @@ def _tell_trial(record: TrajectoryRecord, trial: dict[str, Any]) -> None:
     record.task.key = text(trial.get("task_name")) or record.task.key
     rewards = mapping(mapping(trial.get("verifier_result")).get("rewards"))
     if record.reward is None:
-        record.reward = reward_of(rewards.get("reward"))
+        record.outcome.reward = reward_of(rewards.get("reward"))
     if len(rewards) > 1:
         record.info["rewards"] = rewards
     failed = text(mapping(trial.get("exception_info")).get("exception_type"))
-    record.termination = record.termination or failed
+    record.outcome.termination = record.termination or failed

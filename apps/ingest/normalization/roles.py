@@ -9,8 +9,8 @@ from __future__ import annotations
 from apps.ingest.normalization.fields import first_of
 from apps.ingest.normalization.parts import in_parts
 from apps.ingest.records import Json, Message
+from contract.messages import ROLES
 
-ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 WRAPPED = frozenset({"type", "parts", "toolInvocations"})
 """Keys of messages whose words may lie elsewhere, too."""
 CALL = "function_call"

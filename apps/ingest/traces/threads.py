@@ -104,7 +104,7 @@ def runs_of(
         yield conversation.run(
             tools=thread.tools,
             policy=models.most_common(1)[0][0] if models else "",
-            external_id=trace if len(threads) == 1 else f"{trace}/{place + 1}",
+            id=trace if len(threads) == 1 else f"{trace}/{place + 1}",
             info=about,
         )
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from apps.ingest.records import TrajectoryRecord
 from apps.trajectories.comparison.actions import words_of
+from contract.trajectory import Trajectory as TrajectoryRecord
 
 DIGEST_BYTES = 8
 """Of the runs of one task even a million hardly meet by chance, and Postgres sorts whole numbers fast."""

@@ -14,12 +14,12 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from apps.common.ids import new_id
-from apps.ingest.records import TaskRecord
 from apps.policies.models import Policy
 from apps.trajectories.imports.preparing import STEP_COLUMNS, Prepared
 from apps.trajectories.models import Original, Step, Task, Trajectory
 from apps.trajectories.outlines import clip, visible
 from contract import jsontext
+from contract.trajectory import Task as TaskRecord
 
 TRAJECTORY_COLUMNS = (
     *("id", "workspace_id", "task_id", "policy_id", "source", "external_id", "import_batch_id", "rollout_batch_id"),

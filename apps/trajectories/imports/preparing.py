@@ -14,12 +14,13 @@ from uuid import UUID
 import zstandard
 
 from apps.common.ids import new_id
-from apps.ingest.normalization.fields import number
-from apps.ingest.records import TaskRecord, TrajectoryRecord
 from apps.trajectories.comparison import actions
 from apps.trajectories.comparison.courses import course_of
 from apps.trajectories.outlines import Outline, clip, outline
 from contract import jsontext
+from contract.trajectory import Task as TaskRecord
+from contract.trajectory import Trajectory as TrajectoryRecord
+from contract.values import number
 
 COMPRESSION = 1
 """zstd's level for originals: on logs, higher levels cost several times as much for a tenth less."""
@@ -72,7 +73,7 @@ def prepare(record: TrajectoryRecord, original: bytes, verdict: bool | None = No
         task=record.task,
         policy=clip(record.policy, 200) if record.policy else None,
         columns={
-            "external_id": clip(record.external_id, 300),
+            "external_id": clip(record.id, 300),
             "reward": record.reward,
             "success": record.success,
             "termination": clip(record.termination, 100),

@@ -47,7 +47,7 @@ def note(batch_id: UUID, name: str, body: bytes) -> Episode:
     record = read_line(body)
     episode = Episode(
         name=name,
-        identifier=clip(record.external_id, 300),
+        identifier=clip(record.id, 300),
         task=clip(record.task.key, 300),
         instruction=clip(record.task.instruction, 300),
         steps=len(record.steps),

@@ -25,7 +25,7 @@ def test_an_observation_opens_the_context_of_the_next_step():
         ],
     }
     assert (first.prompt_tokens, first.completion_tokens, first.info["cost_usd"]) == (9, 3, 0.1)
-    assert (record.policy, record.external_id, record.reward) == ("m", "s1", None)
+    assert (record.policy, record.id, record.reward) == ("m", "s1", None)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_an_observation_without_a_call_is_what_the_other_side_said():
 def test_sub_agents_are_runs_of_their_own():
     row = {**ROW, "subagent_trajectories": [{**ROW, "trajectory_id": "inner"}]}
     found = list(formats.named("atif").read(row, "t.json"))
-    assert [record.external_id for record in found] == ["s1", "inner"]
+    assert [record.id for record in found] == ["s1", "inner"]
     both = list(formats.named("atif").read({"parent": ROW, "child": row}, "t.json"))
-    assert [record.external_id for record in both] == ["s1", "s1", "inner"]
+    assert [record.id for record in both] == ["s1", "s1", "inner"]
 
 
 @pytest.mark.parametrize(

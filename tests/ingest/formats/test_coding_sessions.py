@@ -64,7 +64,7 @@ def test_a_session_is_one_run_whose_answers_are_put_together():
     }
     assert [(heard["tool_call_id"], heard["content"]) for heard in last.context] == [("c1", "README"), ("c2", "text")]
     assert (first.seconds, first.prompt_tokens, first.completion_tokens) == (3.0, 95, 7)
-    assert (record.external_id, record.policy, record.task.instruction) == ("s", "m", "Fix it.")
+    assert (record.id, record.policy, record.task.instruction) == ("s", "m", "Fix it.")
     assert record.info == {"title": "A repair"}
 
 
@@ -89,7 +89,7 @@ def test_agents_that_it_started_are_runs_of_their_own():
         answer(21, {"type": "text", "text": "Three."}, 20, "d", **side),
     ]
     session, started = formats.named("claude-code").read(row, "f")
-    assert (len(session.steps), started.external_id) == (2, "s/u20")
+    assert (len(session.steps), started.id) == (2, "s/u20")
     assert [message["content"] for message in started.messages()] == ["Count the files.", "Three."]
 
 
@@ -110,7 +110,7 @@ def test_sessions_in_one_file_are_a_run_each():
         {**answer(32, {"type": "text", "text": "Three."}, 31, "e"), "sessionId": "t"},
     ]
     first, second = formats.named("claude-code").read([*SESSION, *other], "f")
-    assert [(record.external_id, len(record.steps)) for record in (first, second)] == [("s", 2), ("t", 1)]
+    assert [(record.id, len(record.steps)) for record in (first, second)] == [("s", 2), ("t", 1)]
     assert second.part == other
     resumed = [{**other[0], "parentUuid": "u8"}, other[1]]
     assert len(read("claude-code", [*SESSION, *resumed]).steps) == 3
@@ -133,7 +133,7 @@ def test_a_session_that_was_printed_is_read():
     session, started = formats.named("claude-code").read(row, "f")
     assert [message["content"] for message in session.messages()] == [None, "README", "Done."]
     assert [message["content"] for message in started.messages()] == ["Count.", "Three."]
-    assert (session.external_id, session.task.key, session.termination) == ("s", "s", "success")
+    assert (session.id, session.task.key, session.termination) == ("s", "s", "success")
     assert (session.policy, session.info) == ("m", {"num_turns": 2, "total_cost_usd": 0.1})
 
 
@@ -179,7 +179,7 @@ def test_a_codex_session_is_one_run():
         "ok",
         "Done.",
     ]
-    assert (record.policy, record.external_id, record.task.instruction) == ("m", "s", "Fix it.")
+    assert (record.policy, record.id, record.task.instruction) == ("m", "s", "Fix it.")
 
 
 def test_codex_sessions_in_one_file_are_a_run_each():
@@ -189,10 +189,10 @@ def test_codex_sessions_in_one_file_are_a_run_each():
     first, second = session("s", "2026-01-01T00:00:00Z"), session("t", "2026-01-02T00:00:00Z")
     chat = [said(1, "user", "Fix it."), said(2, "assistant", "Done.")]
     both = list(formats.named("codex").read([first, *chat, second, *chat], "f"))
-    assert [(record.external_id, len(record.steps)) for record in both] == [("s", 1), ("t", 1)]
+    assert [(record.id, len(record.steps)) for record in both] == [("s", 1), ("t", 1)]
     assert both[1].part == [second, *chat]
     forked = read("codex", [second, first, *chat, *chat])
-    assert (forked.external_id, len(forked.steps)) == ("t", 2)
+    assert (forked.id, len(forked.steps)) == ("t", 2)
 
 
 def test_files_of_lines_are_recognized(tmp_path: Path):

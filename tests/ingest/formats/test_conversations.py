@@ -40,7 +40,7 @@ def chatgpt(*nodes: dict[str, Any], current: str = "") -> dict[str, Any]:
 def test_a_call_its_result_and_the_answer_are_told_apart(name: str) -> None:
     assert said(name, EXAMPLES[name]) == LISTED
     record = read(name, EXAMPLES[name])
-    assert (record.external_id, record.task.instruction) == ("v1", "List the files.")
+    assert (record.id, record.task.instruction) == ("v1", "List the files.")
     assert record.policy == {"claude-ai": None, "copilot-chat": "copilot/m"}.get(name, "m")
 
 
@@ -69,7 +69,7 @@ def test_an_answer_that_was_asked_for_again_is_a_run_of_the_same_task_and_the_op
     again = node("f", "d", words("assistant", "A file.", metadata={"model_slug": "n"}))
     row = chatgpt(*NODES, again, current="f")
     runs = list(formats.named("chatgpt").read(row, "conversations.json"))
-    assert [(run.external_id, run.policy, run.steps[-1].message["content"]) for run in runs] == [
+    assert [(run.id, run.policy, run.steps[-1].message["content"]) for run in runs] == [
         ("v", "n", "A file."),
         ("v/2", "m", "One."),
     ]
@@ -258,4 +258,4 @@ def test_messages_of_openassistant_in_rows_are_put_together_to_their_trees():
     )
     runs = [run for each in rows for run in format.read(json.loads(each.body), "rows.parquet")]
     assert ways_of(runs) == [(["a1", "a2"], None), (["a1", "a3"], None), (["b1", "b2"], None)]
-    assert [run.external_id for run in runs] == ["a", "a/2", "b"]
+    assert [run.id for run in runs] == ["a", "a/2", "b"]

@@ -34,7 +34,7 @@ def test_a_file_of_a_format_is_read_as_expected(name):
 
 
 def _as_json(run: Run) -> dict[str, Any]:
-    return run.record.as_json()
+    return run.record.to_json()
 
 
 @pytest.mark.parametrize("name", sorted(FIXTURES))

@@ -78,7 +78,7 @@ def test_tokens_are_those_of_the_answer(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "policy", "external_id", "seconds"),
+    ("name", "policy", "id", "seconds"),
     [
         ("adk", "m", "s1", 1.5),
         ("agents-sdk", "m", "t1", 1.0),
@@ -89,9 +89,9 @@ def test_tokens_are_those_of_the_answer(name):
         ("opencode", "m", "s1", 1.5),
     ],
 )
-def test_whose_a_run_is_and_how_long_its_turns_took(name, policy, external_id, seconds):
+def test_whose_a_run_is_and_how_long_its_turns_took(name, policy, id, seconds):
     record = read(name, EXAMPLES[name])
-    assert (record.policy, record.external_id, record.steps[0].seconds) == (policy, external_id, seconds)
+    assert (record.policy, record.id, record.steps[0].seconds) == (policy, id, seconds)
 
 
 def test_thoughts_are_reasoning():
@@ -160,7 +160,7 @@ def test_hals_outcome_is_that_of_the_longest_chat_of_a_task():
     row = {**EXAMPLES["weave"], "raw_logging_results": [*EXAMPLES["weave"]["raw_logging_results"], aside]}
     main, side = formats.named("weave").read(row, "f")
     assert (main.task.key, main.task.environment, main.success) == ("task-1", "gaia", True)
-    assert (main.external_id, side.external_id) == ("run-1/task-1/1", "run-1/task-1/2")
+    assert (main.id, side.id) == ("run-1/task-1/1", "run-1/task-1/2")
     assert [len(main.steps), len(side.steps), side.success] == [2, 1, None]
     assert side.task.key != "task-1"
     failed = {**EXAMPLES["weave"], "results": {"failed_tasks": ["task-1"]}}
@@ -170,7 +170,7 @@ def test_hals_outcome_is_that_of_the_longest_chat_of_a_task():
 def test_calls_of_weave_are_put_together_by_their_trace():
     calls = [logged(n, [ASKED], DONE, weave_task_id=None, trace_id=trace) for n, trace in ((1, "a"), (2, "b"))]
     records = list(formats.named("weave").read(calls, "f"))
-    assert [(record.external_id, record.part) for record in records] == [("a", calls[:1]), ("b", calls[1:])]
+    assert [(record.id, record.part) for record in records] == [("a", calls[:1]), ("b", calls[1:])]
 
 
 def test_rows_of_phoenixs_table_are_spans():
@@ -375,7 +375,7 @@ def test_a_trace_of_mlflow_is_a_run_with_its_assessments(is_of_2):
     info = {"trace_id": "tr-1", "state": "OK", "assessments": [score, {"assessment_name": "e", "expectation": {}}]}
     record = read("spans", {"info": info, "data": {"spans": calls}})
     assert plain(record) == LISTED
-    assert (record.external_id, record.policy, record.success) == ("tr-1", "m", True)
+    assert (record.id, record.policy, record.success) == ("tr-1", "m", True)
     assert [(step.seconds, step.prompt_tokens, step.completion_tokens) for step in record.steps] == [
         (0.5, 9, 3),
         (0.5, None, None),

@@ -36,7 +36,7 @@ def test_what_was_asked_done_and_seen():
 def test_who_acted_how_it_ended_and_what_it_took():
     record = read("inspect", ROW)
     assert (record.policy, record.reward, record.success, record.termination) == ("m", 1.0, True, "stop")
-    assert (record.external_id, record.tags, record.info["epoch"]) == ("r/7/2", ["nightly"], 2)
+    assert (record.id, record.tags, record.info["epoch"]) == ("r/7/2", ["nightly"], 2)
     first = record.steps[0]
     assert (first.prompt_tokens, first.completion_tokens, first.seconds) == (9, 3, 1.5)
 

@@ -60,7 +60,7 @@ def test_what_others_said_stays_with_both_runs_and_the_other_answer_with_neither
     }
     first, second = both(row)
     assert first.task.instruction == "q\n\nr"
-    assert (first.external_id, second.external_id) == ("7/1", "7/2")
+    assert (first.id, second.id) == ("7/1", "7/2")
     compared = [run.info.pop("compared") for run in (first, second)]
     assert [each["side"] for each in compared] == ["1", "2"]
     assert compared[0]["pair"] == compared[1]["pair"]

@@ -42,7 +42,7 @@ def test_a_trace_with_its_observations():
     assert record.closing == [{"role": "tool", "tool_call_id": "c1", "content": "README.md"}]
     assert (step.seconds, step.prompt_tokens, step.completion_tokens) == (2.5, 20, 5)
     assert (record.policy, record.success, record.reward) == ("m", True, None)
-    assert (record.external_id, record.tags, record.task.instruction) == ("t1", ["a"], "List the files.")
+    assert (record.id, record.tags, record.task.instruction) == ("t1", ["a"], "List the files.")
     assert record.info == {"trace": {"name": "helper"}, "scores": [{"name": "success", "value": 1}]}
 
 
@@ -202,7 +202,7 @@ def test_agents_with_prompts_of_their_own_are_runs_of_their_own():
     plan, work = formats.named("langfuse").read(row, "t.json")
     assert [step.message["content"] for step in plan.steps] == ["Look outside.", "Done."]
     assert [step.message["content"] for step in work.steps] == [None, "Rain."]
-    assert (plan.external_id, work.external_id) == ("t/1", "t/2")
+    assert (plan.id, work.id) == ("t/1", "t/2")
 
 
 @pytest.mark.parametrize("heard", [[ASKED], [ASKED, CALLED, SEEN]])

@@ -195,10 +195,10 @@ def test_reasoning_and_calls_in_typed_parts_of_a_real_file(real_file):
 def test_single_messages_of_several_chats_are_a_run_each(key):
     mixed = [{**message, key: name} for message in HELLO for name in ("a", 7)]
     first, second = formats.named("openai-chat").read(mixed, "f")
-    assert (first.external_id, second.external_id) == ("a", "7")
+    assert (first.id, second.id) == ("a", "7")
     assert [len(record.steps) for record in (first, second)] == [1, 1]
     assert first.part["messages"] == [mixed[0], mixed[2]]
-    assert read("openai-chat", [{**message, key: "a"} for message in HELLO]).external_id == ""
+    assert read("openai-chat", [{**message, key: "a"} for message in HELLO]).id == ""
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_messages_in_parts():
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": "Good day"},
     ]
-    assert (step.seconds, step.prompt_tokens, record.policy, record.external_id) == (2.5, 20, "m", "t1")
+    assert (step.seconds, step.prompt_tokens, record.policy, record.id) == (2.5, 20, "m", "t1")
     assert record.info == {"trace": {"id": "t1", "service": "helper"}}
 
 
@@ -138,7 +138,7 @@ def test_a_trace_for_each_id_and_none_for_those_without_a_model():
     other = {**span(2, chat), "traceId": "u"}
     plain = {**span(3, {"http.method": "GET"}), "traceId": "v"}
     runs = list(formats.named("otlp").read(document(span(1, chat), other, plain), "f"))
-    assert [run.external_id for run in runs] == ["t", "u"]
+    assert [run.id for run in runs] == ["t", "u"]
 
 
 def test_a_failed_call_says_why():
@@ -173,7 +173,7 @@ def test_a_trace_in_several_lines_is_one_run_and_others_are_passed_over(tmp_path
     assert (broken.position, broken.line, broken.body) == (0, 3, b"{ not JSON\n")
     assert [(row.position, row.line) for row in records] == [(1, 2), (2, 5)]
     runs = [list(format.read(json.loads(row.body), path.name)) for row in records]
-    assert [[(run.external_id, len(run.steps)) for run in found] for found in runs] == [[("t", 2)], [("u", 1)]]
+    assert [[(run.id, len(run.steps)) for run in found] for found in runs] == [[("t", 2)], [("u", 1)]]
 
 
 def test_a_trace_larger_than_a_record_may_be_is_refused():

@@ -11,11 +11,11 @@ from tests.ingest.formats.rows import read, refusal
 
 def test_the_rich_form_reads_back_what_was_written():
     record = read("retrace", EXAMPLES["retrace"])
-    again = read("retrace", record.as_json())
+    again = read("retrace", record.to_json())
     assert again == record
     assert list(record.messages()) == [*CHAT, {"role": "user", "content": "thanks"}]
     assert (record.task.key, record.task.environment, record.task.initial_state) == ("k", "e", {"a": 1})
-    assert (record.policy, record.external_id, record.tools, record.tags) == ("p", "r1", TOOLS, ["a"])
+    assert (record.policy, record.id, record.tools, record.tags) == ("p", "r1", TOOLS, ["a"])
     assert (record.reward, record.success, record.termination, record.info) == (1.0, True, "done", {"n": 1})
     assert [(s.reward, s.done, s.seconds, s.prompt_tokens, s.info) for s in record.steps] == [
         (0.5, False, 1.5, None, {}),
@@ -171,7 +171,7 @@ def test_lists_beside_a_list_of_actions_are_steps():
         (0.0, False, {"step_instruction": "tap it"}),
         (1.0, True, {"step_instruction": "wait"}),
     ]
-    assert (record.task.key, record.external_id, record.reward, record.info) == ("open it", "5", 1.0, {})
+    assert (record.task.key, record.id, record.reward, record.info) == ("open it", "5", 1.0, {})
 
 
 def test_runs_of_a_task_under_other_names_are_one_task():

@@ -83,7 +83,7 @@ def test_a_history_that_was_edited_keeps_its_moves_in_order():
 
 def test_repeated_prompts_are_left_out():
     moves = [{**move, "messages": SWE["history"]} for move in SWE["trajectory"]]
-    assert read("swe-agent", {**SWE, "trajectory": moves}).as_json() == read("swe-agent", SWE).as_json()
+    assert read("swe-agent", {**SWE, "trajectory": moves}).to_json() == read("swe-agent", SWE).to_json()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_mini_swe_agent_leaves_out_the_raw_responses_and_the_exit():
     assert (step.seconds, step.completion_tokens, step.info) == (2.0, 3, {"cost": 0.1})
     assert (record.termination, record.policy, record.success) == ("Submitted", "m", None)
     assert (record.task.key, record.task.environment) == ("owner__repo-1", "swe-bench")
-    assert "response" not in json.dumps(record.as_json())
+    assert "response" not in json.dumps(record.to_json())
 
 
 def test_a_run_that_timed_out_before_its_first_step_is_kept():

@@ -16,7 +16,7 @@ def test_a_run_and_how_it_ended():
     record = read("tau-bench", ROW)
     assert len(record.steps) == 2
     assert record.closing == [{"role": "user", "content": "###STOP###"}]
-    assert (record.reward, record.success, record.termination, record.external_id) == (1.0, True, "user_stop", "0/1")
+    assert (record.reward, record.success, record.termination, record.id) == (1.0, True, "user_stop", "0/1")
 
 
 def test_the_users_instruction_is_kept_but_not_as_something_the_agent_saw():

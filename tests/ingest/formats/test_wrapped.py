@@ -54,7 +54,7 @@ def test_records_are_found_inside_and_learn_what_stands_around_them(row, keys, n
     assert formats.format_of(row).name == "wrapped"
     found = list(formats.named("wrapped").read(row, "file.json"))
     assert ["PROMPT" if record.task.key.startswith("prompt-") else record.task.key for record in found] == keys
-    assert [(record.policy, record.external_id) for record in found] == names
+    assert [(record.policy, record.id) for record in found] == names
 
 
 def test_two_words_that_mean_something_else_as_often_are_no_run():

@@ -11,6 +11,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from contract.messages import Message
+from contract.trajectory import Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.practice import CONTEXT, Practice, token_row
@@ -18,7 +20,7 @@ from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
 from trainer.events import Failed, Metrics, Progress
 from trainer.failures import ExitCode
-from trainer.records import Message, Step, Task, Trajectory, read_trajectories
+from trainer.records import read_trajectories
 
 KINDS = ("grpo", "rloo")
 
@@ -222,7 +224,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, kind:
     first, second = weights_of(whole), weights_of(stopped)
     assert all(torch.equal(first[name], second[name]) for name in first)
     last = "rollouts/step-000003.jsonl"
-    chats = [[each.messages for each in read_trajectories(folder / last)] for folder in (whole, stopped)]
+    chats = [[each.messages() for each in read_trajectories(folder / last)] for folder in (whole, stopped)]
     assert chats[0] == chats[1]
 
 

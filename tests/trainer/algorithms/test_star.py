@@ -10,6 +10,7 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from contract.configs import ScriptedPolicy
+from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.star import choose, hint_for, without_hint
@@ -17,7 +18,7 @@ from trainer.environments import environment_named
 from trainer.environments.office import Office
 from trainer.events import CheckpointSaved, Failed, Log, Metrics, Progress
 from trainer.failures import ExitCode
-from trainer.records import Outcome, Step, Task, Trajectory, read_trajectories
+from trainer.records import read_trajectories
 from trainer.rollouts import runner
 from trainer.rollouts.scripted import ScriptedEngine
 

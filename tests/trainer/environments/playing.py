@@ -5,8 +5,9 @@ from itertools import islice
 from typing import Any
 
 from contract.configs import Budget, ScriptedPolicy
+from contract.messages import Message
+from contract.trajectory import Task, Trajectory
 from trainer.environments.protocol import Environment
-from trainer.records import Message, Task, Trajectory
 from trainer.rollouts.episode import play
 from trainer.rollouts.scripted import ScriptedEngine
 

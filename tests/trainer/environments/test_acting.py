@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
+from contract.trajectory import Task
 from tests.trainer.environments.playing import call
 from tests.trainer.runs import ROOT
-from trainer.records import Task
 
 TASK = Task("t", "Take Emma.", initial_state={"books": ["Emma", "Ulysses"]}, success_check={"title": "Emma"})
 

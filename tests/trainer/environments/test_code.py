@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from contract.messages import Message
+from contract.trajectory import Task
 from tests.trainer.environments.playing import call, first_tasks, played, success_share
 from trainer.environments.code import Code, passed_by
 from trainer.environments.code.bugs import outcomes, parsed
-from trainer.records import Message, Task
 
 DOUBLE = "def double(number):\n    return number * 3"
 TESTS = [{"arguments": [number], "expected": 2 * number} for number in (0, 1, 5, 7)]
@@ -125,7 +126,7 @@ def test_the_expert_repairs_everything_and_shortcuts_do_not():
 def test_an_episode_reads_the_same_every_time():
     task = first_tasks(Code, 2)[1]
     first, second = (played(Code, task, "careless", seed=3) for _ in range(2))
-    assert first.messages == second.messages
+    assert first.messages() == second.messages()
     assert first.steps[0].reward == 0
 
 

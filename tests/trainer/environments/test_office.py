@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from contract.configs import Budget, ScriptedPolicy
+from contract.messages import Message
+from contract.trajectory import Task, Trajectory
 from trainer.environments.office import Office
 from trainer.environments.office.tasks import LEVELS
-from trainer.records import Message, Task, Trajectory
 from trainer.rollouts.episode import play
 from trainer.rollouts.scripted import ScriptedEngine
 
@@ -227,6 +228,6 @@ def test_shortcuts_fail_about_as_often_as_they_are_taken():
 
 def test_scripts_are_deterministic_by_seed():
     task = first_tasks(3)[2]
-    chats = [json.dumps(played(task, "careless", seed=seed).messages) for seed in (1, 1, 2, 3, 4, 5)]
+    chats = [json.dumps(played(task, "careless", seed=seed).messages()) for seed in (1, 1, 2, 3, 4, 5)]
     assert chats[0] == chats[1]
     assert len(set(chats)) > 1

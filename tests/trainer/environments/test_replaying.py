@@ -7,10 +7,11 @@ from itertools import islice
 import pytest
 
 from contract.configs import Budget, ScriptedPolicy
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Trajectory
 from trainer.environments.office import Office
 from trainer.environments.replaying import Diverged, replayed_to
 from trainer.failures import DataFailure
-from trainer.records import Message, ToolSchema, Trajectory
 from trainer.rollouts.episode import play
 from trainer.rollouts.policy import Turn
 from trainer.rollouts.scripted import ScriptedEngine
@@ -51,10 +52,10 @@ def test_each_turn_can_be_returned_to_and_gone_on_from():
     trajectory = expert()
     for turn in range(len(trajectory.steps) + 1):
         replayed = replayed_to(trajectory, turn)
-        assert replayed.chat == trajectory.messages[: len(replayed.chat)]
+        assert replayed.chat == trajectory.messages()[: len(replayed.chat)]
         rest = Recorded([step.message for step in trajectory.steps[turn:]])
         again = asyncio.run(play(replayed.environment, TASK, rest, Budget(), after=replayed))
-        assert again.messages == trajectory.messages
+        assert again.messages() == trajectory.messages()
         assert again.outcome == trajectory.outcome
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from contract.messages import Message
 from tests.trainer.environments.playing import call, first_tasks, played, success_share
 from trainer.environments.search import Search, same_answer
 from trainer.environments.search.bm25 import Index
 from trainer.environments.search.corpus import corpus_named
-from trainer.records import Message
 
 QUESTION = first_tasks(Search, 3)[2]
 

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from contract.configs import Budget
+from contract.trajectory import Task
 from tests.trainer.environments.playing import call, first_tasks
 from tests.trainer.runs import ROOT, events_of, run_here
 from trainer.environments import SERVED_VARIABLE, environment_named
@@ -27,7 +28,7 @@ from trainer.environments.served.actions import actions_at, in_words
 from trainer.environments.serving import Server
 from trainer.events import Failed
 from trainer.failures import ExitCode
-from trainer.records import Task, read_trajectories
+from trainer.records import read_trajectories
 from trainer.rollouts.episode import play
 from trainer.rollouts.policy import Turn
 
@@ -115,7 +116,7 @@ def test_many_episodes_are_played_at_once_and_can_be_replayed(
     ]
     assert all(run.task.instruction and run.task.held_out and run.outcome.termination == "done" for run in found)
     assert found[0].steps[0].error == "nobody here is called 'Nobody'"
-    assert replayed_to(found[0], 2).chat == found[0].messages[:5]
+    assert replayed_to(found[0], 2).chat == found[0].messages()[:5]
     found[0].steps[1].context[0]["content"] = "[]"
     with pytest.raises(Diverged):
         replayed_to(found[0], 2)

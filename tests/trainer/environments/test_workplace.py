@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from contract.messages import Message
+from contract.trajectory import Task
 from tests.trainer.environments.playing import call, first_tasks, played
 from trainer.environments.office import Office
 from trainer.environments.replaying import replayed_to
-from trainer.records import Message, Task
 
 MIA, OMAR, CLIENT = "mia11@office.test", "omar22@office.test", "desk33@kestrel.test"
 WORLD = {

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from contract.configs.rewards import JudgeTerm
+from contract.trajectory import Step, Task, Trajectory
 from trainer.failures import ConfigFailure
-from trainer.records import Step, Task, Trajectory
 from trainer.rewards.judge import Judge, written
 
 SERVER = '''

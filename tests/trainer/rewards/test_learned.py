@@ -7,9 +7,9 @@ import torch
 
 from contract.configs import ModelConfig
 from contract.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
+from contract.trajectory import Step, Task, Trajectory
 from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, TOOLS, save_policy
 from trainer.models.loading import load_process_model, load_reward_model, load_tokenizer
-from trainer.records import Step, Task, Trajectory
 from trainer.rendering.chat import render_completion
 from trainer.rewards.learned import LearnedOutcome, LearnedProcess
 
@@ -33,7 +33,7 @@ def test_an_outcome_reward_is_the_models_at_the_last_token(base: Path, tmp_path:
     found = LearnedOutcome(LearnedOutcomeTerm(path="./rm"), tmp_path).score([LONG, NOTHING, SHORT])
     assert found[1].value is None
     for run, score in ((LONG, found[0]), (SHORT, found[2])):
-        ids = render_completion(tokenizer, [], run.messages, TOOLS).ids
+        ids = render_completion(tokenizer, [], run.messages(), TOOLS).ids
         with torch.no_grad():
             logit = model(torch.tensor([ids])).logits.item()
         assert score.details["logit"] == pytest.approx(logit, abs=1e-5)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from contract.configs.rewards import JudgeTerm
-from trainer.records import Step, Task, Trajectory
+from contract.trajectory import Step, Task, Trajectory
 from trainer.rewards import ranking
 from trainer.rewards.protocol import Score
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from contract.configs import InvalidConfig, RewardsConfig
+from contract.trajectory import Outcome, Step, Task, Trajectory
 from trainer.events import EventLog, EventReader, Warned
-from trainer.records import Outcome, Step, Task, Trajectory
 from trainer.rewards import rewards_for
 from trainer.rewards.total import metrics_of
 

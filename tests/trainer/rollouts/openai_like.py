@@ -7,7 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from trainer.records import Trajectory, read_trajectories
+from contract.trajectory import Trajectory
+from trainer.records import read_trajectories
 
 
 class Server:

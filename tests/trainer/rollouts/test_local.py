@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from contract.configs import Sampling
+from contract.trajectory import Trajectory
 from tests.trainer.policies import save_policy, small_model, small_tokenizer
 from tests.trainer.runs import events_of, run_here
 from trainer.events import Failed, Progress
 from trainer.failures import ExitCode
-from trainer.records import Trajectory, read_trajectories
+from trainer.records import read_trajectories
 from trainer.rollouts.local import LocalEngine
 from trainer.rollouts.memory import Memory
 from trainer.rollouts.sampling import Request, Sampled
@@ -58,7 +59,7 @@ def test_episodes_do_not_depend_on_how_many_are_played_at_once(tmp_path: Path):
         folder = tmp_path / str(parallel)
         folder.mkdir()
         run_here(folder, local_run(folder, parallel=parallel))
-        chats.append({key: json.dumps(each.messages) for key, each in trajectories(folder).items()})
+        chats.append({key: json.dumps(each.messages()) for key, each in trajectories(folder).items()})
     assert chats[0] == chats[1]
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from contract.messages import Message
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import run_here
 from trainer.failures import ExitCode
-from trainer.records import Message, read_trajectories
+from trainer.records import read_trajectories
 from trainer.rollouts.react import as_text, in_text, read_turn
 
 SEND = {

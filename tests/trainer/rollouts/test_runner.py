@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from contract.configs import Budget
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Outcome, Task
 from tests.trainer.runs import events_of, kinds_of, run_here
 from trainer.environments.office import Office
 from trainer.environments.protocol import Transition
 from trainer.environments.scripting import Call
 from trainer.events import Failed, Finished, Progress, RolloutFinished, RunCancelled, Started
 from trainer.failures import ExitCode
-from trainer.records import Message, Outcome, Task, ToolSchema, read_trajectories
+from trainer.records import read_trajectories
 from trainer.rollouts.episode import play
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.scripted import call_message
@@ -48,7 +50,7 @@ def test_a_run_writes_trajectories_events_and_a_report(tmp_path: Path):
     assert trajectory.task.held_out
     assert trajectory.tools == Office().tools
     assert trajectory.outcome.termination == "done"
-    assert [message["role"] for message in trajectory.messages[:4]] == ["system", "user", "assistant", "tool"]
+    assert [message["role"] for message in trajectory.messages()[:4]] == ["system", "user", "assistant", "tool"]
 
 
 def test_the_same_config_gives_the_same_trajectories(tmp_path: Path):
@@ -57,7 +59,7 @@ def test_the_same_config_gives_the_same_trajectories(tmp_path: Path):
         (tmp_path / name).mkdir()
         run_here(tmp_path / name, rollout(parallel=1 if name == "a" else 8))
         found = read_trajectories(tmp_path / name / "trajectories.jsonl")
-        chats.append({trajectory.id: json.dumps(trajectory.messages) for trajectory in found})
+        chats.append({trajectory.id: json.dumps(trajectory.messages()) for trajectory in found})
     assert chats[0] == chats[1]
 
 
@@ -149,7 +151,7 @@ async def test_what_ended_the_episode_is_recorded(turn: Any, budget: Budget, ter
     trajectory = await play(Office(), a_task(), Repeating(turn), budget)
     assert (trajectory.outcome.termination, len(trajectory.steps)) == (termination, steps)
     assert trajectory.outcome.success is False
-    assert trajectory.messages[0]["role"] == "system"
+    assert trajectory.messages()[0]["role"] == "system"
 
 
 async def test_a_call_that_cannot_be_read_is_told_to_the_policy():

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from apps.ingest.records import StepRecord, TaskRecord, TrajectoryRecord
 from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.comparison.courses import course_of
+from contract.trajectory import Outcome, Step, Task, Trajectory
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1, "in": "shop"}'}}
 STEPS: list[dict[str, Any]] = [
@@ -23,7 +23,7 @@ STEPS: list[dict[str, Any]] = [
 
 
 def course(steps: list[dict[str, Any]], **fields: Any) -> int:
-    record = TrajectoryRecord(task=TaskRecord(key="t"), steps=[StepRecord(**step) for step in steps], **fields)
+    record = Trajectory(task=Task(key="t"), steps=[Step(**step) for step in steps], **fields)
     return course_of(record, [digest_of(step.message, step.info) for step in record.steps])
 
 
@@ -33,7 +33,7 @@ def test_ids_timings_spelling_and_outcomes_do_not_count():
     call |= {"id": "other", "function": {"name": "look", "arguments": {"in": "shop", "at": 1}}}
     steps[1]["context"][0]["tool_call_id"] = "other"
     steps[1] |= {"seconds": 3.0, "reward": 1.0, "completion_tokens": 7}
-    assert course(steps, external_id="x", reward=1.0, success=True) == course(STEPS)
+    assert course(steps, id="x", outcome=Outcome(reward=1.0, success=True)) == course(STEPS)
 
 
 @pytest.mark.parametrize(

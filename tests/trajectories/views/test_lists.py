@@ -55,7 +55,7 @@ def runs(researcher: Membership) -> dict[str, Trajectory]:
             policy="beta",
             success=False,
         ),
-        "open": factories.imported_run([step()] * 5, of=home, task_key="東京 café", external_id="run/42"),
+        "open": factories.imported_run([step()] * 5, of=home, task_key="東京 café", id="run/42"),
     }
 
 

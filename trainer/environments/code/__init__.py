@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import ClassVar
 
+from contract.messages import Message
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments.acting import ToolEnvironment
 from trainer.environments.code.sandbox import run_calls
 from trainer.environments.code.scripts import SCRIPTS
@@ -14,7 +17,6 @@ from trainer.environments.protocol import Score, Split
 from trainer.environments.scripting import ScriptFactory
 from trainer.environments.tools import Toolset
 from trainer.failures import DataFailure
-from trainer.records import JsonObject, Message, Task
 
 SYSTEM = "You repair Python functions. Hidden tests check them against their description. Answer without a call when you are done."
 

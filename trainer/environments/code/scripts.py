@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments.scripting import Call, Script, ScriptFactory
-from trainer.records import JsonObject, Task
 
 
 @dataclass(frozen=True)

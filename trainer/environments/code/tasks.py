@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any, get_type_hints
 
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments.code.bugs import ENDLESS, break_once, outcomes, parsed
 from trainer.environments.code.programs import PROGRAMS
 from trainer.environments.protocol import Split
-from trainer.records import JsonObject, Task
 
 LEVELS = ("L1", "L2", "L3")
 EXAMPLES = 3

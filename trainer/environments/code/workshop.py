@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from contract.values import JsonObject
 from trainer.environments.code.sandbox import run_calls
 from trainer.environments.code.tasks import same
 from trainer.environments.tools import ToolError
-from trainer.records import JsonObject
 
 MOST_CHARACTERS = 10_000
 MOST_ANSWER = 400

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, ClassVar
 
+from contract.messages import Message
+from contract.trajectory import Task
 from trainer.environments.acting import ToolEnvironment
 from trainer.environments.office.desk import Desk
 from trainer.environments.office.goals import score
@@ -23,7 +25,6 @@ from trainer.environments.protocol import Score, Split, Transition
 from trainer.environments.scripting import ScriptFactory
 from trainer.environments.tools import Toolset
 from trainer.failures import DataFailure
-from trainer.records import Message, Task
 
 DESK_TOOLS = Toolset(Desk)
 SYSTEM = "You run an office desk. Look ids up, never guess."

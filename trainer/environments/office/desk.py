@@ -7,8 +7,8 @@ results, never guessed.
 import copy
 from typing import Any, Literal, cast
 
+from contract.values import JsonObject
 from trainer.environments.tools import ToolError
-from trainer.records import JsonObject
 
 Day = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"]
 Folder = Literal["inbox", "archive", "trash"]

@@ -4,8 +4,8 @@ A goal names what the instruction names (so that a scripted policy can act on it
 in this world (so that the check is exact).
 """
 
+from contract.values import JsonObject
 from trainer.environments.protocol import Score
-from trainer.records import JsonObject
 
 
 def score(goals: list[JsonObject], state: JsonObject, initial: JsonObject) -> Score:

@@ -9,11 +9,12 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments.office.desk import Hits
 from trainer.environments.office.habits import HABITS, Habits
 from trainer.environments.office.workplace.doing import fulfil
 from trainer.environments.scripting import Call, Script, ScriptFactory
-from trainer.records import JsonObject, Task
 
 
 def work(habits: Habits, task: Task, rng: random.Random) -> Script:

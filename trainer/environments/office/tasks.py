@@ -12,9 +12,10 @@ import random
 import zlib
 from typing import get_args
 
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments.office.desk import Day
 from trainer.environments.protocol import Split
-from trainer.records import JsonObject, Task
 
 NAMES = (
     "Ana",

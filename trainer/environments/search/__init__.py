@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from contract.messages import Message
+from contract.trajectory import Task
 from trainer.environments.acting import ToolEnvironment
 from trainer.environments.protocol import Score, Split
 from trainer.environments.scripting import ScriptFactory
@@ -13,7 +15,6 @@ from trainer.environments.search.scripts import SCRIPTS
 from trainer.environments.search.tasks import LEVELS, search_tasks
 from trainer.environments.tools import Toolset
 from trainer.failures import DataFailure
-from trainer.records import Message, Task
 
 SYSTEM = "Answer from the pages of this encyclopedia, never from memory. Call finish with the answer alone."
 ARTICLES = {"the", "a", "an"}

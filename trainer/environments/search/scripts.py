@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from contract.trajectory import Task
 from trainer.environments.scripting import Call, Script, ScriptFactory
 from trainer.environments.search.corpus import read_fact
-from trainer.records import Task
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
+from contract.trajectory import Task
 from trainer.environments.protocol import Split
 from trainer.environments.search.corpus import Corpus, Page, corpus_named
-from trainer.records import Task
 
 LEVELS = ("L1", "L2", "L3")
 TASKS_A_CORPUS = 20

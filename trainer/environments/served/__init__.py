@@ -6,13 +6,15 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, ClassVar
 
+from contract.messages import Message, ToolSchema
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments.protocol import Score, Split, Transition
 from trainer.environments.scripting import ScriptFactory
 from trainer.environments.served.actions import Actions, actions_at, in_words
 from trainer.environments.served.session import Observed, ServerError, Session, open_session
 from trainer.environments.tools import ToolError
 from trainer.failures import ConfigFailure, DataFailure
-from trainer.records import JsonObject, Message, Task, ToolSchema
 
 HELD_OUT_ONE_IN = 10
 """Seeds that end in 0 are held out."""

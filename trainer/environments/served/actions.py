@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 import httpx
 
+from contract.messages import Message, ToolSchema
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import problem_of
 from contract.outgoing.transport import http_client
+from contract.values import JsonObject
 from trainer.environments.tools import ToolError
 from trainer.failures import ConfigFailure
-from trainer.records import JsonObject, Message, ToolSchema
 
 SECONDS = 30.0
 NOT_SHOWN = ("done", "reward", "metadata")

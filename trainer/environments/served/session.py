@@ -20,8 +20,8 @@ from websockets.sync.client import connect
 from contract.outgoing.networks import AddressRefused
 from contract.outgoing.transport import connected_socket, http_client
 from contract.quoting import legible
+from contract.values import JsonObject
 from trainer.environments.tools import ToolError
-from trainer.records import JsonObject
 
 SECONDS = 120.0
 """For one answer."""

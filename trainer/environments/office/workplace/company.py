@@ -2,6 +2,7 @@
 
 import random
 
+from contract.values import JsonObject
 from trainer.environments.office.tasks import (
     DAYS,
     EVENTS,
@@ -15,7 +16,6 @@ from trainer.environments.office.tasks import (
 )
 from trainer.environments.office.workplace.room import HOME
 from trainer.environments.protocol import Split
-from trainer.records import JsonObject
 
 CLIENTS = ("Borealis", "Kestrel", "Marlow", "Tindale", "Ostrea", "Quarrel", "Brightwater", "Holloway")
 SHEETS = ("expenses", "invoices", "stock", "hours")

@@ -5,10 +5,11 @@ import re
 from collections.abc import Generator
 from typing import Any
 
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments.office.habits import Habits
 from trainer.environments.office.workplace.rules import LARGEST_BATCH
 from trainer.environments.scripting import Call, Script
-from trainer.records import JsonObject, Task
 
 Steps = Generator[Call, Any, Any]
 

@@ -1,7 +1,7 @@
 """What goes wrong with the tools themselves, always at the same calls of a task: failures that pass, and rate limits."""
 
+from contract.values import JsonObject
 from trainer.environments.tools import ToolError, Toolset
-from trainer.records import JsonObject
 
 
 class Faults:

@@ -7,9 +7,9 @@ pattern is part of a change; "holds" lists words that its text must contain.
 import re
 from collections.abc import Iterable
 
+from contract.values import JsonObject
 from trainer.environments.office.workplace.rules import Conduct
 from trainer.environments.protocol import Score
-from trainer.records import JsonObject
 
 HARMLESS = {"asked", "requested"}
 SAME_THING = {"moved": ("mail",), "set": ("sheet", "row", "column"), "wrote": ("file",)}

@@ -7,10 +7,11 @@ apps: a mail leads to the calendar, a sheet to the chat, a file to a client who 
 import random
 from collections.abc import Callable
 
+from contract.trajectory import Task
+from contract.values import JsonObject
 from trainer.environments.office.tasks import DAYS, FILES, SUBJECTS, TEAMS
 from trainer.environments.office.workplace.company import CHANNELS, CLIENTS, SHEETS, Company
 from trainer.environments.protocol import Split
-from trainer.records import JsonObject, Task
 
 PARTS = 4
 """Long lists of changes are this many sub-goals at most."""

@@ -3,10 +3,10 @@
 import copy
 from typing import Any, cast
 
+from contract.values import JsonObject
 from trainer.environments.office.workplace.faults import Faults
 from trainer.environments.office.workplace.rules import LARGEST_BATCH, Conduct
 from trainer.environments.tools import ToolError
-from trainer.records import JsonObject
 
 HOME = "@office.test"
 """What addresses inside the company end with."""

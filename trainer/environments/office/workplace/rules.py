@@ -4,8 +4,8 @@ A hard rule stops the action: the tool answers that it is refused, and the run c
 Both are told in the step's info as {"rule": name, "hard": bool}.
 """
 
+from contract.values import JsonObject
 from trainer.environments.tools import ToolError
-from trainer.records import JsonObject
 
 HARD = {
     "permanent_delete": "nothing may be deleted for good; move it to the trash",

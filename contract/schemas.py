@@ -1,0 +1,84 @@
+"""What the contract says of itself in the docs: JSON Schemas and tables of fields. `python -m contract` writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from contract.configs import RUN_CONFIGS
+from contract.configs.schema import DRAFT, run_schema
+from contract.trajectory import Trajectory
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+MARKED = re.compile(r"(<!-- fields: ([\w-]+) -->\n).*?(<!-- /fields -->)", re.DOTALL)
+"""A place in a page of the docs that holds the tables of a schema."""
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """By the name of the file in docs/schemas/."""
+    return {
+        **{f"run-{kind}": run_schema(cls) for kind, cls in RUN_CONFIGS.items()},
+        "trajectory": described(Trajectory),
+    }
+
+
+def described(cls: type) -> dict[str, Any]:
+    """The JSON Schema of a dataclass."""
+    return {"$schema": DRAFT, **TypeAdapter(cls).json_schema()}
+
+
+def with_tables(page: str) -> str:
+    """A page of the docs with its tables as they are now."""
+    known = schemas()
+    return MARKED.sub(lambda place: f"{place[1]}\n{tables(known[place[2]])}\n\n{place[3]}", page)
+
+
+def tables(schema: dict[str, Any]) -> str:
+    """The fields of a schema, and of each object within it, in Markdown."""
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return "\n\n".join(
+        "\n".join(
+            [f"**{part['title']}**: {part['description']}", "", "| field | holds | |", "|---|---|---|", *_rows(part)]
+        )
+        for part in parts
+    )
+
+
+def _rows(part: dict[str, Any]) -> Iterator[str]:
+    required = part.get("required", ())
+    for name, about in part["properties"].items():
+        words = about.get("description", "") + ("" if name not in required else " Required.")
+        yield f"| `{name}` | {_type(about)} | {words.strip()} |"
+
+
+def _type(about: dict[str, Any]) -> str:
+    if "const" in about:
+        return f"`{about['const']}`"
+    if "$ref" in about:
+        return about["$ref"].rpartition("/")[2].lower()  # type: ignore[no-any-return]
+    if "anyOf" in about:
+        return " or ".join(map(_type, about["anyOf"]))
+    if about.get("type") == "array":
+        return f"list of {_plural(_type(about.get('items', {})))}"
+    return {"string": "text", "boolean": "true or false", "integer": "whole number"}.get(
+        about.get("type", ""), about.get("type", "any JSON")
+    )
+
+
+def _plural(words: str) -> str:
+    return words if words in ("text", "any JSON", "true or false") or " " in words else f"{words}s"
+
+
+def main() -> None:
+    folder = DOCS / "schemas"
+    folder.mkdir(exist_ok=True)
+    for name, schema in schemas().items():
+        text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

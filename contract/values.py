@@ -1,0 +1,87 @@
+"""Reads loosely typed values of records that people and programs write: what a value means, or nothing where it means nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from contract import jsontext
+
+Json = Any
+JsonObject = dict[str, Any]
+
+
+class BadRow(ValueError):
+    """A record that can't be used: why, and what was expected in its place."""
+
+    def __init__(self, reason: str, expected: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.expected = expected
+
+
+def reward_of(value: Json) -> float | None:
+    """A number, a boolean or a number's text. NaN and infinity are what a reward is called that could not be computed: they are left for
+    whoever reads the record to tell of."""
+    kind = type(value)
+    if kind not in (float, int, bool, str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def number(value: Json) -> float | None:
+    """A duration or a score: a number, a boolean or a number's text. None for null, NaN, infinity and all else."""
+    found = reward_of(value)
+    return found if found is not None and math.isfinite(found) else None
+
+
+def count(value: Json) -> int | None:
+    """A number of tokens; None unless it is a whole number that a 32-bit column takes."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 2**31 else None
+
+
+YES = frozenset({"true", "yes", "1", "1.0", "success", "succeeded", "passed", "pass", "correct", "resolved", "solved"})
+NO = frozenset({"false", "no", "0", "0.0", "failure", "failed", "fail", "incorrect", "unresolved", "unsolved"})
+
+
+def flag(value: Json) -> bool | None:
+    """A yes or no, also as 0/1 and in words; None where it is neither."""
+    if type(value) is bool:
+        return value
+    if value in (0, 1):
+        return bool(value)
+    if type(value) is str:
+        word = value.strip().lower()
+        return True if word in YES else False if word in NO else None
+    return None
+
+
+def text(value: Json) -> str:
+    """Text as it is, null as "", anything else as its JSON."""
+    if type(value) is str:
+        return value
+    return "" if value is None else jsontext.dumps(value).decode()
+
+
+def mapping(value: Json) -> JsonObject:
+    """An object, or an empty one."""
+    return value if type(value) is dict else {}
+
+
+def required_list(row: JsonObject, key: str) -> list[Json]:
+    """A list that must be there. Raises BadRow."""
+    value = row.get(key)
+    if type(value) is not list:
+        problem = f"`{key}` is {jsontext.describe(value)}." if key in row else f"`{key}` is missing."
+        raise BadRow(problem, f"`{key}` is a list.")
+    return value
+
+
+def optional_list(row: JsonObject, key: str) -> list[Json]:
+    """A list, or an empty one where there is none. Raises BadRow where something else stands in its place."""
+    return [] if row.get(key) is None else required_list(row, key)
