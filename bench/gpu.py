@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from trainer.events import EventReader, Progress
+from contract.events import EventReader, Progress
 from trainer.running import set_up_libraries
 
 WARM_UP = 3

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from bench.gpu import SHAPES, TEXT, Side, bare, compare, finish_bare, make_policy, ours
-from trainer.events import EventReader, Metrics
+from contract.events import EventReader, Metrics
 
 SAMPLES = 4
 LENGTH = "completions/mean_length"

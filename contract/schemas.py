@@ -11,7 +11,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from contract.configs import RUN_CONFIGS
-from contract.configs.schema import DRAFT, run_schema
+from contract.configs.schema import DRAFT, for_openapi, run_schema
+from contract.events import EVENT_OF_KIND, Event
+from contract.rows import ROWS
 from contract.trajectory import Trajectory
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -24,12 +26,37 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {
         **{f"run-{kind}": run_schema(cls) for kind, cls in RUN_CONFIGS.items()},
         "trajectory": described(Trajectory),
+        "event": {
+            "$schema": DRAFT,
+            "title": "Line of events.jsonl",
+            "oneOf": [_event(cls) for cls in EVENT_OF_KIND.values()],
+        },
+        **{f"rows-{name}": {**described(cls), "title": name} for name, cls in ROWS.items()},
     }
+
+
+def row_schemas() -> list[dict[str, Any]]:
+    """Of the rows of each type, for OpenAPI."""
+    return [for_openapi(schema) for name, schema in schemas().items() if name.startswith("rows-")]
 
 
 def described(cls: type) -> dict[str, Any]:
     """The JSON Schema of a dataclass."""
     return {"$schema": DRAFT, **TypeAdapter(cls).json_schema()}
+
+
+def _event(cls: type[Event]) -> dict[str, Any]:
+    schema = TypeAdapter(cls).json_schema()
+    stamp = {
+        "seq": {"type": "integer", "minimum": 1},
+        "at": {"type": "number", "description": "Seconds since 1970, UTC."},
+        "kind": {"const": cls.kind},
+    }
+    return {
+        **schema,
+        "properties": {**stamp, **schema.get("properties", {})},
+        "required": [*stamp, *schema.get("required", ())],
+    }
 
 
 def with_tables(page: str) -> str:
@@ -60,14 +87,13 @@ def _type(about: dict[str, Any]) -> str:
     if "const" in about:
         return f"`{about['const']}`"
     if "$ref" in about:
-        return about["$ref"].rpartition("/")[2].lower()  # type: ignore[no-any-return]
+        return str(about["$ref"]).rpartition("/")[2].lower()
     if "anyOf" in about:
         return " or ".join(map(_type, about["anyOf"]))
     if about.get("type") == "array":
         return f"list of {_plural(_type(about.get('items', {})))}"
-    return {"string": "text", "boolean": "true or false", "integer": "whole number"}.get(
-        about.get("type", ""), about.get("type", "any JSON")
-    )
+    kind = str(about.get("type", "any JSON"))
+    return {"string": "text", "boolean": "true or false", "integer": "whole number"}.get(kind, kind)
 
 
 def _plural(words: str) -> str:

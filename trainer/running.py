@@ -10,8 +10,9 @@ from pkgutil import resolve_name
 from typing import Any
 
 from contract.configs import RunConfig, read_run_config
+from contract.events import Failed, Finished, Log, RunCancelled
 from trainer.allocator import keep_freed_memory
-from trainer.events import EventLog, Failed, Finished, Log, RunCancelled
+from trainer.events import EventLog
 from trainer.failures import EXIT_CODE_OF, Cancelled, ExitCode, as_failure
 from trainer.reports import complete_report, write_report
 from trainer.stopping import StopRequest

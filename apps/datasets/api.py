@@ -23,6 +23,7 @@ from apps.datasets.files.exporting import CONTENT_TYPES, export
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.queries import datasets_for_list
 from apps.datasets.recipe import CHOICES, DEFAULT_SHARES, KINDS, MAX_SEED, BadRecipe, Recipe
+from contract.schemas import row_schemas
 
 Chosen = serializers.ChoiceField
 
@@ -268,6 +269,7 @@ class VersionRows(DatasetView):
         ],
         responses={
             **{(code, kind): OpenApiTypes.BINARY for code in (200, 206) for kind in CONTENT_TYPES.values()},
+            (200, CONTENT_TYPES["jsonl"]): {"title": "A line of the file", "oneOf": row_schemas()},
             304: OpenApiResponse(description="The client has this very file."),
             409: OpenApiResponse(description="Not frozen yet."),
             416: OpenApiResponse(description="The range begins after the file's end."),

@@ -19,11 +19,17 @@ def run_schema(cls: type[Config]) -> dict[str, Any]:
 def launch_schema(cls: type[TrainingConfig]) -> dict[str, Any]:
     """Of the settings that people can change, every one optional, in the dialect of OpenAPI 3.0 and without references."""
     whole = cls.model_json_schema()
-    schema: dict[str, Any] = _inlined(whole, whole.get("$defs", {}))
+    schema = for_openapi(whole)
     for name in (cls.tag, "data"):
         schema["properties"].pop(name, None)
     schema.pop("required", None)
     return schema
+
+
+def for_openapi(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """In the dialect of OpenAPI 3.0, without references and without what people can't set."""
+    inlined: dict[str, Any] = _inlined(schema, schema.get("$defs", {}))
+    return inlined
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
@@ -34,7 +40,7 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
     if "$ref" in node:
         target = definitions[node["$ref"].rpartition("/")[2]]
         return _inlined({**target, **{name: each for name, each in node.items() if name != "$ref"}}, definitions)
-    plain = {name: each for name, each in node.items() if name not in ("$defs", "discriminator", "const")}
+    plain = {name: each for name, each in node.items() if name not in ("$schema", "$defs", "discriminator", "const")}
     if "const" in node:
         plain["enum"] = [node["const"]]
     if "exclusiveMinimum" in plain:

@@ -9,8 +9,8 @@ import torch
 
 from bench.gpu import SHAPES, make_policy
 from bench.gpu_dpo import rows_of
+from contract.events import Metrics, Started
 from tests.trainer.runs import events_of, run_here
-from trainer.events import Metrics, Started
 from trainer.failures import ExitCode
 
 pytestmark = [

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from trainer.events import Event, EventLog, EventReader, StampedEvent
+from contract.events import Event, EventReader, StampedEvent
+from trainer.events import EventLog
 from trainer.failures import ExitCode
 from trainer.running import run
 from trainer.stopping import StopRequest

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from contract.events import AlarmRaised, RunCancelled
 from tests.trainer.algorithms.test_sft import sft_run
 from tests.trainer.runs import events_of, run_here
 from trainer.alarms import RULES, Finding, Watch
-from trainer.events import AlarmRaised, RunCancelled
 from trainer.failures import ExitCode
 
 STEPS = 60

@@ -8,18 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from contract.events import EventReader, Failed, Heartbeat, Log, Metrics, Progress, StampedEvent, event_from_json
 from trainer import events as events_module
-from trainer.events import (
-    EventLog,
-    EventReader,
-    Failed,
-    Heartbeat,
-    Log,
-    Metrics,
-    Progress,
-    StampedEvent,
-    event_from_json,
-)
+from trainer.events import EventLog
 
 
 def test_every_line_is_one_object_with_place_time_and_kind(tmp_path: Path):

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from contract.rows import PreferenceRow, UnpairedRow
 from trainer.failures import DataFailure
 from trainer.rows import (
     Demonstration,
-    PreferenceRow,
-    Unpaired,
     read_demonstrations,
     read_preferences,
     read_unpaired,
@@ -98,10 +97,10 @@ def test_single_runs_come_from_rows_of_their_own_from_both_sides_of_a_pair_and_f
     }
     tie = {**ROW, "tie": True}
     assert read_unpaired(written(tmp_path / "rows.jsonl", own, ROW, run, tie)) == [
-        Unpaired([ASK], [GOOD], True, weight=2.0),
-        Unpaired([ASK], [GOOD], True),
-        Unpaired([ASK], [BAD], False),
-        Unpaired([ASK], [BAD], False),
+        UnpairedRow([ASK], [GOOD], True, weight=2.0),
+        UnpairedRow([ASK], [GOOD], True),
+        UnpairedRow([ASK], [BAD], False),
+        UnpairedRow([ASK], [BAD], False),
     ]
 
 

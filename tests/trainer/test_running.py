@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file
 from transformers import modeling_utils
 
+from contract.events import CheckpointSaved, Failed, Log, Metrics, Progress, RunCancelled, Started, Warned
 from tests.trainer.algorithms.test_dpo import dpo_run
 from tests.trainer.algorithms.test_sft import sft_run
 from tests.trainer.runs import events_of, kinds_of, run_here, start_child
-from trainer.events import CheckpointSaved, Failed, Log, Metrics, Progress, RunCancelled, Started, Warned
 from trainer.failures import ExitCode
 
 STEPS = 30

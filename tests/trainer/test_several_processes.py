@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
+from contract.events import CheckpointSaved, Finished
 from tests.trainer.algorithms.test_reward_model import reward_run
 from tests.trainer.runs import ROOT, events_of, run_here, write_run
-from trainer.events import CheckpointSaved, Finished
 from trainer.failures import ExitCode
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from apps.training.progress import Beginning, Happening, News
-from trainer.events import (
+from contract.events import (
     AlarmRaised,
     CheckpointSaved,
     Event,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.events import Failed, Finished, RunCancelled
+from contract.events import Failed, Finished, RunCancelled
 from workers.bridge.outcomes import ChildEnd, Outcome, oom_kills, outcome_of
 
 

@@ -9,8 +9,9 @@ import torch
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from contract.configs import GrpoConfig, RlooConfig, TrainingConfig, config_hash
+from contract.events import CheckpointSaved, Metrics, Progress, Started
 from trainer.checkpoints import mark_complete, remove_old
-from trainer.events import CheckpointSaved, EventLog, Metrics, Progress, Started, memory_in_use_mb
+from trainer.events import EventLog, memory_in_use_mb
 from trainer.stopping import StoppedMidway, StopRequest
 
 UNINTERESTING = {"epoch", "total_flos", "num_tokens", "train_runtime", "train_loss", "eval_model_preparation_time"}

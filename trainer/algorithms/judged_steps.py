@@ -8,12 +8,13 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
+from contract.events import Warned
+from contract.rows import ProcessLabelsRow
 from trainer.algorithms.preferences import padded
 from trainer.algorithms.training import TrainingRun
-from trainer.events import Warned
 from trainer.models.scoring import step_ends
 from trainer.rendering.chat import Rendered, render_completion
-from trainer.rows import JudgedSteps, read_judged_steps
+from trainer.rows import read_judged_steps
 
 UNJUDGED = 2.0
 """The label of a turn that nobody judged, in columns that hold numbers only."""
@@ -38,9 +39,9 @@ class StepData(NamedTuple):
     shortest: int
 
 
-def labels_of(row: JudgedSteps) -> list[float | None]:
+def labels_of(row: ProcessLabelsRow) -> list[float | None]:
     """The turns' labels with what the first error implies: turns before it are good, and it is bad, unless somebody said otherwise."""
-    labels = list(row.labels)
+    labels = list(row.step_labels)
     if row.first_error is None:
         return labels
     before = len(labels) if row.first_error < 0 else row.first_error
@@ -50,11 +51,11 @@ def labels_of(row: JudgedSteps) -> list[float | None]:
     return labels
 
 
-def first_error_of(row: JudgedSteps) -> int | None:
+def first_error_of(row: ProcessLabelsRow) -> int | None:
     """As judged, or the first bad label where every turn before it is labelled; None where it cannot be known."""
     if row.first_error is not None:
         return row.first_error
-    for turn, label in enumerate(row.labels):
+    for turn, label in enumerate(row.step_labels):
         if label is None:
             return None
         if label < 0:
@@ -62,7 +63,7 @@ def first_error_of(row: JudgedSteps) -> int | None:
     return -1
 
 
-def learnable(row: JudgedSteps, *, first_error_only: bool) -> list[float | None]:
+def learnable(row: ProcessLabelsRow, *, first_error_only: bool) -> list[float | None]:
     """The labels that carry loss."""
     labels = labels_of(row)
     error = first_error_of(row)

@@ -18,13 +18,15 @@ from trl.trainer.kto_config import KTOConfig as TrlKtoConfig
 from trl.trainer.kto_trainer import KTOTrainer
 
 from contract.configs import KtoConfig
+from contract.events import Warned
+from contract.rows import UnpairedRow
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.preferences import WeightedModel, padded
 from trainer.algorithms.training import Fitting, TrainingRun
-from trainer.events import EventLog, Warned
+from trainer.events import EventLog
 from trainer.models.loading import load_policy, load_tokenizer
 from trainer.rendering.chat import Rendered, render_completion
-from trainer.rows import Unpaired, read_unpaired
+from trainer.rows import read_unpaired
 from trainer.stopping import StopRequest
 
 
@@ -82,8 +84,8 @@ def read(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str) -> Fit
     return run.fitting(labelled, [len(row.rendered.ids) for row in labelled], name)
 
 
-def render_row(tokenizer: PreTrainedTokenizerBase, row: Unpaired) -> Labelled:
-    return Labelled(render_completion(tokenizer, row.prompt, row.completion, row.tools), row.desirable, row.weight)
+def render_row(tokenizer: PreTrainedTokenizerBase, row: UnpairedRow) -> Labelled:
+    return Labelled(render_completion(tokenizer, row.prompt, row.completion, row.tools), row.label, row.weight)
 
 
 def warn_of_imbalance(run: TrainingRun, config: KtoConfig, rows: Sequence[Labelled]) -> None:

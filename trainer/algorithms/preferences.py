@@ -13,8 +13,8 @@ from datasets import Dataset
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
+from contract.rows import PreferenceRow
 from trainer.rendering.chat import Rendered, render_completion
-from trainer.rows import PreferenceRow
 
 ABOUT_PAIRS = ("weight", "margin", "strength", "soft_label", "label_weight", "tie")
 """What a batch says of each pair beside its tokens."""

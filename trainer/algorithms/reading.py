@@ -9,10 +9,11 @@ from typing import NamedTuple
 from transformers import PreTrainedTokenizerBase
 
 from contract.configs import FileTrainingConfig
+from contract.events import Warned
+from contract.rows import PreferenceRow
 from trainer.algorithms.preferences import Pair, Tokenised, rendered_pair, usable
 from trainer.algorithms.training import TrainingRun
-from trainer.events import Warned
-from trainer.rows import PreferenceRow, read_preferences
+from trainer.rows import read_preferences
 
 Cut = Callable[[PreferenceRow], PreferenceRow | None]
 """What an algorithm takes of a row; None leaves it out."""

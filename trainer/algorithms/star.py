@@ -24,10 +24,11 @@ from contract.configs import (
     StarConfig,
     TasksConfig,
 )
+from contract.events import CheckpointSaved, Event, Log, Metrics, Progress, Started, Warned
 from contract.messages import Message
 from contract.trajectory import Task, Trajectory
 from trainer.algorithms.sft import train_sft
-from trainer.events import CheckpointSaved, Event, EventLog, Log, Metrics, Progress, Started, Warned, memory_in_use_mb
+from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import DataFailure
 from trainer.records import read_trajectories
 from trainer.rewards.tool_use import reference_calls

@@ -19,13 +19,14 @@ from transformers import (
 )
 
 from contract.configs import FileTrainingConfig, TrainingConfig, config_hash
+from contract.events import Log, Warned
 from contract.messages import Message
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.probing import Probing, can_probe
 from trainer.algorithms.watching import WatchCallback
 from trainer.canary import LEAST_APART, write_canary
 from trainer.checkpoints import made_by, newest_complete, remove_unfinished
-from trainer.events import EventLog, Log, Warned
+from trainer.events import EventLog
 from trainer.failures import Cancelled, DataFailure
 from trainer.models.loading import compute_dtype
 from trainer.models.quantizing import merge_into_whole, quantization

@@ -6,9 +6,10 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from contract.configs import TrainingConfig
+from contract.events import AlarmRaised
 from trainer.alarms import Watch
 from trainer.algorithms.callback import metric_name
-from trainer.events import AlarmRaised, EventLog
+from trainer.events import EventLog
 from trainer.stopping import StopRequest
 
 

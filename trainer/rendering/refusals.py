@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from trainer.events import Warned
+from contract.events import Warned
 from trainer.failures import DataFailure
 
 MOST = 0.1

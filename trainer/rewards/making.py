@@ -16,7 +16,8 @@ from contract.configs.rewards import (
     ToolUseTerm,
     name_of,
 )
-from trainer.events import EventLog, Warned
+from contract.events import Warned
+from trainer.events import EventLog
 from trainer.failures import ConfigFailure
 from trainer.rewards.environment import Outcome, Safety, StepCost, Subgoals
 from trainer.rewards.format import Format

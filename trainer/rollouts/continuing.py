@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from contract.configs import ContinuationConfig, RolloutConfig, ScriptedPolicy, TasksConfig
+from contract.events import Progress, Started
 from contract.messages import Message
 from contract.trajectory import Trajectory
 from trainer.environments.replaying import Replayed, replayed_to
-from trainer.events import EventLog, Progress, Started, memory_in_use_mb
+from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.records import read_trajectories
 from trainer.rollouts.episode import play, react, step_of

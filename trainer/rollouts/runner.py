@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contract.configs import LocalPolicy, PolicyConfig, RolloutConfig, ScriptedPolicy, ServerPolicy, TasksConfig
+from contract.events import Progress, RolloutFinished, Started, Warned
 from contract.trajectory import Task, Trajectory
 from trainer.environments import environment_named
-from trainer.events import EventLog, Progress, RolloutFinished, Started, Warned, memory_in_use_mb
+from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.records import read_tasks
 from trainer.rollouts.episode import play

@@ -9,7 +9,7 @@ from apps.annotation.models import Continuation
 from apps.jobs import lifecycle
 from apps.trajectories.writing_out import rich_form
 from contract.configs import RunConfig, write_run_config
-from trainer.events import Progress, StampedEvent
+from contract.events import Progress, StampedEvent
 from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import checked_config
 from workers.bridge.outcomes import Outcome

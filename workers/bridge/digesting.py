@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from apps.training.progress import Beginning, Happening, News
-from trainer.events import (
+from contract.events import (
     AlarmRaised,
     CheckpointSaved,
     Heartbeat,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from trainer.events import Event, Failed, Finished, RunCancelled
+from contract.events import Event, Failed, Finished, RunCancelled
 from trainer.failures import ExitCode
 
 NO_SPACE = re.compile(rf"No space left on device|\[Errno {errno.ENOSPC}\]|Disk quota exceeded")

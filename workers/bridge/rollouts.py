@@ -14,7 +14,7 @@ from apps.trajectories.imports.preparing import Prepared
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import following, harvesting
 from contract.configs import RunConfig, write_run_config
-from trainer.events import StampedEvent, Started
+from contract.events import StampedEvent, Started
 from trainer.failures import ConfigFailure
 from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import checked_config

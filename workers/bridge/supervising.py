@@ -19,7 +19,7 @@ from apps.jobs import lifecycle
 from apps.jobs.kinds import Kind
 from apps.jobs.models import J, Superseded
 from apps.training.folders import last_lines
-from trainer.events import LAST_KINDS, Event, EventReader, Finished, StampedEvent, Started
+from contract.events import LAST_KINDS, Event, EventReader, Finished, StampedEvent, Started
 from trainer.failures import RunFailure
 from workers.bridge import shutdown
 from workers.bridge.child_job import ChildJob

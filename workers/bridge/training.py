@@ -9,7 +9,7 @@ from apps.jobs.models import Phase
 from apps.training import live, progress
 from apps.training.models import Run
 from contract.configs import TrainingConfig, write_run_config
-from trainer.events import StampedEvent
+from contract.events import StampedEvent
 from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import training_config
 from workers.bridge.digesting import digest

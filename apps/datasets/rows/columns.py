@@ -1,4 +1,4 @@
-"""The columns of a row type, in order, and what Arrow and `datasets` are told of them."""
+"""The columns of a row type in Arrow, and in the words of `datasets`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-ARROW: dict[str, pa.DataType] = {
+from contract.rows.declaration import Column, Kind, further_columns, message_columns
+
+ARROW: dict[Kind, pa.DataType] = {
     "text": pa.string(),
     "number": pa.float64(),
     "count": pa.int64(),
@@ -25,9 +27,16 @@ DTYPES = {"text": "string", "number": "float64", "count": "int64", "flag": "bool
 class Layout:
     """What a row type's files hold: lists of messages, `tools`, then what is known of the row."""
 
-    messages: tuple[str, ...]
-    about: tuple[tuple[str, str], ...]
-    """(name, kind) of each further column, kinds as in ARROW."""
+    row: type
+    """The contract's declaration of the row."""
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return message_columns(self.row)
+
+    @property
+    def about(self) -> tuple[Column, ...]:
+        return further_columns(self.row)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -56,8 +65,3 @@ def _feature(kind: str) -> dict[str, Any]:
 
 def _value(kind: str) -> dict[str, str]:
     return {"dtype": DTYPES[kind], "_type": "Value"}
-
-
-def columns(kind: str, *names: str) -> tuple[tuple[str, str], ...]:
-    """Several columns of one kind."""
-    return tuple((name, kind) for name in names)

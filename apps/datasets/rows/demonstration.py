@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.encoding import Turn
-from apps.datasets.rows.row_type import OF_A_RUN, PROVENANCE, Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.rows.row_type import Messages, RowType, RunCorrection, RunRule, whole
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+from contract.rows import DemonstrationRow
 
 
 def _decide(votes: Sequence[RunVote], minimum_margin: int, steps: int) -> RunDecision:
@@ -56,9 +57,7 @@ def _contents(about: Mapping[str, Any]) -> list[str]:
 DEMONSTRATION = RowType(
     name="demonstrations",
     title="Demonstrations: accepted or corrected runs",
-    layout=Layout(
-        ("messages",), (*OF_A_RUN, *columns("flags", "train_turns"), *columns("text", "origin"), *PROVENANCE)
-    ),
+    layout=Layout(DemonstrationRow),
     queue_kinds=("steps", "rating"),
     tags=("sft",),
     runs=RunRule(decide=_decide, messages=_messages),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.divergence import Sides, sides
-from apps.datasets.rows.row_type import OF_A_PAIR, PROVENANCE, PairRule, RowType
+from apps.datasets.rows.row_type import PairRule, RowType
 from apps.datasets.selection.votes import Verdict
+from contract.rows import PreferenceRow
 
 DECIMALS = 6
 """Of likelihoods: what two machines may differ in beyond that must not change a version's hash."""
@@ -28,17 +29,7 @@ def _about(verdict: Verdict, _: Sides) -> dict[str, Any]:
 PREFERENCE = RowType(
     name="preference",
     title="Preferences: the better of two runs",
-    layout=Layout(
-        ("prompt", "chosen", "rejected"),
-        (
-            *OF_A_PAIR,
-            *columns("text", "adjudication"),
-            # None of the columns may be `margin`: TRL gives that a meaning of its own.
-            *columns("number", "strength", "weight", "soft_label", "label_weight", "shown_left"),
-            *columns("count", "votes_for", "votes_against", "votes_tied"),
-            *PROVENANCE,
-        ),
-    ),
+    layout=Layout(PreferenceRow),
     queue_kinds=("pairwise",),
     tags=("preference", "dpo", "reward-modelling"),
     pairs=PairRule(sides=sides, about=_about),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.divergence import Sides
 from apps.datasets.rows.encoding import Turn
 from apps.datasets.selection.run_votes import RunDecision, RunVote
@@ -16,13 +16,6 @@ Messages = tuple[list[bytes], ...]
 """A list of encoded messages for each of the layout's message columns."""
 RunCorrection = tuple[int, bytes]
 """A step, and the better action there as an encoded message."""
-
-PROVENANCE = columns("texts", "annotators", "judgements", "items")
-"""Who judged, which judgments, in which items: every row says so."""
-OF_A_RUN = (*columns("text", "id", "task", "environment", "run", "policy"), *columns("number", "weight"))
-OF_A_PAIR = columns(
-    *("text", "id", "task", "environment", "chosen_run", "rejected_run", "chosen_policy", "rejected_policy")
-)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.divergence import NothingBefore, SameRuns, Sides, first_actions
 from apps.datasets.rows.encoding import Turn, alike
 from apps.datasets.rows.row_type import (
-    OF_A_PAIR,
-    PROVENANCE,
     Messages,
     PairRule,
     RowType,
@@ -21,6 +19,7 @@ from apps.datasets.rows.row_type import (
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
 from apps.datasets.selection.votes import Verdict
+from contract.rows import StepPreferenceRow
 
 
 def _about_divergence(verdict: Verdict, found: Sides) -> dict[str, Any]:
@@ -59,16 +58,7 @@ def _contents(about: Mapping[str, Any]) -> list[str]:
 STEP_PREFERENCE = RowType(
     name="step_preferences",
     title="Step preferences: the better of two actions",
-    layout=Layout(
-        ("prompt", "chosen", "rejected"),
-        (
-            *OF_A_PAIR,
-            *columns("text", "origin"),
-            *columns("number", "weight"),
-            *columns("count", "step"),
-            *PROVENANCE,
-        ),
-    ),
+    layout=Layout(StepPreferenceRow),
     queue_kinds=("steps", "pairwise"),
     tags=("preference", "dpo", "step-level"),
     pairs=PairRule(sides=first_actions, about=_about_divergence),

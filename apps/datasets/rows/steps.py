@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.encoding import Turn
-from apps.datasets.rows.row_type import OF_A_RUN, PROVENANCE, Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.rows.row_type import Messages, RowType, RunCorrection, RunRule, whole
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+from contract.rows import ProcessLabelsRow
 
 
 def _decide(votes: Sequence[RunVote], _: int, steps: int) -> RunDecision:
@@ -45,10 +46,7 @@ def _contents(about: Mapping[str, Any]) -> list[str]:
 STEPS = RowType(
     name="steps",
     title="Judged steps: a label at each step",
-    layout=Layout(
-        ("messages",),
-        (*OF_A_RUN, *columns("numbers", "step_labels"), *columns("count", "first_error"), *PROVENANCE),
-    ),
+    layout=Layout(ProcessLabelsRow),
     queue_kinds=("steps",),
     tags=("process-reward-model", "step-level"),
     runs=RunRule(decide=_decide, messages=_messages, divides_weight=True),

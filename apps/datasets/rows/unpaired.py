@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apps.datasets.rows.columns import Layout, columns
+from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.divergence import NothingBefore
 from apps.datasets.rows.encoding import Turn
-from apps.datasets.rows.row_type import OF_A_RUN, PROVENANCE, Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.rows.row_type import Messages, RowType, RunCorrection, RunRule, whole
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
+from contract.rows import UnpairedRow
 
 
 def _decide(votes: Sequence[RunVote], minimum_margin: int, _: int) -> RunDecision:
@@ -38,7 +39,7 @@ def _contents(about: Mapping[str, Any]) -> list[str]:
 UNPAIRED = RowType(
     name="unpaired",
     title="Single runs: desirable or not",
-    layout=Layout(("prompt", "completion"), (*columns("flag", "label"), *OF_A_RUN, *PROVENANCE)),
+    layout=Layout(UnpairedRow),
     queue_kinds=("steps", "rating"),
     tags=("kto", "unpaired-preference"),
     runs=RunRule(decide=_decide, messages=_messages, divides_weight=True),

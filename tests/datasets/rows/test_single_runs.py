@@ -128,7 +128,7 @@ def test_ratings_make_runs_desirable_or_not(member: Membership) -> None:
     assert sorted(row["label"] for row in rows) == [False, True]  # the thumb counts before answers; 3 of 5 says nothing
     assert version.card["dropped"] == {"no_opinion": 1}
     assert [message["role"] for message in rows[0]["prompt"]] == ["user"]
-    assert {row.desirable for row in read_unpaired(train_file(version))} == {True, False}
+    assert {row.label for row in read_unpaired(train_file(version))} == {True, False}
 
 
 def test_a_reviewers_decision_on_a_run_holds(member: Membership) -> None:

@@ -6,10 +6,11 @@ import torch
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from contract.configs import SftConfig, run_config_from_json
+from contract.events import Metrics
 from tests.trainer.runs import events_of
 from trainer.algorithms import callback as module
 from trainer.algorithms.callback import RunCallback
-from trainer.events import EventLog, Metrics
+from trainer.events import EventLog
 from trainer.stopping import StopRequest
 
 

@@ -13,6 +13,8 @@ from trl.trainer.dpo_config import DPOConfig as TrlDpoConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from contract.configs import DpoConfig, DpoLoss, InvalidConfig
+from contract.events import CheckpointSaved, Failed, Metrics, Started
+from contract.rows import PreferenceRow
 from tests.trainer.policies import (
     ANSWER,
     NOTHING,
@@ -27,17 +29,15 @@ from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.dpo import PolicyTokenDpo, trl_arguments
 from trainer.algorithms.preferences import Pair, PairCollator, pair_dataset, rendered_pair, usable
 from trainer.algorithms.reading import first_turns
-from trainer.events import CheckpointSaved, Failed, Metrics, Started
 from trainer.failures import ExitCode
 from trainer.rendering.templates import prepare_template
-from trainer.rows import preference_from_json
 
 ROWS = preference_rows(4)
 BETA = 0.2
 
 
 def pairs_of(tokenizer: Any) -> list[Pair]:
-    return usable([rendered_pair(tokenizer, preference_from_json(row)) for row in ROWS], max_length=999).pairs
+    return usable([rendered_pair(tokenizer, PreferenceRow.from_json(row)) for row in ROWS], max_length=999).pairs
 
 
 def trainer_for(tokenizer: Any, pairs: list[Pair], folder: Path, loss: TrlDpoConfig | None = None) -> PolicyTokenDpo:
@@ -145,7 +145,7 @@ def test_a_rows_weight_scales_its_gradient_and_nothing_else(tmp_path: Path):
 def test_a_step_preference_is_the_first_turn_of_each_side(template: str, tmp_path: Path):
     """The conversation up to the step is the prompt; what came of the step carries no loss and is not even read."""
     tokenizer, thinks = prepared(template)
-    steps = [first_turns(preference_from_json(row)) for row in ROWS]
+    steps = [first_turns(PreferenceRow.from_json(row)) for row in ROWS]
     pairs = usable([rendered_pair(tokenizer, step) for step in steps if step], max_length=999).pairs
     trainer = trainer_for(tokenizer, pairs, tmp_path)
     trainer.compute_loss(trainer.model, trainer.data_collator(list(trainer.train_dataset)))
@@ -156,7 +156,7 @@ def test_a_step_preference_is_the_first_turn_of_each_side(template: str, tmp_pat
 
 
 def test_rows_in_which_no_turn_is_preferred_make_no_step_preference():
-    row = preference_from_json(ROWS[0])
+    row = PreferenceRow.from_json(ROWS[0])
     assert first_turns(replace(row, tie=True)) is None
     assert first_turns(replace(row, rejected=[NOTHING, ANSWER])) is None
 

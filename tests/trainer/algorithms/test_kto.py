@@ -9,6 +9,7 @@ import torch
 from trl.trainer.kto_config import KTOConfig as TrlKtoConfig
 
 from contract.configs import InvalidConfig, KtoConfig
+from contract.events import Metrics, Warned
 from tests.trainer.algorithms.test_dpo import logprob_by_hand, prepared
 from tests.trainer.policies import preference_rows, save_policy, small_model
 from tests.trainer.runs import events_of, run_here
@@ -20,7 +21,6 @@ from trainer.algorithms.kto import (
     render_row,
     unpaired_dataset,
 )
-from trainer.events import Metrics, Warned
 from trainer.failures import ExitCode
 from trainer.rendering.chat import Rendered
 from trainer.rows import unpaired_from_json

@@ -11,6 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from contract.events import Failed, Metrics, Progress
 from contract.messages import Message
 from contract.trajectory import Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
@@ -18,7 +19,6 @@ from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.practice import CONTEXT, Practice, token_row
 from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
-from trainer.events import Failed, Metrics, Progress
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 

@@ -2,10 +2,10 @@
 
 import torch
 
+from contract.rows import PreferenceRow
 from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, SECOND, TOOLS, small_tokenizer
 from trainer.algorithms.preferences import Pair, PairCollator, ScaleGradient, pair_dataset, rendered_pair, usable
 from trainer.rendering.chat import Rendered
-from trainer.rows import PreferenceRow
 
 
 def test_rows_that_are_too_long_or_say_nothing_are_left_out_and_counted():

@@ -9,6 +9,8 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from contract.configs import ModelConfig
+from contract.events import Failed, Metrics
+from contract.rows import ProcessLabelsRow
 from tests.trainer.algorithms.test_dpo import prepared
 from tests.trainer.policies import (
     AGAIN,
@@ -36,12 +38,11 @@ from trainer.algorithms.judged_steps import (
 )
 from trainer.algorithms.prm import step_loss
 from trainer.algorithms.step_figures import first_error, step_accuracy
-from trainer.events import Failed, Metrics
 from trainer.failures import ExitCode
 from trainer.models.loading import load_process_model
 from trainer.models.scoring import step_chances, step_ends, step_scores
 from trainer.rendering.chat import render_completion
-from trainer.rows import JudgedSteps, judged_steps_from_json
+from trainer.rows import judged_steps_from_json
 
 CHAT = [SYSTEM, ASK, FIRST, RESULT, ANSWER, AGAIN, SECOND, NOTHING, ANSWER]
 
@@ -100,13 +101,13 @@ def test_targets_spread_a_mean_between_its_neighbours():
     ],
 )
 def test_what_the_first_error_says_of_the_other_turns(labels: Any, error: Any, expected: Any, found: Any):
-    row = JudgedSteps([], labels, first_error=error)
+    row = ProcessLabelsRow([], step_labels=labels, first_error=error)
     assert first_error_of(row) == found
     assert learnable(row, first_error_only=True) == expected
 
 
 def test_turns_after_the_first_error_can_be_learnt_from():
-    row = JudgedSteps([], [1, -1, 1])
+    row = ProcessLabelsRow([], step_labels=[1, -1, 1])
     assert learnable(row, first_error_only=False) == labels_of(row) == [1, -1, 1]
 
 
@@ -224,7 +225,7 @@ def test_runs_of_the_office_judge_themselves(tmp_path: Path):
     }
     assert run_here(tmp_path, rollout) == ExitCode.FINISHED
     rows = [judged_steps_from_json(json.loads(line)) for line in (tmp_path / "trajectories.jsonl").open()]
-    labels = {label for row in rows for label in row.labels}
+    labels = {label for row in rows for label in row.step_labels}
     assert labels == {-1.0, 0.0, 1.0}
     assert {row.first_error is not None and row.first_error >= 0 for row in rows} == {True, False}
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from contract.events import Event, Progress, Started
 from tests.trainer.algorithms.test_kto import kto_run
 from tests.trainer.algorithms.test_prm import prm_run
 from tests.trainer.algorithms.test_reward_model import reward_run
 from tests.trainer.algorithms.test_sft import sft_run
 from tests.trainer.policies import preference_rows
 from tests.trainer.runs import run_here
-from trainer.events import Event, Progress, Started
 from trainer.failures import ExitCode
 
 STEPS = 4

@@ -10,14 +10,14 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from contract.configs import RewardModelConfig
+from contract.events import Metrics
+from contract.rows import PreferenceRow
 from tests.trainer.policies import preference_rows, save_policy
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.pair_loss import pair_losses
 from trainer.algorithms.preferences import PairCollator, pair_dataset, rendered_pair, usable
 from trainer.algorithms.reward_model import PairReward
-from trainer.events import Metrics
 from trainer.failures import ExitCode
-from trainer.rows import preference_from_json
 
 
 def reward_run(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_a_run_learns_to_rank_and_its_model_gives_the_same_rewards_again(tmp_pat
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "model")
     model = AutoModelForSequenceClassification.from_pretrained(folder / "model")
-    rows = map(preference_from_json, preference_rows(16))
+    rows = map(PreferenceRow.from_json, preference_rows(16))
     pairs = usable([rendered_pair(tokenizer, row) for row in rows], max_length=999).pairs
     with torch.no_grad():
         rewards = [
@@ -63,7 +63,7 @@ def test_a_run_learns_to_rank_and_its_model_gives_the_same_rewards_again(tmp_pat
 def test_a_row_ends_with_the_end_of_the_policys_last_turn(tmp_path: Path):
     tokenizer = AutoTokenizer.from_pretrained(save_policy(tmp_path / "base"))
     pairs = usable(
-        [rendered_pair(tokenizer, preference_from_json(row)) for row in preference_rows(3)], max_length=999
+        [rendered_pair(tokenizer, PreferenceRow.from_json(row)) for row in preference_rows(3)], max_length=999
     ).pairs
     assert {side.ids[-1] for pair in pairs for side in (pair.chosen, pair.rejected)} == {tokenizer.eos_token_id}
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from contract.events import Failed, Metrics
 from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, TOOLS, save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.sft import sft_dataset, texts_of
-from trainer.events import Failed, Metrics
 from trainer.failures import ExitCode
 from trainer.rendering.chat import render_completion
 from trainer.rows import Demonstration

@@ -10,13 +10,13 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from contract.configs import ScriptedPolicy
+from contract.events import CheckpointSaved, Failed, Log, Metrics, Progress
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import events_of, run_here
 from trainer.algorithms.star import choose, hint_for, without_hint
 from trainer.environments import environment_named
 from trainer.environments.office import Office
-from trainer.events import CheckpointSaved, Failed, Log, Metrics, Progress
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts import runner

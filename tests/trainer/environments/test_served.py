@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from contract.configs import Budget
+from contract.events import Failed
 from contract.trajectory import Task
 from tests.trainer.environments.playing import call, first_tasks
 from tests.trainer.runs import ROOT, events_of, run_here
@@ -26,7 +27,6 @@ from trainer.environments.replaying import Diverged, replayed_to
 from trainer.environments.served import Served, seed_of, served_at, session
 from trainer.environments.served.actions import actions_at, in_words
 from trainer.environments.serving import Server
-from trainer.events import Failed
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts.episode import play

@@ -9,10 +9,10 @@ from peft import LoraConfig as PeftLoraConfig
 from peft import get_peft_model
 
 from contract.configs import LoraConfig, ModelConfig
+from contract.events import Failed
 from tests.trainer.algorithms.test_dpo import dpo_run
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import events_of, run_here
-from trainer.events import Failed
 from trainer.failures import ConfigFailure, ExitCode
 from trainer.models.loading import load_policy, load_process_model
 from trainer.models.quantizing import merge_into_whole, quantization

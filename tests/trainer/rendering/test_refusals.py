@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
+from contract.events import Failed, Warned
 from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, SECOND, TOOLS, save_policy
 from tests.trainer.runs import events_of, run_here
-from trainer.events import Failed, Warned
 from trainer.failures import DataFailure, ExitCode
 from trainer.rendering.refusals import Refusals
 

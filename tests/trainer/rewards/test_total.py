@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from contract.configs import InvalidConfig, RewardsConfig
+from contract.events import EventReader, Warned
 from contract.trajectory import Outcome, Step, Task, Trajectory
-from trainer.events import EventLog, EventReader, Warned
+from trainer.events import EventLog
 from trainer.rewards import rewards_for
 from trainer.rewards.total import metrics_of
 

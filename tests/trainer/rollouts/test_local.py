@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from contract.configs import Sampling
+from contract.events import Failed, Progress
 from contract.trajectory import Trajectory
 from tests.trainer.policies import save_policy, small_model, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.events import Failed, Progress
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts.local import LocalEngine

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from contract.configs import Budget
+from contract.events import Failed, Finished, Progress, RolloutFinished, RunCancelled, Started
 from contract.messages import Message, ToolSchema
 from contract.trajectory import Outcome, Task
 from tests.trainer.runs import events_of, kinds_of, run_here
 from trainer.environments.office import Office
 from trainer.environments.protocol import Transition
 from trainer.environments.scripting import Call
-from trainer.events import Failed, Finished, Progress, RolloutFinished, RunCancelled, Started
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts.episode import play

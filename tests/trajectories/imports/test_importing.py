@@ -223,7 +223,7 @@ def test_a_record_that_breaks_its_reader_is_rejected_alone(monkeypatch):
     real = chunking.prepare
 
     def fragile(record, original, verdict):
-        if record.external_id == "r2":
+        if record.id == "r2":
             raise KeyError("boom")
         return real(record, original, verdict)
 
@@ -238,7 +238,7 @@ def test_a_record_that_the_database_refuses_is_rejected_alone(monkeypatch):
 
     def odd(record, original, verdict):
         prepared = real(record, original, verdict)
-        if record.external_id == "r2":
+        if record.id == "r2":
             prepared.columns["info"] = "no json"
         return prepared
 

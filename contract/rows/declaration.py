@@ -1,0 +1,191 @@
+"""How a row type is declared: a dataclass with a field for each column of its files, in their order.
+
+What is learned from (messages, tools, numbers, yes or no) is read and checked by its type. Words about a row (ids, names, who judged) are
+written for people and read by nobody, so readers leave them out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import field, fields
+from functools import cache
+from math import isfinite
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Le
+from pydantic import Field, WithJsonSchema
+
+from contract.messages import ROLES, Message, ToolSchema
+from contract.values import JsonObject
+
+Messages = list[Message]
+Share = Annotated[float, Ge(0), Le(1)]
+Weight = Annotated[float, Ge(0)]
+# Columns of several row types, with what they hold.
+Tools = Annotated[
+    list[ToolSchema],
+    Field(description="The functions that were offered, as one JSON string."),
+    WithJsonSchema({"type": "string"}),
+]
+RowId = Annotated[str, Field(description="Of the row.")]
+TaskKey = Annotated[str, Field(description="What was to be done.")]
+EnvironmentName = Annotated[str, Field(description="Where.")]
+TrajectoryId = Annotated[str, Field(description="Id of the trajectory, empty where there is none.")]
+PolicyName = Annotated[str, Field(description="Name of its policy, empty where unknown.")]
+Annotators = Annotated[
+    list[str],
+    Field(
+        description="`person:<pseudonym>`, `model:<name>` or `rule:<name>`; a person’s pseudonym is the same in every version."
+    ),
+]
+JudgmentIds = Annotated[list[str], Field(description="Ids of the judgments.")]
+ItemIds = Annotated[list[str], Field(description="Ids of the queue’s items.")]
+
+Kind = Literal["text", "number", "count", "flag", "texts", "numbers", "flags"]
+KINDS: dict[Any, Kind] = {
+    str: "text",
+    float: "number",
+    int: "count",
+    bool: "flag",
+    list[str]: "texts",
+    list[float | None]: "numbers",
+    list[bool]: "flags",
+}
+
+
+class Column(NamedTuple):
+    """One of a row's columns after its messages and tools."""
+
+    name: str
+    kind: Kind
+
+
+def foreign(default: Any) -> Any:
+    """A column that Retrace reads where others wrote it, and never writes."""
+    return field(default=default, metadata={"is_foreign": True})
+
+
+@cache
+def message_columns(cls: type) -> tuple[str, ...]:
+    """The columns that hold lists of messages."""
+    return tuple(name for name, hint in _hints(cls) if hint == Messages)
+
+
+@cache
+def further_columns(cls: type) -> tuple[Column, ...]:
+    """Those after the messages and `tools`."""
+    return tuple(Column(name, KINDS[_bare(hint)]) for name, hint in _hints(cls) if _bare(hint) in KINDS)
+
+
+def numbers_in(cls: type, row: JsonObject) -> JsonObject:
+    """What `row` says in the numeric columns of `cls`; null is as if it said nothing. Raises ValueError."""
+    found = {name: read(row, name) for name, read in _readers(cls)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def messages_in(row: JsonObject, name: str) -> list[Message]:
+    """Raises ValueError."""
+    messages = row.get(name)
+    if not isinstance(messages, list) or not messages:
+        problem = f"is {described(messages)}" if name in row else "is missing"
+        raise ValueError(f"{name} {problem}")
+    for index, message in enumerate(messages):
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in ROLES:
+            raise ValueError(f"{name}[{index}] has the role {role!r}, not one of {', '.join(ROLES)}")
+        for tool_call in message.get("tool_calls") or []:
+            function = tool_call.get("function") if isinstance(tool_call, dict) else None
+            if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+                raise ValueError(f"{name}[{index}] has a tool call without function.name")
+    return messages
+
+
+def completion_in(row: JsonObject, name: str) -> list[Message]:
+    """Messages with an assistant's among them. Raises ValueError."""
+    messages = messages_in(row, name)
+    if not turns_in(messages):
+        raise ValueError(f"{name} has no assistant message, so there is nothing to learn")
+    return messages
+
+
+def turns_in(messages: list[Message]) -> int:
+    """A turn is an assistant message."""
+    return sum(message["role"] == "assistant" for message in messages)
+
+
+def tools_in(row: JsonObject) -> list[ToolSchema]:
+    """A list of schemas, or its JSON. Raises ValueError."""
+    tools = row.get("tools") or []
+    if isinstance(tools, str):
+        try:
+            tools = json.loads(tools)
+        except ValueError:
+            raise ValueError("tools is text but no JSON") from None
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise ValueError(f"tools is {described(tools)}, not a list of schemas")
+    return tools
+
+
+def number_in(row: JsonObject, name: str) -> float | None:
+    """Raises ValueError."""
+    value = row.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{name} is {described(value)}, not a number")
+    return float(value)
+
+
+def weight_in(row: JsonObject, name: str) -> float | None:
+    """Raises ValueError."""
+    weight = number_in(row, name)
+    if weight is not None and weight < 0:
+        raise ValueError(f"{name} is {weight:g}, not 0 or more")
+    return weight
+
+
+def share_in(row: JsonObject, name: str) -> float | None:
+    """Raises ValueError."""
+    share = number_in(row, name)
+    if share is not None and not 0 <= share <= 1:
+        raise ValueError(f"{name} is {share:g}, not from 0 to 1")
+    return share
+
+
+def described(value: Any) -> str:
+    """For errors: its type and its beginning."""
+    text = json.dumps(value, default=str)
+    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+
+
+READERS: dict[Any, Callable[[JsonObject, str], float | None]] = {float: number_in, Weight: weight_in, Share: share_in}
+"""How a numeric column is read, by its type."""
+
+
+@cache
+def _readers(cls: type) -> tuple[tuple[str, Callable[[JsonObject, str], float | None]], ...]:
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple(
+        (each.name, READERS[_without_none(hints[each.name])])
+        for each in fields(cls)
+        if _without_none(hints[each.name]) in READERS
+    )
+
+
+@cache
+def _hints(cls: type) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple((each.name, hints[each.name]) for each in fields(cls) if "is_foreign" not in each.metadata)
+
+
+def _without_none(hint: Any) -> Any:
+    if type(None) not in get_args(hint):
+        return hint
+    (rest,) = [each for each in get_args(hint) if each is not type(None)]
+    return rest
+
+
+def _bare(hint: Any) -> Any:
+    hint = _without_none(hint)
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
