@@ -10,7 +10,7 @@ from apps.common.live import telling
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, J, Phase
 from apps.training.folders import folder_of, last_lines
-from trainer.events import StampedEvent
+from contract.events import StampedEvent
 from workers.bridge.outcomes import Outcome
 
 
