@@ -12,9 +12,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from contract.configs import ModelConfig
+from contract.events import Failed
 from tests.trainer.policies import save_policy, small_model
 from tests.trainer.runs import events_of, run_here
-from trainer.events import Failed
 from trainer.failures import ConfigFailure, ExitCode
 from trainer.models.loading import load_policy, load_process_model, load_reward_model, load_tokenizer
 

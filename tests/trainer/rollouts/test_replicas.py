@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from contract.events import Failed, Finished, Warned
 from tests.trainer.rollouts.openai_like import Server, looks_up_then_stops, server_run, trajectories
 from tests.trainer.runs import events_of, run_here
-from trainer.events import Failed, Finished, Warned
 from trainer.failures import ExitCode
 from trainer.rollouts import replicas
 from trainer.rollouts import server as server_module
