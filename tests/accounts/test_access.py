@@ -107,6 +107,7 @@ def addresses(owner: Membership, labeller: Membership, settings: Any, monkeypatc
         "jobs.lifecycle",
     ):
         monkeypatch.setattr(f"apps.{module}.enqueue", lambda *_: None)
+    settings.PUBLISHED_DIR = Path(settings.RUNS_DIR) / "published"
     things = things_of(owner, labeller, Path(settings.RUNS_DIR))
     return [Address(name, path.format(**things), names_something="{" in path) for name, path in routes(get_resolver())]
 
@@ -154,7 +155,11 @@ def things_of(owner: Membership, labeller: Membership, runs: Path) -> dict[str, 
     first = factories.imported_run([step], of=here, task_key="lamp")
     other = factories.imported_run([step, step], of=here, task_key="lamp")
     judge = Judge.objects.create(workspace=here, queue=queue, annotator=annotator, mode="prelabel")
-    folder = {"way": "folder", "name": "office", "state": "live", "live_at": now(), "location": str(runs / "trained")}
+    folder = {"way": "folder", "name": "office", "state": "live", "live_at": now()}
+    publication = Publication.objects.create(workspace=here, policy=policy, **folder)
+    place = runs / "published" / publication.pk.hex
+    place.mkdir(parents=True)
+    Publication.objects.update(location=str(place))
     champion = factories.policy(of=here)
     experiment = Experiment.objects.create(
         workspace=here,
@@ -189,7 +194,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path) -> dict[str, 
         "name": NAME,
         "number": 1,
         "policy_id": policy.pk,
-        "publication_id": Publication.objects.create(workspace=here, policy=policy, **folder).pk,
+        "publication_id": publication.pk,
         "queue_id": queue.pk,
         "right_id": other.pk,
         "run_id": run.pk,
