@@ -1,11 +1,12 @@
 """One function a stage. Each begins from the model that `sft` makes with the same seed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from apps.demo import recipe
-from bench.learning import credit
+from bench.learning import annotators, credit
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from contract.trajectory import Trajectory
@@ -17,6 +18,10 @@ OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed":
 ROLLOUTS_A_TASK = 6
 PAIRS_A_TASK = 3
 BRANCHES = 4
+PREFERENCES_A_TASK = 1
+HELD_OUT_PREFERENCES_A_TASK = 3
+MIXES = {"learned-only": {"learned_outcome": 1.0}, "mixed": {"outcome": 1.0, "learned_outcome": 0.4}}
+"""Weights of reward terms: α · environment + β · reward model. Below a half of α, β cannot make a failure worth more than a success."""
 
 
 def sft(bench: Bench) -> Outcome:
@@ -34,6 +39,19 @@ def grpo(bench: Bench) -> Outcome:
 
 def rloo(bench: Bench) -> Outcome:
     return online(bench, "rloo", recipe.RLOO, kind="rloo")
+
+
+def human_grpo(bench: Bench) -> Outcome:
+    """GRPO on a reward model of simulated annotators' preferences alone; `mixed` has the environment's outcome too.
+
+    `ranked` is the share of held-out preferences that the reward model ranks as the annotators did.
+    """
+    rows, held_out = people_pairs(bench)
+    model = bench.run("human-rm", {"kind": "reward_model", **settings(bench, recipe.REWARD_MODEL, rows, held_out)})
+    alone, mixed = (online_on(bench, f"human-grpo-{name}", weights) for name, weights in MIXES.items())
+    alone.more["mixed"] = {"after": mixed.after, "low": mixed.low, "high": mixed.high, **mixed.more}
+    facts = {"ranked": model["held_out_accuracy"], "pairs": model["rows"]["train"]}
+    return replace(alone, stage="human-grpo", more=alone.more | facts)
 
 
 def grpo_turn_credit(bench: Bench) -> Outcome:
@@ -102,6 +120,7 @@ STAGES: dict[str, Stage] = {
     "prm": prm,
     "grpo-turn-credit": grpo_turn_credit,
     "credit": credit_compared,
+    "human-grpo": human_grpo,
 }
 
 
@@ -149,6 +168,27 @@ def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -
     after = bench.success(stage)
     gain = bench.difference("sft", stage)._asdict()
     return outcome(bench, stage, report, before=before.value, after=after, gain=gain, rollouts=report["rollouts"])
+
+
+def online_on(bench: Bench, stage: str, weights: Mapping[str, float]) -> Outcome:
+    """GRPO on these reward terms. `learned` and `success` are their means over the held-out tasks at each evaluation, by step."""
+    terms = [
+        {"component": component, "weight": weight, **({"path": "../human-rm/model"} if "learned" in component else {})}
+        for component, weight in weights.items()
+    ]
+    result = online(bench, stage, recipe.GRPO, kind="grpo", rewards={"terms": terms})
+    curves = {"learned": "eval/rewards/learned_outcome/mean", "success": "eval/success"}
+    result.more.update({name: bench.curve(stage, metric) for name, metric in curves.items()})
+    return result
+
+
+def people_pairs(bench: Bench) -> tuple[str, str]:
+    """Files of preferences to learn from, and of preferences on other tasks to measure on."""
+    play_own(bench)
+    learnt, others = parted(bench.trajectories("own"))
+    train = annotators.preferences(learnt, per_task=PREFERENCES_A_TASK, seed=bench.seed)
+    held_out = annotators.preferences(others, per_task=HELD_OUT_PREFERENCES_A_TASK, seed=bench.seed)
+    return written(bench, "people", train, held_out)
 
 
 def play_own(bench: Bench) -> None:

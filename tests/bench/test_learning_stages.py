@@ -1,12 +1,15 @@
 """What the stages learn from and what they are measured on share no task."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench.learning.harness import Bench
-from bench.learning.stages import prm
+from bench.learning.paired import Difference
+from bench.learning.stages import human_grpo, prm
 from contract.trajectory import Outcome, Step, Task, Trajectory
+from trainer.statistics import Proportion
 
 REPORT = {
     "seconds": 1.0,
@@ -40,3 +43,41 @@ def test_runs_of_one_task_are_judged_on_one_side_only(tmp_path: Path) -> None:
     learnt, others = tasks_in(tmp_path / "judged.jsonl"), tasks_in(tmp_path / "judged-held-out.jsonl")
     assert (len(learnt), len(others)) == (8, 2)
     assert not learnt & others
+
+
+class Learned(Untrained):
+    """Every run says what it was asked to do, and a policy does half of the tasks."""
+
+    def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / f"{name}.json").write_text(json.dumps(config))
+        ranked = {"value": 0.9, "low": 0.8, "high": 1.0, "n": 6}
+        return {**REPORT, "held_out_accuracy": ranked, "rows": {"train": 8}, "rollouts": 64}
+
+    def success(self, model: str) -> Proportion:
+        return Proportion(0.5, 0.4, 0.6, 300)
+
+    def difference(self, before: str, after: str) -> Difference:
+        return Difference(0.0, -0.1, 0.1, 300)
+
+    def curve(self, name: str, metric: str) -> list[tuple[int, float]]:
+        return [(0, 0.5), (20, 0.5)]
+
+    def trajectories(self, name: str) -> list[Trajectory]:
+        def attempt(task: int, sample: int) -> Trajectory:
+            return replace(rollout(f"task {task}", sample), outcome=Outcome(success=sample % 2 == 0))
+
+        return [attempt(task, sample) for sample in range(6) for task in range(10)]
+
+
+def test_peoples_reward_model_is_the_whole_reward_of_one_run_and_a_part_of_anothers(tmp_path: Path) -> None:
+    found = human_grpo(Learned(tmp_path, seed=0))
+    rewards = {
+        name: json.loads((tmp_path / f"human-grpo-{name}.json").read_text())["rewards"]["terms"]
+        for name in ("learned-only", "mixed")
+    }
+    learned = {"component": "learned_outcome", "path": "../human-rm/model"}
+    assert rewards["learned-only"] == [{**learned, "weight": 1.0}]
+    assert rewards["mixed"] == [{"component": "outcome", "weight": 1.0}, {**learned, "weight": 0.4}]
+    assert (found.stage, found.before, found.after, found.more["mixed"]["after"]) == ("human-grpo", 0.5, 0.5, 0.5)
+    assert (found.more["ranked"]["value"], found.more["pairs"]) == (0.9, 8)

@@ -1,0 +1,40 @@
+"""Simulated annotators prefer the better rollout, mostly, and say how many of them agreed."""
+
+from bench.learning.annotators import preferences, quality
+from trainer.records import Outcome, Step, Task, Trajectory
+
+
+def rollout(task: str, words: str, *, success: bool = False, reached: int = 0) -> Trajectory:
+    """A turn a word; `reached` of two sub-goals."""
+    steps = [
+        Step([{"role": "user", "content": "Go on."}], {"role": "assistant", "content": word}) for word in words.split()
+    ]
+    subgoals = {"first": reached > 0, "second": reached > 1}
+    return Trajectory(Task(task, "Do it."), steps, outcome=Outcome(success=success), info={"subgoals": subgoals})
+
+
+def test_success_counts_before_subgoals_and_they_before_short_rollouts():
+    ranked = [
+        rollout("t", "a b c", success=True),
+        rollout("t", "a", reached=2),
+        rollout("t", "a b", reached=1),
+        rollout("t", "a b c", reached=1),
+    ]
+    assert sorted(ranked, key=quality, reverse=True) == ranked
+
+
+def test_the_majority_mostly_finds_the_better_one():
+    rollouts = [
+        each for task in range(400) for each in (rollout(str(task), "right", success=True), rollout(str(task), "wrong"))
+    ]
+    rows = preferences(rollouts, per_task=1, seed=0)
+    right = sum(row["chosen"][-1]["content"] == "right" for row in rows)
+    assert len(rows) == 400
+    assert 360 <= right <= 395  # 94.6 % of 400 are 378, give or take four standard deviations
+    assert {round(row["soft_label"], 2) for row in rows} == {0.67, 1.0}
+    assert preferences(rollouts, per_task=1, seed=0) == rows
+
+
+def test_equals_and_rollouts_without_a_turn_are_not_asked_about():
+    equals = [rollout("t", "a"), rollout("t", "b")]
+    assert preferences([*equals, rollout("t", "", success=True)], per_task=5, seed=0) == []
