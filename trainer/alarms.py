@@ -1,11 +1,11 @@
 """Alarms over a run's curves: known ways in which training goes wrong, each seen before it has cost the whole run. Pure.
 
-`Watch` is fed each step's metrics under TRL's names and says which alarms rise, each once. A rule compares the mean of the last WINDOW
+`Watch` is fed each step's metrics under TRL's names and says which alarms rise, each once; `learned` names the rewards that are a model's opinion. A rule compares the mean of the last WINDOW
 measurements with the first ones, so that a single odd batch raises nothing; what a rule needs and was not measured keeps it silent.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Literal, NamedTuple
@@ -16,8 +16,10 @@ WINDOW = 10
 """Measurements that a mean is over."""
 MASTERED = 0.85
 """Above this share of successes groups are alike and entropy is low because the tasks are solved."""
-LEARNED = ("rewards/learned_outcome/mean", "rewards/learned_process/mean", "rewards/judge/mean")
-"""Rewards that are a model's opinion, and so can be gamed; where there is none the whole reward is looked at."""
+FALL_FROM_BEST = 0.16
+"""Of success, between means of three evaluations: three times the standard error of the difference, with 60 tasks an evaluation."""
+FALL_FROM_FIRST = 0.22
+"""The same from the evaluation before training, which is only one."""
 
 
 class Alarm(NamedTuple):
@@ -41,6 +43,8 @@ class Curves:
     """Everything that was measured so far, by name, in order."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
+    learned: Sequence[str] = ()
+    """Rewards that are a model's opinion, and so can be gamed; where there is none the whole reward is looked at."""
 
     def add(self, values: Mapping[str, float | None]) -> None:
         for name, value in values.items():
@@ -98,24 +102,26 @@ def echo_trap(curves: Curves) -> Finding | None:
 def reward_hacking(curves: Curves) -> Finding | None:
     """Overoptimization (Gao, Schulman & Hilton, 2022, arXiv 2210.10760): the proxy goes on rising while what it stands for falls."""
     success = curves.values.get("eval/success", [])
-    proxies = [name for name in LEARNED if curves.known(name, 2 * WINDOW)] or ["reward"]
+    proxies = [name for name in curves.learned if curves.known(name, 2 * WINDOW)] or ["reward"]
     if len(success) < 5 or not curves.known(proxies[0], 2 * WINDOW):
         return None
     means = [fmean(success[index : index + 3]) for index in range(len(success) - 2)]
     best = max(range(len(means)), key=lambda index: means[index])
-    lost = means[best] - means[-1]
-    if lost < 0.16:  # three times the standard error of the difference, with 60 tasks an evaluation
-        return None
+    fell, since = means[best] - means[-1], best + 2
+    if fell < FALL_FROM_BEST:  # a policy that is spoiled by the first steps has no three good evaluations
+        fell, since = success[0] - means[-1], 0
+        if fell < FALL_FROM_FIRST:
+            return None
     for name in proxies:
         values = curves.values[name]
-        at_best = round((best + 2) / len(success) * len(values))
+        at_best = round(since / len(success) * len(values))
         before = values[max(0, at_best - WINDOW) : at_best] or values[:1]
         risen = curves.last(name) - fmean(before)
         if risen > 0.25 * max(
             1e-6, curves.first(deviation_of(name)) if curves.known(deviation_of(name)) else abs(fmean(before))
         ):
             return Finding(
-                f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {lost:.0%} from its best.",
+                f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {fell:.0%} from its best.",
                 "Go back to the checkpoint at its best. Weigh the outcome more, raise beta (KL), or train the reward model on "
                 "judgements of these rollouts.",
             )
@@ -191,8 +197,8 @@ RULES: dict[AlarmName, Rule] = {
 class Watch:
     """Looks at a run as it goes. An alarm rises once; a resumed run is told its past first, and what rose then stays told."""
 
-    def __init__(self) -> None:
-        self.curves = Curves()
+    def __init__(self, learned: Sequence[str] = ()) -> None:
+        self.curves = Curves(learned=learned)
         self.raised: set[AlarmName] = set()
 
     def look(self, step: int, values: Mapping[str, float | None]) -> list[Alarm]:

@@ -121,7 +121,6 @@ def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse
             **policy_views(found),
             "kinds": _contents(found),
             "queues": _queues(request, found),
-            "runs": found.runs.order_by("-pk")[:20],
             "sample": [row_view(sample) for sample in samples],
             "shown_split": shown,
             "snippets": snippets(request, found),

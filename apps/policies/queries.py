@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -12,8 +11,6 @@ from django.db.models.functions import Coalesce
 from apps.accounts.models import Membership
 from apps.policies.models import Policy, Promotion, Publication
 
-DEEPEST = 30
-MOST_DESCENDANTS = 200
 SHOWN_ROLLOUTS = 20
 NOWHERE = Value(UUID(int=0))
 """Stands for no server: in SQL nothing equals NULL."""
@@ -42,57 +39,6 @@ def champions_of(member: Membership) -> dict[Any, list[str]]:
     return found
 
 
-@dataclass(frozen=True)
-class Ancestor:
-    """A policy, the run that made it, and what that run was trained on."""
-
-    policy: Policy
-    run: Any
-    version: Any
-
-
-def ancestors_of(policy: Policy) -> list[Ancestor]:
-    """The policy and everything that it descends from, youngest first. One query a generation; generations are few."""
-    chain: list[Ancestor] = []
-    current: Policy | None = policy
-    while current is not None and len(chain) < DEEPEST:
-        run = getattr(current, "made_by", None)
-        chain.append(Ancestor(current, run, run.version if run else None))
-        current = _with_origin().filter(pk=current.base_id).first() if current.base_id else None
-    return chain
-
-
-@dataclass(frozen=True)
-class Descendant:
-    """A policy that was made from another, and how many generations later."""
-
-    policy: Policy
-    depth: int
-
-
-def descendants_of(policy: Policy) -> list[Descendant]:
-    """Everything that was made from it, each below its parent. One query a generation."""
-    children: dict[Any, list[Policy]] = {}
-    generation, known = [policy.pk], 0
-    for _ in range(DEEPEST):
-        found = list(_with_origin().filter(base__in=generation).order_by("pk")[: MOST_DESCENDANTS - known])
-        for child in found:
-            children.setdefault(child.base_id, []).append(child)
-        known += len(found)
-        generation = [child.pk for child in found]
-        if not generation or known >= MOST_DESCENDANTS:
-            break
-    return list(_below(policy.pk, children, 0))
-
-
-def _below(parent: Any, children: dict[Any, list[Policy]], depth: int) -> list[Descendant]:
-    rows: list[Descendant] = []
-    for child in children.get(parent, []):
-        rows.append(Descendant(child, depth))
-        rows += _below(child.pk, children, depth + 1)
-    return rows
-
-
 def publications_of(policy: Policy) -> QuerySet[Publication]:
     """Where it was published, newest first, as its page shows it. `depth` says how many policies one could go back through."""
     place = Coalesce(OuterRef("endpoint"), NOWHERE)
@@ -108,14 +54,4 @@ def publications_of(policy: Policy) -> QuerySet[Publication]:
 
 def policy_for_page(member: Membership) -> QuerySet[Policy]:
     """A policy with everything that its page names."""
-    return _with_origin().visible_to(member)  # type: ignore[attr-defined, no-any-return]  # it is PolicyQuerySet
-
-
-def _with_origin() -> QuerySet[Policy]:
-    return Policy.objects.select_related("base", "endpoint", "made_by__version__dataset", "made_by__created_by").defer(
-        "made_by__config",
-        "made_by__failure",
-        "made_by__version__card",
-        "made_by__version__recipe",
-        "made_by__version__files",
-    )
+    return Policy.objects.visible_to(member).select_related("endpoint", "made_by")

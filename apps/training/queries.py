@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Prefetch, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.common import quantities
 from apps.datasets.models import VersionJudgement, VersionPreference
-from apps.training.models import Run
+from apps.training.models import Run, RunEvent
 
 TIMELINE = 200
 PATIENCE_SECONDS = 45
@@ -46,6 +46,12 @@ def runs_for_comparing(member: Membership) -> QuerySet[Run]:
         .select_related("version__dataset", "base")
         .defer("failure", "command", "report", "version__card", "version__recipe", "version__files", "base__report")
     )
+
+
+def runs_for_api(member: Membership) -> QuerySet[Run]:
+    """Runs with their learned rewards and, newest first, their alarms."""
+    alarms = RunEvent.objects.filter(kind="alarm").order_by("-id")
+    return Run.objects.visible_to(member).prefetch_related("rewards", Prefetch("events", alarms, to_attr="alarms"))
 
 
 def run_for_page(member: Membership) -> QuerySet[Run]:

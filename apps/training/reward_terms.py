@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -14,13 +14,15 @@ from apps.policies.models import Policy, Publication
 from contract.configs import InvalidConfig, InvalidField, RewardsConfig, TrainingConfig
 from contract.configs.declaration import Source
 from contract.configs.references import references_of
-from contract.configs.rewards import RewardTerm, name_of
+from contract.configs.rewards import OutcomeTerm, RewardTerm, name_of
 
 WORDS: dict[str, str] = {
     "reward_model": "a reward model",
     "process_model": "a process reward model",
     "judge": "a served model",
 }
+TermKind = Literal["outcome", "environment", "learned"]
+"""Success itself, what else the environment or the transcript tells, or a model's opinion."""
 
 
 @dataclass(frozen=True)
@@ -67,23 +69,54 @@ def learned_rewards(config: TrainingConfig, member: Membership) -> tuple[Learned
     return tuple(rewards)
 
 
-class FormulaPart(NamedTuple):
-    """One summand of the total."""
+@dataclass(frozen=True)
+class FormulaPart:
+    """One summand of the total, and its place in a bar of how far each can move the total."""
 
     weight: str
     words: str
     policy: str
-    is_logged_only: bool
+    kind: TermKind
+    low: str
+    high: str
+    start: float
+    """Of the bar, in percent."""
+    width: float
+
+    @property
+    def is_logged_only(self) -> bool:
+        return self.width == 0
 
 
 def formula(rewards: RewardsConfig, learned: Sequence[LearnedReward] = ()) -> list[FormulaPart]:
-    """total = weight · term + …, for people."""
+    """total = weight · term + …, for people. Success alone moves the total by the outcome's weight, so the outcome's part of the bar is that."""
     policies = {reward.term: reward.policy.name for reward in learned}
-    return [_part(term, policies.get(name_of(term), "")) for term in rewards.terms]
+    sways = [term.weight if isinstance(term, OutcomeTerm) else term.sway for term in rewards.terms]
+    whole = sum(sways) or 1.0
+    return [
+        FormulaPart(
+            weight=f"{term.weight:g}",
+            words=term.name or spoken(term.TITLE),
+            policy=policies.get(name_of(term), ""),
+            kind=kind_of(type(term)),
+            low=f"{term.weight * term.LOW:g}".replace("-", "−"),
+            high=f"{term.weight * term.HIGH:g}",
+            start=round(100 * sum(sways[:index]) / whole, 2),
+            width=round(100 * sways[index] / whole, 2),
+        )
+        for index, term in enumerate(rewards.terms)
+    ]
 
 
-def _part(term: RewardTerm, policy: str) -> FormulaPart:
-    return FormulaPart(f"{term.weight:g}", term.name or term.TITLE.lower(), policy, term.weight == 0)
+def kind_of(term: type[RewardTerm]) -> TermKind:
+    if issubclass(term, OutcomeTerm):
+        return "outcome"
+    return "learned" if term.IS_LEARNED else "environment"
+
+
+def spoken(title: str) -> str:
+    """A title within a sentence: "Step cost" is "step cost", "LLM judge" stays."""
+    return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _uuids(text: str) -> list[UUID]:

@@ -2,13 +2,16 @@
 
 from django.urls import path
 
+from apps.training.api import lineage as lineage_api
 from apps.training.api import rollouts as rollout_api
 from apps.training.api import runs as run_api
+from apps.training.views import lineage as lineage_views
 from apps.training.views import rollouts as rollout_views
 from apps.training.views import runs as views
 
 app_name = "training"
 urlpatterns = [
+    path("judgments/<uuid:judgment_id>/lineage/", lineage_views.lineage, name="lineage"),
     path("runs/", views.runs, name="list"),
     path("runs/compare/", views.compare, name="compare"),
     path("runs/new/", views.new, name="new"),
@@ -30,6 +33,16 @@ urlpatterns = [
 ]
 
 api = [
+    path("lineage/policies/<uuid:policy_id>", lineage_api.PolicyLineageView.as_view(), name="policy_lineage"),
+    path("lineage/runs/<uuid:run_id>", lineage_api.RunLineageView.as_view(), name="run_lineage"),
+    path("lineage/versions/<uuid:version_id>", lineage_api.VersionLineageView.as_view(), name="version_lineage"),
+    path("lineage/judgments/<uuid:judgment_id>", lineage_api.JudgmentLineageView.as_view(), name="judgment_lineage"),
+    path("lineage/items/<int:item_id>", lineage_api.ItemLineageView.as_view(), name="item_lineage"),
+    path(
+        "lineage/trajectories/<uuid:trajectory_id>",
+        lineage_api.TrajectoryLineageView.as_view(),
+        name="trajectory_lineage",
+    ),
     path("runs", run_api.RunsView.as_view(), name="runs"),
     path("runs/<uuid:run_id>", run_api.RunView.as_view(), name="run"),
     path("runs/<uuid:run_id>/metrics", run_api.MetricsView.as_view(), name="run_metrics"),

@@ -36,6 +36,11 @@ class RewardTerm(Config):
     name: Annotated[str, Field(max_length=40, pattern=r"^[\w .-]*$"), Setting("Name in curves")] = ""
     """Empty is the component's own name."""
 
+    @property
+    def sway(self) -> float:
+        """By how much it can move the total: its weight times its range."""
+        return self.weight * (self.HIGH - self.LOW)
+
 
 class OutcomeTerm(RewardTerm):
     """What the environment says of the end: its reward, cut to -1 … 1, or 1 for success and 0 for failure."""
@@ -104,7 +109,7 @@ class LearnedOutcomeTerm(RewardTerm):
     IS_LEARNED = True
 
     policy: Annotated[str, Setting("Reward model", source="reward_model", basic=True)] = ""
-    """The reward model, by its id in Retrace."""
+    """A reward model of the workspace (over REST, its id)."""
     path: Annotated[str, internal(RESOLVED)] = ""
     """Where it is: a folder (relative to run.json, or absolute) or a hub id."""
     component: Literal["learned_outcome"] = "learned_outcome"
@@ -124,7 +129,7 @@ class LearnedProcessTerm(RewardTerm):
     IS_LEARNED = True
 
     policy: Annotated[str, Setting("Process reward model", source="process_model", basic=True)] = ""
-    """The process reward model, by its id in Retrace."""
+    """A process reward model of the workspace (over REST, its id)."""
     path: Annotated[str, internal(RESOLVED)] = ""
     """Where it is: a folder (relative to run.json, or absolute) or a hub id."""
     component: Literal["learned_process"] = "learned_process"
@@ -145,13 +150,13 @@ class JudgeTerm(RewardTerm):
     IS_LEARNED = True
 
     policy: Annotated[str, Setting("Judge", source="judge", basic=True)] = ""
-    """A served model of the workspace, by its id in Retrace."""
+    """A served model of the workspace (over REST, its id)."""
     url: Annotated[str, internal(ON_SERVER)] = ""
     """Base address with version, such as http://127.0.0.1:8000/v1."""
     model: Annotated[str, internal(ON_SERVER)] = ""
     """The judge's name on that server."""
     component: Literal["judge"] = "judge"
-    mode: Annotated[Literal["absolute", "ranking"], Setting("Judges", basic=True, labels=JUDGE_MODES)] = "absolute"
+    mode: Annotated[Literal["absolute", "ranking"], Setting("Judged", basic=True, labels=JUDGE_MODES)] = "absolute"
     """Ranking shows the judge a whole group at once: easier for it than a scale, and only differences within a group teach."""
     rubric: Annotated[str, Field(min_length=1, max_length=4000)] = (
         "Did the agent do exactly what it was asked, without needless or harmful steps?"
@@ -218,7 +223,7 @@ class RewardsConfig(Config):
         Success is worth the outcome's weight; the other terms together can differ by their weights times their ranges.
         """
         outcome = sum(term.weight for term in self.terms if isinstance(term, OutcomeTerm))
-        others = sum(term.weight * (term.HIGH - term.LOW) for term in self.terms if not isinstance(term, OutcomeTerm))
+        others = sum(term.sway for term in self.terms if not isinstance(term, OutcomeTerm))
         if outcome > others:
             return ""
         return (

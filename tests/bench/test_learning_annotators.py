@@ -1,7 +1,7 @@
 """Simulated annotators prefer the better rollout, mostly, and say how many of them agreed."""
 
 from bench.learning.annotators import preferences, quality
-from trainer.records import Outcome, Step, Task, Trajectory
+from contract.trajectory import Outcome, Step, Task, Trajectory
 
 
 def rollout(task: str, words: str, *, success: bool = False, reached: int = 0) -> Trajectory:

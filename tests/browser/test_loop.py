@@ -1,4 +1,4 @@
-"""The whole loop in a real browser on the real stack: import, replay, judge, freeze, train, roll out, compare, promote."""
+"""The whole loop in a real browser on the real stack: import, replay, judge, freeze, train on the judgments, reward rollouts by them, compare, promote."""
 
 import json
 import subprocess
@@ -69,11 +69,14 @@ def test_the_loop_closes(people, runs_file, open_as):
     tuned = train(researcher, version_address, algorithm="dpo", base="office-sft", name="office-dpo")
     assert Run.objects.get(name="office-dpo").result.base == Run.objects.get(name="office-sft").result
     assert base != tuned
+    taste = train(researcher, version_address, algorithm="reward_model", base="office-sft", name="office-taste")
+    rewarded = reward_by(researcher, "office-taste", base="office-sft", name="office-grpo")
+    show_lineage(researcher, version_address, rewarded, through=taste)
 
-    experiment = compare(researcher, "office-dpo", "office-sft")
+    experiment = compare(researcher, "office-grpo", "office-sft")
     judge_everything(annotators[0], experiment.queue)
     promote(researcher, experiment)
-    assert champion(workspace=experiment.workspace, environment="office").name == "office-dpo"
+    assert champion(workspace=experiment.workspace, environment="office").name == "office-grpo"
 
 
 def import_runs(page: Page, file: Path) -> None:
@@ -167,7 +170,52 @@ def train(page: Page, version_address: str, *, algorithm: str, base: str | None,
     page.fill("input[name=optimizer-batch_size]", "2")
     page.fill("input[name=optimizer-max_steps]", "6")
     page.fill("input[name=checkpoints-every]", "3")
-    expect(page.locator("#check")).to_contain_text("python", timeout=LONG)  # the exact command, once it is checked
+    return launch(page, name)
+
+
+def reward_by(page: Page, model: str, *, base: str, name: str) -> str:
+    """GRPO on the environment's outcome and, less, on what a reward model of people's preferences says."""
+    page.goto("/runs/new/?algorithm=grpo")
+    page.select_option("select[name=base]", label=base)
+    page.locator("input[name=preset][value=quick]").check(force=True)
+    page.fill("input[name=name]", name)
+    settings = page.locator("#settings")
+    expect(settings.locator("input[name=optimizer-max_steps]")).to_have_attribute("placeholder", "20")  # the preset's
+    expect(settings.get_by_label("Reward model", exact=True)).to_be_hidden()
+    page.fill("input[name=term-learned_outcome-weight]", "0.8")
+    page.select_option("select[name=term-learned_outcome-policy]", label=model)
+    formula = page.locator("#reward-formula")
+    expect(formula).to_contain_text(f"0.8 · learned outcome reward ({model})", timeout=60_000)
+    expect(formula).to_contain_text("a rollout that fails may be rewarded more than one that succeeds")
+    page.fill("input[name=term-learned_outcome-weight]", "0.4")
+    expect(formula).to_contain_text("0.4 · learned outcome reward", timeout=60_000)
+    expect(formula).not_to_contain_text("may be rewarded more")
+    for setting, value in {"optimizer-batch_size": 4, "optimizer-max_steps": 2, "samples": 2, "held_out": 2}.items():
+        page.fill(f"input[name={setting}]", str(value))
+    page.fill("input[name=budget-steps]", "2")
+    page.locator("#advanced summary").click()
+    page.fill("input[name=optimizer-gradient_accumulation]", "1")
+    page.fill("input[name=sampling-max_new_tokens]", "16")
+    policy = launch(page, name)
+    assert Run.objects.get(name=name).rewards.get().policy.name == model
+    return policy
+
+
+def show_lineage(page: Page, version_address: str, policy: str, *, through: str) -> None:
+    """The version's page leads through the reward model to the policy, and the policy's page leads back to the people."""
+    page.goto(version_address)
+    page.locator(".lineage").get_by_role("link", name="office-grpo", exact=True).first.click()
+    page.wait_for_url(f"**/policies/{policy}/")
+    origins = page.locator(".lineage").first
+    expect(origins.get_by_role("link", name="office-taste", exact=True).first).to_have_attribute(
+        "href", f"/policies/{through}/"
+    )
+    expect(origins).to_contain_text("judgments)")
+
+
+def launch(page: Page, name: str) -> str:
+    """Launch once it is checked; the policy that the run makes."""
+    expect(page.locator("#check")).to_contain_text("python", timeout=LONG)  # the exact command
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/runs/*/", timeout=60_000)
     expect(page.locator(".status.done").first).to_be_visible(timeout=LONG)
@@ -177,7 +225,7 @@ def train(page: Page, version_address: str, *, algorithm: str, base: str | None,
 
 def compare(page: Page, a: str, b: str) -> Experiment:
     page.goto("/experiments/new/")
-    page.fill("input[name=name]", "Did DPO help?")
+    page.fill("input[name=name]", "Did the people’s reward help?")
     page.select_option("select[name=policy_a]", label=a)
     page.select_option("select[name=policy_b]", label=b)
     page.fill("input[name=tasks]", "4")
@@ -185,7 +233,7 @@ def compare(page: Page, a: str, b: str) -> Experiment:
     page.get_by_role("button", name="Start experiment").click()
     page.wait_for_url("**/experiments/*/")
     expect(page.get_by_text("Pairs judged")).to_be_visible(timeout=LONG)
-    return Experiment.objects.select_related("queue", "workspace").get(name="Did DPO help?")
+    return Experiment.objects.select_related("queue", "workspace").get(name="Did the people’s reward help?")
 
 
 def promote(page: Page, experiment: Experiment) -> None:
@@ -194,7 +242,7 @@ def promote(page: Page, experiment: Experiment) -> None:
     expect(page.locator(".next h2")).to_be_visible(timeout=60_000)
     page.reload()
     page.keyboard.press("p")
-    page.select_option("#promote select[name=policy]", label="office-dpo")
+    page.select_option("#promote select[name=policy]", label="office-grpo")
     page.fill("#promote textarea[name=reason]", "It is the newer one, and nothing speaks against it.")
     page.locator("#promote button.primary").click()
     expect(page.locator(".badge.accent", has_text="champion")).to_be_visible()

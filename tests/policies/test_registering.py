@@ -10,7 +10,6 @@ from apps.accounts.issuing import issue_token
 from apps.accounts.models import AuditEntry, Role
 from apps.policies.models import Policy
 from apps.policies.promoting import promote
-from apps.policies.queries import ancestors_of, descendants_of
 from apps.policies.registering import (
     BadEndpoint,
     NameTaken,
@@ -94,14 +93,6 @@ def a_family() -> tuple[Policy, Policy, Policy]:
     for made, parent in ((child, base), (grandchild, child)):
         factories.run(of=workspace, base=parent, result=made)
     return base, child, grandchild
-
-
-def test_descent_is_followed_both_ways():
-    base, child, grandchild = a_family()
-    ancestors = ancestors_of(grandchild)
-    assert [each.policy for each in ancestors] == [grandchild, child, base]
-    assert [each.run for each in ancestors] == [Run.objects.get(result=grandchild), Run.objects.get(result=child), None]
-    assert [(each.policy, each.depth) for each in descendants_of(base)] == [(child, 0), (grandchild, 1)]
 
 
 def test_a_policys_page_links_its_whole_descent(client: Client):

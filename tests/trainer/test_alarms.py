@@ -21,7 +21,7 @@ Curve = Callable[[float], float]
 def alarms(*, noise: float = 0.1, seed: int = 0, **curves: Curve | float) -> dict[str, int]:
     """Which alarms rise, and at which step, over 60 steps of these curves with some noise. Success is evaluated every 6 steps."""
     rng = random.Random(seed)
-    watch = Watch()
+    watch = Watch(learned=["rewards/judge/mean"])
     found: dict[str, int] = {}
     for step in range(1, STEPS + 1):
         values = {}
@@ -92,6 +92,11 @@ def test_a_judge_that_is_pleased_while_success_falls_is_being_gamed(seed: int):
     found = alarms(**gamed, seed=seed)
     assert set(found) == {"reward_hacking"}
     assert found["reward_hacking"] <= 0.8 * STEPS
+
+
+def test_a_policy_that_is_spoiled_within_the_first_steps_is_seen_too():
+    gamed = {**HEALTHY, "judge": lambda t: -0.3 + 1.1 * min(1.0, 8 * t), "held_out": lambda t: 0.3 if t < 0.15 else 0.0}
+    assert set(alarms(**gamed)) == {"reward_hacking"}
 
 
 def test_success_that_falls_with_the_reward_is_bad_but_no_hacking():

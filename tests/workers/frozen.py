@@ -54,7 +54,7 @@ def _messages(run: dict[str, Any]) -> list[dict[str, Any]]:
     return [message for step in run["steps"] for message in (*step["context"], step["message"])]
 
 
-def freeze(rows: dict[str, list[dict[str, Any]]], *, of: Workspace) -> Version:
+def freeze(rows: dict[str, list[dict[str, Any]]], *, of: Workspace, row_type: str = "preference") -> Version:
     """A frozen version whose files are in the storage, as `freezing` leaves them."""
     files = {}
     for split in ("train", "validation", "test"):
@@ -63,7 +63,7 @@ def freeze(rows: dict[str, list[dict[str, Any]]], *, of: Workspace) -> Version:
         sha256 = hashlib.sha256(body).hexdigest()
         files[split] = {"name": name, "rows": len(rows.get(split, [])), "bytes": len(body), "sha256": sha256}
     counts = {split: facts["rows"] for split, facts in files.items()}
-    return factories.dataset_version(of=of, files={"jsonl": files}, row_counts=counts)
+    return factories.dataset_version(of=of, files={"jsonl": files}, row_counts=counts, row_type=row_type)
 
 
 def small_base(workspace: Workspace, model: Path) -> Policy:

@@ -173,6 +173,18 @@ def test_a_missing_folder_is_refused_at_the_base(tmp_path: Path):
 
 
 @pytest.mark.django_db
+def test_a_reward_model_whose_weights_are_gone_is_refused_at_its_term(tmp_path: Path):
+    base = factories.policy(kind=Policy.Kind.MODEL, location=str(a_model(tmp_path / "model")))
+    model = factories.trained_policy(of=base.workspace, kind=Policy.Kind.REWARD_MODEL, name="taste")
+    terms = [{"component": "outcome"}, {"component": "learned_outcome", "policy": str(model.pk)}]
+    changes = {"rewards": {"terms": terms}}
+    plan = a_plan(workspace=base.workspace, base=base, algorithm="grpo", version=None, changes=changes)
+    [refusal] = preflight.check(plan.as_json()).refusals
+    assert refusal.field == "rewards.terms[1].policy"
+    assert refusal.message.startswith("The run that made taste left no model, or its folder ")
+
+
+@pytest.mark.django_db
 def test_without_a_worker_the_page_says_that_nobody_knows():
     plan = a_plan(base=None, algorithm="sft")
     check = preflight.check(plan.as_json())

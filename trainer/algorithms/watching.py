@@ -5,7 +5,8 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from contract.configs import TrainingConfig
+from contract.configs import OnlineConfig, TrainingConfig
+from contract.configs.rewards import name_of
 from contract.events import AlarmRaised
 from trainer.alarms import Watch
 from trainer.algorithms.callback import metric_name
@@ -20,7 +21,7 @@ class WatchCallback(TrainerCallback):
         self.config = config
         self.events = events
         self.stop = stop
-        self.watch = Watch()
+        self.watch = Watch(learned_in(config))
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -39,6 +40,12 @@ class WatchCallback(TrainerCallback):
             self.events.emit(AlarmRaised(alarm.step, alarm.name, alarm.message, alarm.advice))
             if self.config.pause_on_alarms:
                 self.stop.ask(f"Paused by an alarm at step {alarm.step}. {alarm.message}")
+
+
+def learned_in(config: TrainingConfig) -> list[str]:
+    """The curves of rewards that count and are a model's opinion."""
+    terms = config.rewards.terms if isinstance(config, OnlineConfig) else ()
+    return [f"rewards/{name_of(term)}/mean" for term in terms if term.IS_LEARNED and term.weight]
 
 
 def named(logs: Mapping[str, Any]) -> dict[str, float]:

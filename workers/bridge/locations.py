@@ -27,15 +27,15 @@ def server_of(policy: Policy) -> Served | None:
     return Served(policy.endpoint, policy.location) if policy.endpoint is not None else None
 
 
-def model_path(policy: Policy, folder: Path, *, workspace_id: UUID) -> str:
+def model_path(policy: Policy, folder: Path, *, workspace_id: UUID, field: str = "model.path") -> str:
     """Where the weights of a policy are, as run.json in `folder` says it: a folder (relative where it is another run's), or a hub id.
 
-    Raises ConfigFailure where the workspace may not load it.
+    Raises ConfigFailure, which names `field`, where the workspace may not load it.
     """
     try:
         source = model_source(policy, workspace_id=workspace_id)
     except LocationRefused as refused:
-        raise ConfigFailure(f"model.path: {refused}", advice="Choose another policy.") from None
+        raise ConfigFailure(f"{field}: {refused}", advice="Choose another policy.") from None
     if isinstance(source, HubModel):
         return source.id
     return os.path.relpath(source, folder) if source.is_relative_to(settings.RUNS_DIR) else str(source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -30,6 +31,7 @@ BYTES_A_TOKEN = 3.0
 """Of JSON, in English and code: low, so that rows are rather thought too long."""
 USUAL_ROW = 512
 NEARLY = 0.85
+SETTING = re.compile(r"[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*")
 
 
 def check(plan: dict[str, Any]) -> Check:
@@ -52,7 +54,7 @@ def check(plan: dict[str, Any]) -> Check:
         assert isinstance(config, TrainingConfig), "plans are for training"
         facts = model_facts(config.model, folder.path, notes)
     except RunFailure as failure:
-        return Check("refused", refusals=[Refusal(_form_field(failure), f"{failure.message} {failure.advice}".strip())])
+        return Check("refused", refusals=[refusal_of(failure)])
     capacity = largest()
     if capacity is None:
         notes.append("No training worker has told what it has, so whether it fits is seen when one takes the run.")
@@ -186,7 +188,10 @@ def _row_tokens(version: Version | None) -> int:
     return max(1, int(facts["bytes"] / facts["rows"] / BYTES_A_TOKEN))
 
 
-def _form_field(failure: RunFailure) -> str:
-    """What to change: the base, or the dotted path of a setting."""
-    path = failure.message.partition(":")[0]
-    return "base" if path.startswith("model") else path
+def refusal_of(failure: RunFailure) -> Refusal:
+    """What to change: the base, or the dotted path of a setting, which stands before the failure's words where it has one."""
+    path, _, words = failure.message.partition(": ")
+    if not SETTING.fullmatch(path):
+        return Refusal("", f"{failure.message} {failure.advice}".strip())
+    field = "base" if path.startswith("model") else path
+    return Refusal(field, f"{words[:1].upper()}{words[1:]} {failure.advice}".strip())

@@ -12,20 +12,26 @@ from workers.bridge.locations import model_path, server_of
 
 def with_places(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
     """`config` with the path or address of each policy that its reward names. Raises ConfigFailure."""
-    return with_terms(config, [_placed(term, folder, workspace_id) for term in config.rewards.terms])
+    return with_terms(
+        config,
+        [
+            _placed(term, f"rewards.terms[{index}].policy", folder, workspace_id)
+            for index, term in enumerate(config.rewards.terms)
+        ],
+    )
 
 
-def _placed(term: RewardTerm, folder: Path, workspace_id: UUID) -> RewardTerm:
+def _placed(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> RewardTerm:
     match term:
         case LearnedOutcomeTerm(policy=policy_id) | LearnedProcessTerm(policy=policy_id) if policy_id:
-            policy = _policy(policy_id, workspace_id)
-            return term.replaced(path=model_path(policy, folder, workspace_id=workspace_id))
+            policy = _policy(policy_id, field, workspace_id)
+            return term.replaced(path=model_path(policy, folder, workspace_id=workspace_id, field=field))
         case JudgeTerm(policy=policy_id) if policy_id:
-            policy = _policy(policy_id, workspace_id)
+            policy = _policy(policy_id, field, workspace_id)
             served = server_of(policy)
             if served is None:
                 raise ConfigFailure(
-                    f"rewards: {policy} is on no server any more, so it can’t judge.",
+                    f"{field}: {policy} is on no server any more, so it can’t judge.",
                     advice="Publish it to an endpoint and resume the run, or launch one with another judge.",
                 )
             address = served.endpoint
@@ -34,8 +40,8 @@ def _placed(term: RewardTerm, folder: Path, workspace_id: UUID) -> RewardTerm:
             return term
 
 
-def _policy(policy_id: str, workspace_id: UUID) -> Policy:
+def _policy(policy_id: str, field: str, workspace_id: UUID) -> Policy:
     policy = Policy.objects.filter(workspace=workspace_id, pk=policy_id).first()
     if policy is None:
-        raise ConfigFailure(f"rewards: there is no policy {policy_id} in this workspace.", advice="Choose another one.")
+        raise ConfigFailure(f"{field}: there is no policy {policy_id} in this workspace.", advice="Choose another one.")
     return policy

@@ -18,9 +18,7 @@ from apps.policies.forms import PolicyForm
 from apps.policies.models import Policy, Promotion
 from apps.policies.queries import (
     SHOWN_ROLLOUTS,
-    ancestors_of,
     champions_of,
-    descendants_of,
     policies_for_list,
     policy_for_page,
     publications_of,
@@ -50,8 +48,6 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     context = {
         "policy": policy,
         "environments": champions_of(request.member).get(policy.pk, []),
-        "ancestors": ancestors_of(policy),
-        "descendants": descendants_of(policy),
         "can_act": policy.kind not in Policy.SILENT,
         "rollouts": [
             (batch, success_of(batch.succeeded, batch.finished))

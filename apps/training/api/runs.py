@@ -23,9 +23,10 @@ from apps.policies.models import Policy
 from apps.training.checking import refuse_if_known
 from apps.training.launching import launch_run
 from apps.training.metrics import metric_points
-from apps.training.models import Run
+from apps.training.models import Run, RunEvent, RunReward
 from apps.training.plan import Plan, plan_run
 from apps.training.presets import METHODS, PRESETS
+from apps.training.queries import runs_for_api
 from apps.training.refusals import LaunchRefused, SettingsRefused
 from contract.configs import TRAINING_CONFIGS
 from contract.configs.schema import launch_schema
@@ -33,15 +34,36 @@ from contract.configs.schema import launch_schema
 CHECK_PATIENCE_SECONDS = 5.0
 
 
+class RewardSerializer(serializers.ModelSerializer[RunReward]):
+    """A policy of the workspace that is a term of a run's reward."""
+
+    class Meta:
+        model = RunReward
+        fields = ["policy", "term", "component", "weight"]
+        read_only_fields = fields
+
+
+class AlarmSerializer(serializers.ModelSerializer[RunEvent]):
+    """A known way to go wrong that was seen in a run's curves."""
+
+    class Meta:
+        model = RunEvent
+        fields = ["at", "text"]
+        read_only_fields = fields
+
+
 class RunSerializer(serializers.ModelSerializer[Run]):
     """A run: what was asked, how far it is, what came of it."""
 
     url = serializers.SerializerMethodField()
+    rewards = RewardSerializer(many=True, read_only=True, help_text="The learned terms of its reward.")
+    alarms = AlarmSerializer(many=True, read_only=True, help_text="The newest first.")
 
     class Meta:
         model = Run
         fields = [
-            *("id", "url", "name", "algorithm", "version", "base", "preset", "config", "state", "step", "total_steps"),
+            *("id", "url", "name", "algorithm", "version", "base", "preset", "config", "rewards"),
+            *("state", "step", "total_steps", "alarms"),
             *(
                 "checkpoint_step",
                 "attempt",
@@ -121,18 +143,19 @@ class RunsView(MemberView):
         try:
             plan = self._plan(given.validated_data)
             refuse_if_known(plan, seconds=CHECK_PATIENCE_SECONDS)
-            run = launch_run(plan=plan, by=self.member.user)
+            launched = launch_run(plan=plan, by=self.member.user)
         except SettingsRefused as refusal:
             raise ValidationError({"config": _by_field(refusal)}) from None
         except LaunchRefused as refusal:
             raise ValidationError({refusal.field or "detail": [str(refusal)]}) from None
+        run = runs_for_api(self.member).get(pk=launched.pk)
         answer = RunSerializer(run, context={"request": request}).data
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
 
     @extend_schema(operation_id="runs_list", summary="List runs, newest first", responses=RunSerializer(many=True))
     def get(self, request: Request) -> Response:
         pages = self.pagination_class()
-        runs = pages.paginate_queryset(Run.objects.visible_to(self.member), request, view=self)
+        runs = pages.paginate_queryset(runs_for_api(self.member), request, view=self)
         return pages.get_paginated_response(RunSerializer(runs, many=True, context={"request": request}).data)
 
     def _plan(self, given: dict[str, Any]) -> Plan:
@@ -174,7 +197,7 @@ class RunView(MemberView):
 
     @extend_schema(operation_id="runs_read", summary="How a run is doing", responses=RunSerializer)
     def get(self, request: Request, run_id: UUID) -> Response:
-        run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
+        run = get_object_or_404(runs_for_api(self.member), pk=run_id)
         again = {"Retry-After": "2"} if run.is_active else {}
         return Response(RunSerializer(run, context={"request": request}).data, headers=again)
 
@@ -223,7 +246,7 @@ class CancelView(MemberView):
         responses={200: RunSerializer, 409: OpenApiResponse(description="It is over already.")},
     )
     def post(self, request: Request, run_id: UUID) -> Response:
-        run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
+        run = get_object_or_404(runs_for_api(self.member), pk=run_id)
         try:
             lifecycle.cancel(run, by=self.member.user)
         except lifecycle.NotActive as refusal:
@@ -243,7 +266,7 @@ class ResumeView(MemberView):
         responses={200: RunSerializer, 409: OpenApiResponse(description="It is not one that can be resumed.")},
     )
     def post(self, request: Request, run_id: UUID) -> Response:
-        run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
+        run = get_object_or_404(runs_for_api(self.member), pk=run_id)
         try:
             lifecycle.resume(run, by=self.member.user)
         except lifecycle.NotResumable as refusal:

@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 
 from apps.training.forms.settings import Choices, form_field, value_of, written
+from apps.training.reward_terms import TermKind, kind_of
 from contract.configs.declaration import Source
 from contract.configs.fields import ConfigField, fields_of
 from contract.configs.hints import item_of, members_of
@@ -33,7 +34,7 @@ class TermRow:
     title: str
     help: str
     range: str
-    is_learned: bool
+    kind: TermKind
     weight: forms.BoundField
     main: list[forms.BoundField]
     more: list[forms.BoundField]
@@ -77,8 +78,8 @@ def rows_of(form: forms.Form) -> list[TermRow]:
                 component,
                 cls.TITLE,
                 cls.__doc__ or "",
-                f"{cls.LOW:g} to {cls.HIGH:g}",
-                cls.IS_LEARNED,
+                f"{cls.LOW:g} … {cls.HIGH:g}".replace("-", "−"),
+                kind_of(cls),
                 weight,
                 [each for name, each in bound.items() if fields[name].is_basic],
                 [each for name, each in bound.items() if not fields[name].is_basic],

@@ -1,0 +1,249 @@
+"""Who learned from what: from the rows of a version, from the policy that a run began from, or from one that its reward asks.
+
+Both directions are walked by the database, so what is read takes the same number of queries however long a chain is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Count, Q, QuerySet
+
+from apps.accounts.models import Membership
+from apps.annotation.kinds import KINDS
+from apps.annotation.models import Item, Judgement
+from apps.datasets.models import Version, VersionJudgement, VersionPreference
+from apps.policies.models import Policy
+from apps.training.models import Run, RunReward
+
+DEEPEST = 30
+MOST_POLICIES = 200
+MOST_LINES = 200
+
+PARENTS = """
+    WITH RECURSIVE above (policy, depth) AS (
+        SELECT root, 0 FROM unnest(%s::uuid[]) AS root
+        UNION
+        SELECT parent.policy, depth + 1 FROM above CROSS JOIN LATERAL (
+            SELECT base_id AS policy FROM policies_policy WHERE id = above.policy
+            UNION SELECT reward.policy_id FROM training_run AS run JOIN training_runreward AS reward ON reward.run_id = run.id
+            WHERE run.result_id = above.policy
+        ) AS parent WHERE parent.policy IS NOT NULL AND depth < %s
+    ) SELECT policy FROM above GROUP BY policy ORDER BY min(depth), policy LIMIT %s
+"""
+CHILDREN = """
+    WITH RECURSIVE below (policy, depth) AS (
+        SELECT root, 0 FROM unnest(%s::uuid[]) AS root
+        UNION
+        SELECT child.policy, depth + 1 FROM below CROSS JOIN LATERAL (
+            SELECT id AS policy FROM policies_policy WHERE base_id = below.policy
+            UNION SELECT run.result_id FROM training_runreward AS reward JOIN training_run AS run ON run.id = reward.run_id
+            WHERE reward.policy_id = below.policy
+        ) AS child WHERE child.policy IS NOT NULL AND depth < %s
+    ) SELECT policy FROM below GROUP BY policy ORDER BY min(depth), policy LIMIT %s
+"""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A policy that another one descends from, the run that made it, and the rows which that run learned from."""
+
+    policy: Policy
+    depth: int
+    reward: RunReward | None = None
+    """The reward term that it is in the run above; None where that run began from it."""
+    judgments: int = 0
+    is_repeated: bool = False
+    """It stands further up already, with everything below it."""
+
+    @property
+    def run(self) -> Run | None:
+        return getattr(self.policy, "made_by", None)
+
+    @property
+    def version(self) -> Version | None:
+        return self.run.version if self.run else None
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Something that learned: a run, and the policy that it made if it has finished. A policy whose making nobody recorded has no run."""
+
+    depth: int
+    run: Run | None
+    policy: Policy | None
+    reward: RunReward | None = None
+    """The reward term through which it learned; None where it learned from rows, or began from what is above it."""
+    version: Version | None = None
+    """The rows that it learned from; None where it learned from what is above it."""
+    is_repeated: bool = False
+    """It stands further up already, with everything below it."""
+
+
+def origins_of(policy: Policy) -> list[Origin]:
+    """The policy itself and, indented below each, what it began from and what rewarded it."""
+    return _origins([(policy, None)])
+
+
+def origins_of_run(run: Run) -> list[Origin]:
+    """The same for a run, which may have made nothing yet: its base, then its rewards."""
+    rewards = run.rewards.select_related("policy").order_by("pk")
+    base: list[tuple[Policy, RunReward | None]] = [(run.base, None)] if run.base else []
+    return _origins([*base, *((reward.policy, reward) for reward in rewards)])
+
+
+def _origins(roots: Sequence[tuple[Policy, RunReward | None]]) -> list[Origin]:
+    if not roots:
+        return []
+    ids = _walk(PARENTS, [policy.pk for policy, _ in roots])
+    policies = {policy.pk: policy for policy in _with_origin().filter(pk__in=ids)}
+    runs = [run for policy in policies.values() if (run := getattr(policy, "made_by", None))]
+    rewards = defaultdict(list)
+    for reward in RunReward.objects.filter(run__in=[run.pk for run in runs]).order_by("pk"):
+        rewards[reward.run_id].append(reward)
+    judgments = judgments_in({run.version_id for run in runs if run.version_id})
+    shown: set[UUID] = set()
+
+    def lines(policy_id: UUID | None, reward: RunReward | None, depth: int) -> Iterator[Origin]:
+        policy = policies.get(policy_id) if policy_id else None
+        if policy is None:
+            return
+        run = getattr(policy, "made_by", None)
+        count = judgments[run.version_id] if run and run.version_id else 0
+        line = Origin(policy, depth, reward, count, policy.pk in shown)
+        yield line
+        if line.is_repeated:
+            return
+        shown.add(policy.pk)
+        yield from lines(policy.base_id, None, depth + 1)
+        for below in rewards[run.pk] if run else ():
+            yield from lines(below.policy_id, below, depth + 1)
+
+    return [line for policy, reward in roots for line in lines(policy.pk, reward, 0)][:MOST_LINES]
+
+
+def learners_from(policy: Policy) -> list[Learner]:
+    """Every run that began from the policy or was rewarded by it, and what learned from theirs in turn."""
+    return _learners([], [policy.pk])
+
+
+def learners_from_versions(versions: Collection[UUID]) -> list[Learner]:
+    """Every run on the versions, and what learned from theirs in turn."""
+    if not versions:
+        return []
+    return _learners(list(_runs().filter(version__in=versions).order_by("pk")[:MOST_LINES]), [])
+
+
+def _learners(first: Sequence[Run], roots: Sequence[UUID]) -> list[Learner]:
+    ids = _walk(CHILDREN, [*roots, *(run.result_id for run in first if run.result_id)])
+    by_base, by_reward = defaultdict(list), defaultdict(list)
+    unmade = defaultdict(list)
+    if ids:
+        for run in _runs().filter(base__in=ids).order_by("pk")[:MOST_LINES]:
+            by_base[run.base_id].append(run)
+        for reward in _rewards().filter(policy__in=ids).order_by("pk")[:MOST_LINES]:
+            by_reward[reward.policy_id].append(reward)
+        for policy in Policy.objects.filter(base__in=ids, made_by=None).order_by("pk")[:MOST_LINES]:
+            unmade[policy.base_id].append(policy)
+    shown: set[UUID] = set()
+
+    def lines(line: Learner) -> Iterator[Learner]:
+        subject = line.run or line.policy
+        if subject is None:
+            return
+        line = replace(line, is_repeated=subject.pk in shown)
+        yield line
+        if line.is_repeated:
+            return
+        shown.add(subject.pk)
+        if line.policy:
+            yield from below(line.policy.pk, line.depth + 1)
+
+    def below(policy_id: UUID, depth: int) -> Iterator[Learner]:
+        for run in by_base[policy_id]:
+            yield from lines(Learner(depth, run, run.result))
+        for reward in by_reward[policy_id]:
+            yield from lines(Learner(depth, reward.run, reward.run.result, reward))
+        for policy in unmade[policy_id]:
+            yield from lines(Learner(depth, None, policy))
+
+    of_versions = (lines(Learner(0, run, run.result, version=run.version)) for run in first)
+    of_policies = (below(root, 0) for root in roots)
+    return [line for part in (*of_versions, *of_policies) for line in part][:MOST_LINES]
+
+
+def _walk(query: str, roots: Iterable[UUID]) -> list[UUID]:
+    known = list(roots)
+    if not known:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(query, [known, DEEPEST, MOST_POLICIES])
+        return [policy for (policy,) in cursor.fetchall()]
+
+
+def _with_origin() -> QuerySet[Policy]:
+    return Policy.objects.select_related("made_by__version__dataset").defer(
+        *("report", "made_by__config", "made_by__failure", "made_by__report"),
+        *("made_by__version__card", "made_by__version__recipe", "made_by__version__files"),
+    )
+
+
+def _runs() -> QuerySet[Run]:
+    return Run.objects.select_related("result", "version__dataset").defer(
+        *("config", "failure", "report", "result__report"), *("version__card", "version__recipe", "version__files")
+    )
+
+
+def _rewards() -> QuerySet[RunReward]:
+    return RunReward.objects.select_related("run__result").defer(
+        *("run__config", "run__failure", "run__report", "run__result__report")
+    )
+
+
+def judgments_in(versions: Collection[UUID]) -> Counter[UUID]:
+    """How many judgments are in the rows of each version."""
+    counted: Counter[UUID] = Counter()
+    if versions:
+        pairs = VersionPreference.objects.filter(version__in=versions).values_list("version")
+        singles = VersionJudgement.objects.filter(version__in=versions).values_list("version")
+        counted.update(dict(pairs.annotate(Count("preference"))))
+        both = Count("inspection", distinct=True) + Count("rating", distinct=True)
+        counted.update(dict(singles.annotate(judgments=both)))
+    return counted
+
+
+class Use(NamedTuple):
+    """The versions whose rows hold a judgment, and what learned from them."""
+
+    versions: list[Version]
+    learners: list[Learner]
+
+
+def use_of(*, judgment: UUID | None = None, item: int | None = None, trajectory: UUID | None = None) -> Use:
+    """What became of one judgment, of those of an item, or of those of a trajectory."""
+    if judgment:
+        pair, single = Q(preference=judgment), Q(inspection=judgment) | Q(rating=judgment)
+    else:
+        items = Item.objects.filter(Q(pk=item) if item else Q(a=trajectory) | Q(b=trajectory))
+        pair, single = Q(preference__item__in=items), Q(inspection__item__in=items) | Q(rating__item__in=items)
+    used = Q(pk__in=VersionPreference.objects.filter(pair).values("version")) | Q(
+        pk__in=VersionJudgement.objects.filter(single).values("version")
+    )
+    light = Version.objects.select_related("dataset").defer("card", "recipe", "files")
+    versions = list(light.filter(used).order_by("pk")[:MOST_LINES])
+    return Use(versions, learners_from_versions([version.pk for version in versions]))
+
+
+def judgment_for(member: Membership, judgment_id: UUID) -> Judgement | None:
+    """The judgment, of whatever kind, with where it was given; None where the member sees none."""
+    for kind in KINDS.values():
+        found = kind.model.objects.visible_to(member).filter(pk=judgment_id)
+        judgment: Judgement | None = found.select_related("annotator", "queue", "item__task").first()
+        if judgment:
+            return judgment
+    return None

@@ -1,0 +1,27 @@
+"""What pages of other apps say about who learned from what."""
+
+from __future__ import annotations
+
+from django import template
+
+from apps.datasets.models import Version
+from apps.policies.models import Policy
+from apps.training import lineage
+from apps.training.models import Run
+
+register = template.Library()
+register.simple_tag(lineage.use_of)
+
+
+@register.simple_tag
+def where_from(subject: Policy | Run) -> list[lineage.Origin]:
+    """What a policy or a run descends from."""
+    return lineage.origins_of(subject) if isinstance(subject, Policy) else lineage.origins_of_run(subject)
+
+
+@register.simple_tag
+def what_learned(subject: Policy | Version) -> list[lineage.Learner]:
+    """What learned from a policy, or from a version's rows."""
+    if isinstance(subject, Policy):
+        return lineage.learners_from(subject)
+    return lineage.learners_from_versions([subject.pk])

@@ -1,0 +1,239 @@
+"""From a policy back to the judgments behind it, rewards included, and from a judgment on to what learned from it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Membership, Role
+from apps.annotation.models import Item, Preference, Queue
+from apps.common.ids import new_id
+from apps.datasets import freezing
+from apps.datasets.models import Version
+from apps.datasets.recipe import Recipe
+from apps.policies.models import Policy
+from apps.training.lineage import learners_from, learners_from_versions, origins_of, origins_of_run, use_of
+from apps.training.models import Run, RunReward
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass
+class Family:
+    """judgment -> version -> reward model -> (reward of) tuned; base -> reward model, tuned -> later."""
+
+    member: Membership
+    judgment: Preference
+    version: Version
+    base: Policy
+    reward_model: Policy
+    tuned: Policy
+    later: Policy
+
+    def made(self, policy: Policy) -> Run:
+        return Run.objects.get(result=policy)
+
+
+def frozen(queue: Queue, by: Membership) -> Version:
+    """A version of everything that was judged in the queue."""
+    dataset = freezing.create_dataset(name="taste", description="", licence="", by=by)
+    recipe = Recipe(queues=(str(queue.pk),), train=100, validation=0, test=0)
+    version = freezing.request_version(dataset=dataset, recipe=recipe, by=by)
+    freezing.freeze(version.pk)
+    version.refresh_from_db()
+    assert version.state == Version.State.FROZEN, version.error
+    return version
+
+
+def pair_in(queue: Queue) -> Item:
+    task = factories.task(of=queue.workspace)
+    asked = [{"role": "user", "content": task.instruction}]
+    a, b = (factories.trajectory(of=task, steps=[(asked, factories.said(words))]) for words in ("Done.", "No."))
+    return factories.item(of=queue, a=a, b=b)
+
+
+def trained(name: str, base: Policy, *, rewards: Policy | None = None, **fields: Any) -> Policy:
+    workspace = base.workspace
+    policy = factories.policy(of=workspace, name=name, base=base, kind=fields.pop("kind", Policy.Kind.MODEL))
+    run = factories.run(of=workspace, name=f"run of {name}", base=base, result=policy, **fields)
+    if rewards:
+        RunReward.objects.create(run=run, policy=rewards, term="people", component="learned_outcome", weight=0.5)
+    return policy
+
+
+@pytest.fixture
+def family() -> Family:
+    member = factories.member(Role.RESEARCHER)
+    queue = factories.queue(of=member.workspace)
+    judgment = factories.preference(on=pair_in(queue), by=factories.annotator(of=member.workspace))
+    version = frozen(queue, member)
+    base = factories.policy(of=member.workspace, name="base", kind=Policy.Kind.MODEL, location="example/base")
+    kind = Policy.Kind.REWARD_MODEL
+    reward_model = trained("people’s taste", base, kind=kind, algorithm="reward_model", version=version)
+    tuned = trained("tuned", base, rewards=reward_model, algorithm="grpo")
+    later = trained("later", tuned, rewards=reward_model, algorithm="grpo")
+    return Family(member, judgment, version, base, reward_model, tuned, later)
+
+
+def test_a_policy_descends_from_the_judgments_behind_its_reward(family: Family):
+    lines = [
+        (each.policy.name, each.depth, each.reward and each.reward.weight, each.judgments, each.is_repeated)
+        for each in origins_of(family.tuned)
+    ]
+    assert lines == [
+        ("tuned", 0, None, 0, False),
+        ("base", 1, None, 0, False),
+        ("people’s taste", 1, 0.5, 1, False),
+        ("base", 2, None, 0, True),
+    ]
+    assert origins_of(family.tuned)[2].version == family.version
+
+
+def test_a_run_that_has_made_nothing_yet_descends_from_its_base_and_its_rewards(family: Family):
+    run = factories.run(of=family.member.workspace, base=family.base, algorithm="grpo")
+    RunReward.objects.create(run=run, policy=family.reward_model, term="people", component="learned_outcome", weight=1)
+    names = [(each.policy.name, each.depth) for each in origins_of_run(run)]
+    assert names == [("base", 0), ("people’s taste", 0), ("base", 1)]
+
+
+def test_a_judgment_leads_to_everything_that_learned_from_it(family: Family):
+    use = use_of(judgment=family.judgment.pk)
+    assert use.versions == [family.version]
+    lines = [
+        (each.policy and each.policy.name, each.depth, each.version == family.version, each.reward and each.reward.term)
+        for each in use.learners
+    ]
+    assert lines == [
+        ("people’s taste", 0, True, None),
+        ("tuned", 1, False, "people"),
+        ("later", 2, False, None),
+        ("later", 1, False, "people"),
+    ]
+    assert [each.is_repeated for each in use.learners] == [False, False, False, True]
+
+
+def test_an_item_and_both_of_its_trajectories_lead_to_the_same(family: Family):
+    item = family.judgment.item
+    uses = [use_of(item=item.pk), use_of(trajectory=item.a_id), use_of(trajectory=item.b_id)]
+    assert all(use == use_of(judgment=family.judgment.pk) for use in uses)
+    assert use_of(trajectory=new_id()) == ([], [])
+
+
+def test_what_learned_from_a_policy_has_what_it_rewarded_and_runs_that_made_nothing_yet(family: Family):
+    running = factories.run(of=family.member.workspace, base=family.later, state=Run.State.RUNNING)
+    lines = [(each.run, each.policy, each.depth) for each in learners_from(family.reward_model)]
+    assert lines == [
+        (family.made(family.tuned), family.tuned, 0),
+        (family.made(family.later), family.later, 1),
+        (running, None, 2),
+        (family.made(family.later), family.later, 0),
+    ]
+
+
+def test_a_policy_that_rewards_the_next_one_and_descends_from_it_ends_the_walk(family: Family):
+    """A reward model that was made anew from the policy which it rewards is no circle; even one in the data would end."""
+    newer = trained("newer taste", family.later, kind=Policy.Kind.REWARD_MODEL, algorithm="reward_model")
+    run = family.made(family.tuned)
+    RunReward.objects.create(run=run, policy=newer, term="newer", component="learned_outcome", weight=1)
+    assert [each.policy.name for each in origins_of(family.tuned)].count("tuned") == 2
+    assert any(each.is_repeated for each in learners_from(family.tuned))
+
+
+def test_what_is_read_takes_the_same_queries_however_much_there_is(family: Family, django_assert_num_queries):
+    def longer(start: Policy) -> Policy:
+        policy = start
+        for number in range(4):
+            policy = trained(f"generation {number}", policy, rewards=family.reward_model, algorithm="grpo")
+        return policy
+
+    last = longer(family.later)
+    for policy in (family.tuned, last):
+        with django_assert_num_queries(5):  # the walk, policies, rewards, judgments of pairs and of single runs
+            origins_of(policy)
+    for policy in (family.reward_model, family.tuned):
+        with django_assert_num_queries(4):  # the walk, runs by base, runs by reward, policies without a run
+            learners_from(policy)
+    with django_assert_num_queries(5):
+        learners_from_versions([family.version.pk])
+
+
+PLACES = {
+    "policy_lineage": lambda family: family.tuned.pk,
+    "run_lineage": lambda family: family.made(family.tuned).pk,
+    "version_lineage": lambda family: family.version.pk,
+    "judgment_lineage": lambda family: family.judgment.pk,
+    "item_lineage": lambda family: family.judgment.item_id,
+    "trajectory_lineage": lambda family: family.judgment.item.a_id,
+}
+
+
+def asked(client: Client, member: Membership, family: Family, name: str) -> Any:
+    bearer = {"HTTP_AUTHORIZATION": f"Bearer {factories.token(member)}"}
+    return client.get(reverse(f"v1:{name}", args=[PLACES[name](family)]), **bearer)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_lineage_over_rest_is_for_researchers_of_the_workspace(client: Client, family: Family, name: str):
+    annotator = factories.member(Role.ANNOTATOR, of=family.member.workspace)
+    assert asked(client, factories.member(Role.OWNER), family, name).status_code == 404
+    assert asked(client, annotator, family, name).status_code in (403, 404)
+    answer = asked(client, family.member, family, name)
+    assert answer.status_code == 200
+    assert [line["policy"]["name"] for line in answer.json()["learners"]][-1] == "later"
+
+
+def test_rest_tells_through_which_term_a_policy_was_rewarded(client: Client, family: Family):
+    origins = asked(client, family.member, family, "policy_lineage").json()["origins"]
+    assert origins[2] == {
+        "depth": 1,
+        "policy": {"id": str(family.reward_model.pk), "name": "people’s taste"},
+        "kind": "reward_model",
+        "reward": {"term": "people", "component": "learned_outcome", "weight": 0.5},
+        "run": {"id": str(family.made(family.reward_model).pk), "name": "run of people’s taste"},
+        "version": {"id": str(family.version.pk), "name": str(family.version)},
+        "judgments": 1,
+        "is_repeated": False,
+    }
+
+
+def pages(family: Family) -> dict[str, str]:
+    item, version = family.judgment.item, family.version
+    return {
+        "policy": reverse("policies:policy", args=[family.reward_model.pk]),
+        "version": reverse("datasets:version", args=[version.dataset_id, version.number]),
+        "item": reverse("annotation:queue_item", args=[item.queue_id, item.pk]),
+        "trajectory": reverse("trajectories:detail", args=[item.a_id]),
+        "judgment": reverse("training:lineage", args=[family.judgment.pk]),
+    }
+
+
+@pytest.mark.parametrize("page", ["policy", "version", "item", "trajectory", "judgment"])
+def test_pages_link_what_learned(client: Client, family: Family, page: str):
+    client.force_login(family.member.user)
+    text = client.get(pages(family)[page]).content.decode()
+    for policy in (family.tuned, family.later):
+        assert reverse("policies:policy", args=[policy.pk]) in text
+    assert "weight" in text
+
+
+def test_the_page_of_a_run_links_its_rewards_and_their_versions(client: Client, family: Family):
+    client.force_login(family.member.user)
+    text = client.get(reverse("training:run", args=[family.made(family.tuned).pk])).content.decode()
+    assert reverse("policies:policy", args=[family.reward_model.pk]) in text
+    assert reverse("datasets:version", args=[family.version.dataset_id, family.version.number]) in text
+    assert "1 judgment" in text
+
+
+def test_an_annotator_is_not_told_what_learned_from_a_trajectory(client: Client, family: Family):
+    client.force_login(factories.member(Role.ANNOTATOR, of=family.member.workspace).user)
+    answer = client.get(pages(family)["trajectory"])
+    assert "tuned" not in answer.content.decode()
+    assert client.get(pages(family)["judgment"]).status_code == 404
+
+
+def test_an_outsider_finds_no_judgment(client: Client, family: Family):
+    client.force_login(factories.member(Role.OWNER).user)
+    assert client.get(pages(family)["judgment"]).status_code == 404
