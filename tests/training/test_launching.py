@@ -129,7 +129,7 @@ def test_a_small_model_gets_the_learning_rate_that_it_needs():
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
-        ({"optimizer": {"learning_rate": 0.0}}, "optimizer.learning_rate", "Got 0.0, expected 1e-08 to 1."),
+        ({"optimizer": {"learning_rate": 0.0}}, "optimizer.learning_rate", "Got 0.0, expected above 0 and at most 1."),
         ({"optimizer": {"batch_size": "many"}}, "optimizer.batch_size", "Got 'many' (str), expected a whole number."),
         ({"optimizer": {"batchsize": 4}}, "optimizer.batchsize", "Unknown field. Did you mean 'batch_size'?"),
         ({"error_weight": 2}, "error_weight", "Unknown field."),
