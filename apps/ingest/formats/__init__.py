@@ -91,7 +91,11 @@ def known() -> tuple[Format, ...]:
 
 def format_of(row: Row, *, besides: str = "") -> Format | None:
     """The format of a record, of those that aren't called `besides`; None where no format recognizes it. Raises AmbiguousFormat."""
-    claimants = [format for format in known() if format.name != besides and format.recognizes(row)]
+    claimants: list[Format] = []
+    for format in sorted(known(), key=lambda format: format.general):
+        # Whoever could not win is not asked: general formats look at more than others do.
+        if format.name != besides and not any(map(format.gives_way, claimants)) and format.recognizes(row):
+            claimants.append(format)
     winners = [format for format in claimants if not any(map(format.gives_way, claimants))]
     if len(winners) > 1 or (claimants and not winners):
         raise AmbiguousFormat(winners or claimants)

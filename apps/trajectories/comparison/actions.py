@@ -1,17 +1,22 @@
-"""What a step did, reduced to what comparisons need: two steps that did the same have the same digest.
+"""What a step did, and what a whole run says, reduced to what comparisons need: those that did the same have the same digest.
 
-Call ids are ignored and arguments compared as values, whatever the order of their keys and however often they were encoded.
+Call ids are ignored and arguments compared as values, whatever the order of their keys and however often they were encoded. The course of a run
+is everything that somebody who replays it gets to read: timings, tokens and rewards are no part of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
 from contract import jsontext
+from contract.trajectory import Trajectory
 
 DIGEST_BYTES = 16
+
+COURSE_BYTES = 8
+"""Of the runs of one task even a million hardly meet by chance, and Postgres sorts whole numbers fast."""
 
 MAX_ARGUMENTS = 2_000_000
 """Arguments longer than this are compared as the text they are."""
@@ -40,7 +45,39 @@ def digest_of(message: Any, info: Mapping[str, Any] | None = None) -> bytes:
         parts = [" ".join(words_of(message).split())]
     # Lengths first, so that no two lists of parts read alike.
     text = "".join([f"{len(part)}:{part}" for part in parts])
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+    return blake2b(_bytes(text), digest_size=DIGEST_BYTES).digest()
+
+
+def course_of(record: Trajectory, acted: Sequence[bytes]) -> int:
+    """The digest of a run, a signed number of 64 bits; `acted` has the digest of what each step did."""
+    digest = blake2b(digest_size=COURSE_BYTES)
+    for part in _parts(record, acted):
+        digest.update(len(part).to_bytes(8))  # so that no two lists of parts read alike
+        digest.update(part)
+    return int.from_bytes(digest.digest(), signed=True)
+
+
+def _parts(record: Trajectory, acted: Sequence[bytes]) -> Iterator[bytes]:
+    for step, act in zip(record.steps, acted, strict=True):
+        yield from _heard(step.context)
+        yield act
+        yield from _said(step.message)
+    yield from _heard(record.closing)
+
+
+def _heard(messages: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    for message in messages:
+        yield _bytes(str(message.get("role", "")))
+        yield _bytes(words_of(message))
+
+
+def _said(message: Mapping[str, Any]) -> Iterator[bytes]:
+    yield _bytes(words_of(message))
+    yield _bytes(str(message.get("reasoning_content") or ""))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def words_of(message: Mapping[str, Any]) -> str:

@@ -15,7 +15,6 @@ import zstandard
 
 from apps.common.ids import new_id
 from apps.trajectories.comparison import actions
-from apps.trajectories.comparison.courses import course_of
 from apps.trajectories.outlines import Outline, clip, outline
 from contract import jsontext
 from contract.trajectory import Task as TaskRecord
@@ -86,7 +85,7 @@ def prepare(record: TrajectoryRecord, original: bytes, verdict: bool | None = No
             "closing": jsontext.dumps(record.closing).decode(),
             "info": jsontext.dumps(record.info).decode(),
             "content_hash": record.content_hash(),
-            "course": course_of(record, acted),
+            "course": actions.course_of(record, acted),
         },
         steps=_encode_steps(identifier.bytes, record, outlines, acted),
         original=_encode_original(identifier.bytes, original),

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from apps.trajectories.comparison.actions import digest_of
-from apps.trajectories.comparison.courses import course_of
+from apps.trajectories.comparison.actions import course_of, digest_of
 from contract.trajectory import Outcome, Step, Task, Trajectory
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1, "in": "shop"}'}}
