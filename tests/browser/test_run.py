@@ -77,6 +77,8 @@ def test_a_run_is_checked_launched_watched_and_ends_as_a_policy(open_as, researc
     expect(page.get_by_role("link", name="Open what it made")).to_be_visible(timeout=TRAINING_MS)
     expect(page.locator("#run-status")).to_contain_text("Finished after 20 steps")
     expect(page.locator("#run-log")).to_contain_text("step 20: loss")
+    page.get_by_label("X-axis").select_option("Tokens")
+    expect(page.locator("#chart-loss .where")).to_have_text(re.compile(r"Tokens [\d,]{3,}"))
     expect(page.locator("[data-live-state]")).to_be_hidden()
 
     page.keyboard.press("p")

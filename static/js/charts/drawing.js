@@ -22,16 +22,10 @@ export function finite(...lists) {
   return lists.flat().filter(Number.isFinite);
 }
 
-/** Maps [from, to] to [start, end], by value or by its logarithm. */
-export function scale([from, to], [start, end], { log = false } = {}) {
-  const f = log ? Math.log10 : (value) => value;
-  const span = f(to) - f(from) || 1;
-  const at = (value) => start + ((f(value) - f(from)) / span) * (end - start);
-  at.invert = (pixel) => {
-    const value = f(from) + ((pixel - start) / (end - start)) * span;
-    return log ? 10 ** value : value;
-  };
-  return at;
+/** Maps [from, to] to [start, end]. */
+export function scale([from, to], [start, end]) {
+  const span = to - from || 1;
+  return (value) => start + ((value - from) / span) * (end - start);
 }
 
 /** Round values in [from, to], about `count` of them: steps of 1, 2, 5 or 10 times a power of ten. */

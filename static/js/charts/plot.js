@@ -4,6 +4,7 @@
 // number of its color, where that is not its place. In ys, lows and highs null is a
 // gap; undefined is a row where the series was not measured, over which its line goes on. Of smoothed curves `raws` are drawn too, fainter.
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
+import { drawLevels, drawWords } from "./annotations.js";
 import { tickLabels, xTicks } from "./axes.js";
 import { domain, finite, logTicks, ticks, written } from "./drawing.js";
 import { color, onThemeChange, seriesToken } from "./palette.js";
@@ -12,7 +13,6 @@ import { lastMeasured, Readout } from "./readout.js";
 const FONT_SIZE = 12;
 const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [1, 3]];
 const MOST_DOTS = 24;
-const NO_LOG = "linear: some values are not above 0";
 
 export class Plot {
   #canvas;
@@ -58,9 +58,14 @@ export class Plot {
     return Boolean(this.#options.isLog) && !this.#model.series.some(({ ys }) => ys.some((y) => y <= 0 && y !== null));
   }
 
+  // Why the scale is not the one that was asked for.
+  get #scaleNote() {
+    return this.#options.isLog && !this.#isLog ? "linear: some values are not above 0" : "";
+  }
+
   #label() {
     const { label, isLog } = this.#options;
-    return isLog ? `${label}, ${this.#isLog ? "logarithmic" : NO_LOG}` : label;
+    return isLog ? `${label}, ${this.#scaleNote || "logarithmic"}` : label;
   }
 
   #resize() {
@@ -146,8 +151,8 @@ export class Plot {
         },
       },
       hooks: {
-        drawAxes: [(self) => this.#drawLevels(self)],
-        draw: [(self) => this.#drawWords(self)],
+        drawAxes: [(self) => drawLevels(self, this.#options)],
+        draw: [(self) => drawWords(self, this.#model.x, this.#options, this.#scaleNote)],
         setCursor: [({ cursor }) => this.#readout.at(cursor.left < 0 ? null : cursor.idx)],
         setSelect: [(self) => this.#zoom(self)],
       },
@@ -156,8 +161,8 @@ export class Plot {
   }
 
   #hasHead() {
-    const { left, right, isLog } = this.#options;
-    return Boolean(left.unit || left.title || right || (isLog && !this.#isLog));
+    const { left, right } = this.#options;
+    return Boolean(left.unit || left.title || right || this.#scaleNote);
   }
 
   #scales() {
@@ -248,58 +253,6 @@ export class Plot {
         dash: [],
       },
     };
-  }
-
-  #drawLevels(self) {
-    const { ctx, bbox } = self;
-    const { reference, isDiagonal } = this.#options;
-    const y = (value) => self.valToPos(value, "left", true);
-    ctx.save();
-    ctx.strokeStyle = color("faint");
-    ctx.lineWidth = devicePixelRatio;
-    ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-    ctx.beginPath();
-    if (reference !== undefined) {
-      ctx.moveTo(bbox.left, y(reference));
-      ctx.lineTo(bbox.left + bbox.width, y(reference));
-    }
-    if (isDiagonal) {
-      const from = Math.max(self.scales.x.min, self.scales.left.min);
-      const to = Math.min(self.scales.x.max, self.scales.left.max);
-      ctx.moveTo(self.valToPos(from, "x", true), y(from));
-      ctx.lineTo(self.valToPos(to, "x", true), y(to));
-    }
-    ctx.stroke();
-    ctx.restore();
-  }
-
-  #drawWords(self) {
-    const { ctx, bbox } = self;
-    const pxRatio = devicePixelRatio;
-    const { left, right, isLog, marks } = this.#options;
-    const { x } = this.#model;
-    const [start, end] = [bbox.left, bbox.left + bbox.width];
-    const bottom = bbox.top + bbox.height;
-    ctx.save();
-    ctx.font = self.axes[0].font[0];
-    ctx.fillStyle = color("faint");
-    ctx.textBaseline = "alphabetic";
-    const say = (words, at, y, align) => {
-      ctx.textAlign = align;
-      ctx.fillText(words, at, y);
-    };
-    say([left.title, left.unit].filter(Boolean).join(", "), right ? 0 : start, 11 * pxRatio, "left");
-    if (right) say(right.title, ctx.canvas.width - 2 * pxRatio, 11 * pxRatio, "right");
-    else if (isLog && !this.#isLog) say(NO_LOG, end, 11 * pxRatio, "right");
-    say(x.unit ?? x.name, end, bottom + 16 * pxRatio, "right");
-    if (marks?.length) {
-      ctx.fillStyle = color("accent");
-      // One for each pixel at most.
-      const pixels = new Set(marks.map((value) => Math.round(self.valToPos(value, "x", true))));
-      for (const at of pixels)
-        if (at >= start && at <= end) ctx.fillRect(at, bottom - 4 * pxRatio, pxRatio, 4 * pxRatio);
-    }
-    ctx.restore();
   }
 
   #zoom(self) {
