@@ -22,7 +22,7 @@ from apps.common.stack.services import EmbeddedServices
 
 ROOT = Path(__file__).resolve().parent.parent
 XDIST_WORKER = os.environ.get("PYTEST_XDIST_WORKER")  # "gw0", "gw1", …; unset in the controller
-pytest_plugins = ["tests.live", "tests.browser.pages"]
+pytest_plugins = ["tests.addresses", "tests.live", "tests.browser.pages"]
 
 if XDIST_WORKER is None:
     os.environ["RETRACE_VAR"] = tempfile.mkdtemp(prefix="retrace-tests-")

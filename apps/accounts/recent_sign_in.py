@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import update_wrapper
 from time import time
 from typing import Any, Concatenate, ParamSpec
-from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
@@ -22,7 +21,7 @@ from django.shortcuts import render
 from django.views.decorators.debug import sensitive_post_parameters
 
 from apps.accounts.auditing import record
-from apps.common.http import HtmxRequest
+from apps.common.http import HtmxRequest, page_before
 from apps.common.limits import Limit, TooManyTries
 from apps.common.quantities import duration
 
@@ -92,7 +91,7 @@ def _ask(request: HtmxRequest, action: str) -> HttpResponse | None:
         "form": form,
         "kept": kept,
         "action": action,
-        "back": _page_before(request),
+        "back": page_before(request, otherwise="/"),
         "minutes": settings.RECENT_SIGN_IN_SECONDS // 60,
     }
     response = render(request, "accounts/confirm.html", context, status=status)
@@ -112,9 +111,3 @@ def _confirm(request: HtmxRequest, password: str, action: str) -> bool:
         PER_PERSON.forgive(str(request.user.pk))
         request.session[GIVEN_AT] = time()
     return is_right
-
-
-def _page_before(request: HttpRequest) -> str:
-    """The path that the request came from; browsers tell it within one site."""
-    path = urlsplit(request.META.get("HTTP_REFERER", "")).path
-    return path if path.startswith("/") and not path.startswith("//") else "/"

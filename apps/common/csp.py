@@ -20,8 +20,12 @@ POLICY = "; ".join(
 )
 
 
+KEPT = "private, no-cache"
+"""No proxy keeps an answer, and a browser asks again before it shows one that it kept."""
+
+
 class ContentSecurityPolicyMiddleware:
-    """Sets the policy on every response that has not set a stricter one of its own."""
+    """Sets the policy, and who may keep an answer, on every response that has not set a stricter one of its own."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -29,6 +33,7 @@ class ContentSecurityPolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", POLICY)
+        response.headers.setdefault("Cache-Control", KEPT)
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
         response.headers.setdefault("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
         return response

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from django.http import Http404, HttpRequest
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -31,3 +32,12 @@ def next_url(request: HttpRequest, *, otherwise: str) -> str:
     # Anything but a path would be taken for the name of a view.
     is_ours = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
     return wanted if is_ours else otherwise
+
+
+def page_before(request: HttpRequest, *, otherwise: str) -> str:
+    """The path of the page of ours that the request came from; browsers tell it within one site."""
+    try:
+        path = urlsplit(request.headers.get("Referer", "")).path
+    except ValueError:
+        return otherwise
+    return path if path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None) else otherwise

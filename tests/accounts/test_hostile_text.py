@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.apps import apps
 from django.db import DatabaseError, models, transaction
 from django.test import Client
-from django.utils.timezone import now
 
 from apps.accounts.models import Membership, Workspace
 from apps.annotation.kinds.asks import Aspect, PairwiseAsks, Question, RatingAsks
 from apps.annotation.models import Queue
-from tests.accounts.test_access import ASKED, PUBLIC, Address, addresses, labeller, owner
+from tests.addresses import ASKED, PUBLIC, Address
 from tests.annotation import making
+from tests.copies import make_one
 
-__all__ = ["addresses", "labeller", "owner"]  # fixtures
 pytestmark = pytest.mark.django_db
 
 SHORT = "\"'><i data-injected>"
@@ -33,14 +31,6 @@ PAYLOAD = (
 )
 STRUCTURE = {"role", "type", "kind", "id", "tool_call_id"}
 """Keys in JSON whose values decide how the rest is shown."""
-
-FITTING = {
-    "Inspection": {"first_error": 0},
-    "Adjudication": {"upheld": uuid4()},
-    "StepLabel": {"index": 0, "value": -1},
-    "Correction": {"index": 0, "policy": None, "message": {"content": "x"}},
-}
-"""What the constraints of a model want of a row."""
 
 OURS = "written by the product: a state, a digest, a path or a number, which no form and no import sets"
 SPARED = {
@@ -138,36 +128,6 @@ def fill() -> set[str]:
                 except DatabaseError:
                     continue
     return filled
-
-
-def make_one(model: type[models.Model]) -> None:
-    """A row of a model that has none yet, of whatever is there."""
-    if model._default_manager.exists():
-        return
-    fields: dict[str, Any] = {}
-    for field in model._meta.concrete_fields:
-        if field.has_default() or field.has_db_default() or (field.null and not field.is_relation) or field.primary_key:
-            continue
-        if field.is_relation:
-            fields[field.name] = field.related_model._default_manager.first()
-        elif isinstance(field, models.UUIDField):
-            fields[field.name] = uuid4()
-        elif isinstance(field, models.DateTimeField):
-            fields[field.name] = now()
-        elif isinstance(field, models.JSONField):
-            fields[field.name] = {}
-        elif field.choices:
-            fields[field.name] = field.choices[0][0]
-        elif isinstance(field, models.CharField | models.TextField):
-            fields[field.name] = "x"
-        else:
-            fields[field.name] = 1
-    fields |= FITTING.get(model.__name__, {})
-    try:
-        with transaction.atomic():
-            model._default_manager.create(**fields)
-    except (DatabaseError, TypeError, ValueError):
-        return
 
 
 def queues_of(workspace: Workspace) -> list[Queue]:

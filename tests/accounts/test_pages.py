@@ -1,10 +1,9 @@
 """What all pages of people and workspaces have in common: who sees which, and what they cost."""
 
-from datetime import timedelta
-
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from apps.accounts import inviting, issuing
 from apps.accounts.models import Membership, Role
 from tests import factories
 from tests.accounts.clients import as_
@@ -42,29 +41,16 @@ def test_every_page_has_the_policy_that_forbids_inline_code(owner):
         assert "unsafe" not in policy, url
 
 
-@pytest.mark.parametrize("url", ["/settings/members/", "/settings/tokens/", "/settings/audit/", "/workspaces/"])
-def test_a_list_of_three_costs_what_a_list_of_one_does(url, owner, django_assert_num_queries):
+def test_a_list_of_three_workspaces_costs_what_one_of_one_does(owner):
     client = as_(owner)
 
     def queries():
-        from django.db import connection
-        from django.test.utils import CaptureQueriesContext
-
         with CaptureQueriesContext(connection) as captured:
-            assert client.get(url).status_code == 200
+            assert client.get("/workspaces/").status_code == 200
         return len(captured)
 
-    fill(owner)
-    client.get(url)
+    queries()
     one = queries()
-    fill(owner)
-    fill(owner)
+    for _ in range(2):
+        Membership.objects.create(user=owner.user, workspace=factories.workspace(), role=Role.ANNOTATOR)
     assert queries() == one
-
-
-def fill(owner):
-    """One more row in each list."""
-    ben = factories.member(Role.RESEARCHER, of=owner.workspace)
-    issuing.issue_token(membership=ben, name="laptop", lifetime=timedelta(days=1))
-    inviting.invite(workspace=owner.workspace, email=f"{ben.pk}@example.com", role=Role.ANNOTATOR, by=ben.user)
-    Membership.objects.create(user=owner.user, workspace=factories.workspace(), role=Role.ANNOTATOR)

@@ -10,7 +10,7 @@ from apps.accounts.models import AuditEntry, Invitation, Membership, Role
 from apps.accounts.recent_sign_in import GIVEN_AT
 from tests import factories
 from tests.accounts.clients import as_
-from tests.accounts.test_access import routes
+from tests.addresses import routes
 
 pytestmark = pytest.mark.django_db
 

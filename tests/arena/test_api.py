@@ -99,14 +99,3 @@ def test_lower_roles_and_outsiders_find_nothing(client, role):
     assert client.post(reverse("v1:experiment_promote", args=[experiment.pk])).status_code == 404
     listed = client.get(reverse("v1:experiments"))
     assert listed.status_code == 404 if role else listed.json()["results"] == []
-
-
-def test_the_list_takes_the_same_queries_for_one_and_three(client, researcher, django_assert_num_queries):
-    make_experiment(researcher.workspace)
-    client.get(reverse("v1:experiments"))
-    with django_assert_num_queries(3):
-        client.get(reverse("v1:experiments"))
-    make_experiment(researcher.workspace)
-    make_experiment(researcher.workspace)
-    with django_assert_num_queries(3):
-        assert len(client.get(reverse("v1:experiments")).json()["results"]) == 3

@@ -86,19 +86,6 @@ def test_an_environment_that_no_text_can_name_is_not_there(client, researcher):
     assert client.post(reverse("arena:roll_back", args=["\0"])).status_code == 404
 
 
-def test_the_list_takes_the_same_queries_for_one_row_and_three(client, researcher, django_assert_num_queries):
-    make_experiment(researcher.workspace)
-    client.force_login(researcher.user)
-    address = reverse("arena:list")
-    client.get(address)  # fills caches of sessions and content types
-    with django_assert_num_queries(3) as one:
-        client.get(address)
-    make_experiment(researcher.workspace)
-    make_experiment(researcher.workspace)
-    with django_assert_num_queries(len(one)):
-        client.get(address)
-
-
 def test_the_page_shows_wins_ties_losses_and_success(client, experiment, researcher):
     for strength in (2, 2, 0, -1):
         task = factories.task(of=experiment.workspace)

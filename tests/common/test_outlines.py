@@ -13,7 +13,7 @@ from apps.annotation.models import Queue
 from apps.annotation.queues.queueing import revise_guidelines
 from apps.trajectories.rendering import markdown
 from tests import factories
-from tests.accounts.test_access import ASKED, Address, addresses, labeller, owner  # noqa: F401  # fixtures
+from tests.addresses import ASKED, Address
 from tests.annotation import making
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +57,7 @@ def test_what_is_wrong_with_an_outline_is_said():
     assert levels_of("<h1>a</h1><template><h5>b</h5></template><hr><h2>c</h2>") == [1, 2]
 
 
-def test_no_page_skips_a_level_of_headings(owner: Membership, labeller: Membership, addresses: list[Address]) -> None:  # noqa: F811
+def test_no_page_skips_a_level_of_headings(owner: Membership, labeller: Membership, addresses: list[Address]) -> None:
     wrong, pages = {}, 0
     for member in (owner, labeller):
         client = Client()

@@ -174,15 +174,6 @@ def test_lists_come_in_cursor_pages(api: Call, member: Membership) -> None:
     assert second["next"] is None
 
 
-def test_a_list_costs_the_same_for_one_and_three(
-    api: Call, member: Membership, django_assert_max_num_queries: Any
-) -> None:
-    for number in range(3):
-        freezing.create_dataset(name=f"d{number}", description="", licence="", by=member)
-    with django_assert_max_num_queries(3):  # the token, its use, the page
-        api("/api/v1/datasets")
-
-
 def test_the_card_is_json_and_markdown(api: Call, version: Version) -> None:
     path = f"/api/v1/datasets/{version.dataset_id}/versions/1/card"
     card = api(path).json()

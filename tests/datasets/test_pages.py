@@ -1,7 +1,6 @@
 """The pages of datasets, as a researcher and as everybody else sees them."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.files.storage import default_storage
@@ -14,7 +13,7 @@ from apps.annotation.desk.labelling import flag
 from apps.annotation.models import Preference, Queue
 from apps.datasets import freezing
 from apps.datasets.files.verifying import verify
-from apps.datasets.models import Dataset, Version
+from apps.datasets.models import Version
 from apps.datasets.recipe import Recipe
 from tests import factories
 
@@ -177,19 +176,6 @@ def test_only_owners_see_whose_pseudonym_is_whose(version: Version, member: Memb
     assert "Ada Lovelace" in signed_in(member).get(page).content.decode()
     researcher = factories.member(Role.RESEARCHER, of=version.workspace)
     assert "Ada Lovelace" not in signed_in(researcher).get(page).content.decode()
-
-
-def test_lists_cost_the_same_for_one_and_three(member: Membership, django_assert_num_queries: Any) -> None:
-    client = signed_in(member)
-    for number in range(3):
-        if number in (0, 2):
-            client.get("/datasets/")
-            with django_assert_num_queries(QUERIES_OF_LIST):
-                client.get("/datasets/")
-        Dataset.objects.create(workspace=member.workspace, name=f"d{number}", created_by=member.user)
-
-
-QUERIES_OF_LIST = 3
 
 
 def test_verifying_finds_a_changed_file(version: Version, member: Membership) -> None:

@@ -1,7 +1,5 @@
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import Role
 from tests import factories
@@ -35,24 +33,3 @@ def test_a_researcher_sees_the_loop_and_what_to_do():
     for name in ("Trajectories", "Judgements", "Versions", "Runs", "Policies", "Experiments"):
         assert f'<span class="name">{name}</span>' in page
     assert "Bring in the first trajectories" in page
-
-
-def test_the_cost_does_not_grow_with_what_there_is():
-    member = factories.member(Role.RESEARCHER)
-
-    def queries():
-        with CaptureQueriesContext(connection) as captured:
-            assert home_of(member).status_code == 200
-        return len(captured)
-
-    def more():
-        queue = factories.queue(of=member.workspace, item_count=2)
-        factories.preference(on=factories.item(of=queue))
-        factories.item(of=queue)
-        factories.run(of=member.workspace)
-
-    more()
-    one = queries()
-    more()
-    more()
-    assert queries() == one

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.accounts.issuing import issue_token
@@ -137,22 +135,6 @@ def test_a_refusal_of_the_canary_is_shown_with_its_figures(client: Client, membe
     ):
         assert words in page
     assert "every 2s" not in page
-
-
-def test_the_page_asks_as_much_for_three_publications_as_for_one(client: Client, member, settings):
-    policy = trained(member, settings.RUNS_DIR)
-
-    def queries() -> int:
-        with CaptureQueriesContext(connection) as counted:
-            client.get(reverse("policies:policy", args=[policy.pk]))
-        return len(counted)
-
-    live(policy, by=member.user)
-    queries()
-    once = queries()
-    for name in ("two", "three"):
-        live(policy, name=name, way="adapter", endpoint=a_server(member, name), by=member.user)
-    assert queries() == once
 
 
 def test_rolling_back_is_one_click_and_offered_where_something_was_before(client: Client, member, settings):

@@ -136,26 +136,6 @@ def test_the_list_counts_held_out_episodes_of_all_batches(client: Client):
     assert (unplayed["held_out_played"], unplayed["held_out_succeeded"]) == (0, 0)
 
 
-def test_the_lists_ask_as_much_for_three_policies_as_for_one(client: Client):
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
-
-    member = factories.member()
-    client.force_login(member.user)
-
-    def queries() -> int:
-        with CaptureQueriesContext(connection) as counted:
-            client.get(reverse("policies:list"))
-        return len(counted)
-
-    factories.policy(of=member.workspace)
-    queries()
-    once = queries()
-    for _ in range(2):
-        factories.run(of=member.workspace, result=factories.policy(of=member.workspace))
-    assert queries() == once
-
-
 def test_a_policy_is_registered_from_its_form(client: Client):
     member = factories.member()
     client.force_login(member.user)

@@ -123,20 +123,6 @@ def test_those_below_researchers_have_no_such_pages(client, researcher, name):
     assert client.get(reverse(name)).status_code == 404
 
 
-def test_the_list_asks_as_much_for_three_runs_as_for_one(client, researcher):
-    def queries() -> int:
-        with _counting() as counted:
-            client.get(reverse("training:list"))
-        return len(counted)
-
-    factories.run(of=researcher.workspace)
-    client.get(reverse("training:list"))
-    once = queries()
-    for _ in range(2):
-        factories.run(of=researcher.workspace)
-    assert queries() == once
-
-
 def test_a_page_of_a_long_run_asks_as_much_as_that_of_a_short_one(client, researcher):
     def queries(run: Run) -> int:
         with _counting() as counted:

@@ -53,7 +53,9 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
     logout(request)
-    return redirect(settings.LOGOUT_REDIRECT_URL)
+    response = redirect(settings.LOGOUT_REDIRECT_URL)
+    response["Clear-Site-Data"] = '"cache"'  # whoever goes back in this browser now sees no page of this person
+    return response
 
 
 def _demo_people() -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
             *("id", "name", "kind", "state", "order", "overlap", "lease_seconds", "skipped_come_back"),
             *("item_count", "items_expected", "asks", "created_at"),
         ]
-        read_only_fields = fields
+        read_only_fields = [name for name in fields if name not in COUNTS]  # the schema calls these required
         extra_kwargs = {name: {"required": False} for name in COUNTS}
 
     def to_representation(self, queue: Queue) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.common.fragments import fragment_of
-from apps.common.http import HtmxRequest
+from apps.common.http import HtmxRequest, page_before
 from apps.trajectories.answering import answer_part
 from apps.trajectories.rendering import markdown
 
@@ -51,7 +51,7 @@ def acting(
             if wants_json(request):
                 return JsonResponse({"code": refusal.code, "detail": str(refusal)}, status=409)
             messages.error(request, str(refusal))
-            return redirect(request.headers.get("Referer") or "annotation:queues")
+            return redirect(page_before(request, otherwise=reverse("annotation:queues")))
 
     update_wrapper(act, view)
     return require_POST(act)

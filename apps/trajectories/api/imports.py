@@ -51,7 +51,7 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
     file = serializers.CharField(source="filename")
     trajectories = serializers.IntegerField(source="trajectory_count")
     tasks = serializers.IntegerField(
-        source="task_count", help_text="Of how many tasks they are; null until it is done."
+        source="task_count", allow_null=True, help_text="Of how many tasks they are; null until it is done."
     )
     steps = serializers.IntegerField(source="step_count")
     duplicates = serializers.IntegerField(source="duplicate_count")

@@ -1,8 +1,6 @@
 """Machine annotators over REST."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation.judges import machines, sending
@@ -97,24 +95,6 @@ def test_a_judge_is_found_under_its_own_queue_only(researcher, workspace):
     judge = researcher.post(at(queue), policy=str(served(workspace).pk)).json()["id"]
     assert researcher.client.get(at(other, judge)).status_code == 404
     assert researcher.post(at(other, judge, "pause")).status_code == 404
-
-
-def test_the_list_takes_the_same_queries_for_one_judge_and_for_three(researcher, workspace):
-    counts = []
-    researcher.get("/api/v1/queues")  # a token's first use is noted
-    for judges in (1, 3):
-        queue = making.queue(of=workspace, steps=0)
-        for _ in range(judges):
-            policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
-            sending.send_judge(queue=queue, policy=policy, mode="prelabel", prompt="", by=None)
-        for judge in queue.judges.all():
-            JudgeAnswer.objects.create(
-                judge=judge, item=queue.items.get(), prompt_version=1, a_left=1, b_left=1, strength=1
-            )
-        with CaptureQueriesContext(connection) as captured:
-            assert len(researcher.get(at(queue))["results"]) == judges
-        counts.append(len(captured))
-    assert counts[0] == counts[1]
 
 
 def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave(researcher, workspace, monkeypatch):

@@ -4,9 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
@@ -137,14 +135,3 @@ def test_an_outsider_finds_nothing(workspace, client):
 def test_an_annotator_of_another_workspace_is_not_found_in_this_queue(researcher, workspace):
     queue = judged_queue(workspace, [1])
     assert researcher.get(at("person", queue, factories.annotator().pk)).status_code == 404
-
-
-def test_the_page_takes_the_same_queries_for_one_person_and_for_three(researcher, workspace):
-    counts = []
-    for strengths in ([1], [1, 1, -1]):
-        queue = judged_queue(workspace, strengths)
-        researcher.get(at("quality", queue))
-        with CaptureQueriesContext(connection) as captured:
-            researcher.get(at("quality", queue))
-        counts.append(len(captured))
-    assert counts[0] == counts[1]

@@ -209,49 +209,6 @@ def test_an_outsider_finds_nothing(workspace, client):
     assert client.get(f"/api/v1/queues/{queue.pk}/preferences").status_code == 404
 
 
-# Cost ----------------------------------------------------------------------------------------------------------------
-
-
-def queries_of(client: Client, address: str, django_assert_num_queries) -> int:
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
-
-    client.get(address)
-    with CaptureQueriesContext(connection) as captured:
-        assert client.get(address).status_code == 200
-    return len(captured)
-
-
-def test_the_list_takes_the_same_queries_for_one_queue_and_for_three(researcher, workspace, django_assert_num_queries):
-    judged_queue(workspace, [1])
-    one = queries_of(researcher, reverse("annotation:queues"), django_assert_num_queries)
-    for _ in range(2):
-        judged_queue(workspace, [1, -1])
-    assert queries_of(researcher, reverse("annotation:queues"), django_assert_num_queries) == one
-
-
-def test_the_items_take_the_same_queries_for_one_and_for_three(researcher, workspace, django_assert_num_queries):
-    one, three = judged_queue(workspace, [1, -1]), making.queue(of=workspace, items=3, overlap=2)
-    for _ in range(2):
-        rule = making.rule(of=workspace)
-        while assignment := next_assignment(queue=three, annotator=rule):
-            record(assignment=assignment, answer=Choice(1))
-    counts = [queries_of(researcher, at("items", queue), django_assert_num_queries) for queue in (one, three)]
-    assert counts[0] == counts[1]
-
-
-def test_a_judged_queue_takes_the_same_queries_for_one_version_and_for_three(
-    researcher, workspace, django_assert_num_queries
-):
-    queue = judged_queue(workspace, [1, -1])
-    counts = []
-    for versions in (1, 2):
-        for _ in range(versions):
-            factories.dataset_version(of=workspace, recipe={"queues": [str(queue.pk)], "until": now().isoformat()})
-        counts.append(queries_of(researcher, at("queue", queue), django_assert_num_queries))
-    assert counts[0] == counts[1]
-
-
 # API -----------------------------------------------------------------------------------------------------------------
 
 

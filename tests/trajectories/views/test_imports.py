@@ -230,15 +230,6 @@ def test_an_import_can_be_stopped_and_taken_up_again(client, researcher):
     assert batch.state == JobState.WAITING
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-def test_the_list_asks_the_database_the_same_number_of_times(client, researcher, rows, django_assert_max_num_queries):
-    for _ in range(rows):
-        batch_of(researcher.workspace)
-    client.get(reverse("trajectories:imports"))
-    with django_assert_max_num_queries(6):
-        assert client.get(reverse("trajectories:imports")).status_code == 200
-
-
 class TestApi:
     """POST /api/v1/imports, with a Bearer token."""
 

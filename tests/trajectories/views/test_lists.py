@@ -5,9 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django.asserts import assertContains, assertNotContains
 
@@ -157,20 +155,6 @@ def test_htmx_gets_the_rows_only_and_a_restored_history_the_whole_page(researche
     client, address = signed_in(researcher), reverse("trajectories:list")
     assertNotContains(client.get(address, headers={"HX-Request": "true"}), "<html")
     assertContains(client.get(address, headers={"HX-Request": "true", "HX-History-Restore-Request": "true"}), "<html")
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_list_of_three_costs_what_a_list_of_one_does(researcher: Membership, name: str) -> None:
-    client, address = signed_in(researcher), reverse(f"trajectories:{name}")
-    costs = []
-    for _ in (1, 3):
-        for _ in range(3 if costs else 1):
-            factories.imported_run([step()], of=researcher.workspace, policy="alpha", tags=["a"])
-        client.get(address)
-        with CaptureQueriesContext(connection) as queries:
-            client.get(address)
-        costs.append(len(queries))
-    assert costs[0] == costs[1]
 
 
 def test_pages_follow_each_other_without_gap_or_repeat(researcher: Membership) -> None:

@@ -1,0 +1,178 @@
+"""Every address of the product, filled in with one thing of each kind."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from django.urls import URLResolver, get_resolver
+from django.utils.timezone import now
+
+from apps.accounts import inviting, issuing
+from apps.accounts.models import Membership, Role
+from apps.annotation.desk.assigning import annotator_of
+from apps.annotation.kinds.asks import Alternatives, StepsAsks
+from apps.annotation.models import Assignment, Continuation, Judge
+from apps.arena.models import Experiment
+from apps.datasets import freezing
+from apps.datasets.recipe import Recipe
+from apps.jobs.models import JobState
+from apps.policies.models import Publication
+from apps.trajectories.models import RolloutBatch, SavedView
+from apps.trajectories.rollouts import following
+from tests import factories
+from tests.annotation import making
+from tests.trajectories.uploads import imported, lines
+
+PUBLIC = {"healthz", "healthz_live", "schema", "api_docs", "gallery", "accounts:sign_in", "accounts:join"}
+"""Nobody signs in for these. A secret opens the last one; production has no gallery."""
+
+ASKED = {
+    "trajectories:part": {"at": "call.0.0"},
+    "trajectories:episode_part": {"at": "call.0.0"},
+    "trajectories:steps": {"from": "0", "to": "0"},
+    "trajectories:episode_steps": {"from": "0"},
+    "trajectories:compare_rows": {"row": "0-0"},
+    "annotation:part": {"at": "call.0.0", "raw": "1"},
+    "annotation:review_part": {"at": "call.0.0", "raw": "1"},
+}
+"""Queries without which there is nothing at an address."""
+SENT = {"annotation:reorder": {"order": "uncertain"}}
+"""The same of forms. All others answer to an empty one, if only that it is."""
+NAME = "e" * 24
+LABELLED_STEPS = {"prompt": "2 + 2", "completions": ["four", "five"], "labels": [True, False]}
+"""A row of an import that brings judgements of its own."""
+
+
+class Address(NamedTuple):
+    name: str
+    path: str
+    names_something: bool
+    """Of one workspace, so that it is not there for those of another."""
+
+
+@pytest.fixture
+def owner() -> Membership:
+    return factories.member(Role.OWNER)
+
+
+@pytest.fixture
+def labeller(owner: Membership) -> Membership:
+    """Who has something on the desk."""
+    return factories.member(Role.ANNOTATOR, of=owner.workspace)
+
+
+@pytest.fixture
+def things(
+    owner: Membership, labeller: Membership, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """One thing of each kind in the owner's workspace, by its name in the addresses."""
+    settings.PUBLISHED_DIR = tmp_path / "published"
+    for module in ("annotation.queues.queueing", "jobs.lifecycle"):
+        monkeypatch.setattr(f"apps.{module}.enqueue", lambda *_: None)
+    return things_of(owner, labeller, Path(settings.RUNS_DIR), Path(settings.PUBLISHED_DIR))
+
+
+@pytest.fixture
+def addresses(things: dict[str, Any]) -> list[Address]:
+    """All that there are, of things of the owner's workspace."""
+    return [Address(name, path.format(**things), names_something="{" in path) for name, path in routes(get_resolver())]
+
+
+def routes(resolver: URLResolver, space: str = "", prefix: str = "/") -> Iterator[tuple[str, str]]:
+    """Name and path of each address, with the names of things in braces."""
+    for pattern in resolver.url_patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern, f"{pattern.namespace}:" if pattern.namespace else space, path)
+            continue
+        for converter in ("<uuid:", "<int:", "<slug:", "<str:"):
+            path = path.replace(converter, "{")
+        path = path.replace(">", "}")
+        if "/imports/" in path:
+            path = path.replace("{batch_id}", "{import_id}")
+        yield f"{space}{pattern.name}" if pattern.name else f"{space}{path.split('/')[-2]}/", path
+
+
+def things_of(owner: Membership, labeller: Membership, runs: Path, published: Path) -> dict[str, Any]:
+    """One thing of each kind, by its name in the addresses."""
+    here = owner.workspace
+    policy = factories.trained_policy(of=here)
+    model = runs / str(policy.made_by.pk) / "model"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    asks = StepsAsks(alternatives=Alternatives(policy.pk))
+    queue = making.queue_of_runs(of=here, asks=asks)
+    item = queue.items.get()
+    annotator = annotator_of(labeller)
+    held = {"workspace": here, "queue": queue, "item": item, "annotator": annotator, "a_is_left": True}
+    assignment = Assignment.objects.create(**held, leased_until=now() + timedelta(hours=1))
+    item.taken = 1
+    item.save()
+    batch = RolloutBatch.objects.create(workspace=here, policy=policy, environment="office", state=JobState.RUNNING)
+    call = {"id": "c0", "type": "function", "function": {"name": "look", "arguments": {"at": "shelf"}}}
+    step = {"context": [], "message": {"role": "assistant", "tool_calls": [call]}}
+    episode = {"format": "retrace/1", "id": "one", "task": {"key": "lamp"}, "steps": [step]}
+    following.note(batch.pk, NAME, json.dumps(episode).encode())
+    pairs = making.queue(of=here)
+    factories.preference(on=pairs.items.get())
+    dataset = freezing.create_dataset(name="shop", description="", licence="", by=owner)
+    version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(pairs.pk),)), by=owner)
+    freezing.freeze(version.pk)
+    first = factories.imported_run([step], of=here, task_key="lamp")
+    other = factories.imported_run([step, step], of=here, task_key="lamp")
+    judge = Judge.objects.create(workspace=here, queue=queue, annotator=annotator, mode="prelabel")
+    folder = {"way": "folder", "name": "office", "state": "live", "live_at": now()}
+    publication = Publication.objects.create(workspace=here, policy=policy, **folder)
+    publication.location = str(published / publication.pk.hex)
+    publication.save()
+    Path(publication.location).mkdir(parents=True)
+    champion = factories.policy(of=here)
+    experiment = Experiment.objects.create(
+        workspace=here,
+        name="which",
+        environment="office",
+        policy_a=policy,
+        policy_b=champion,
+        queue=pairs,
+    )
+    run = factories.run(of=here, version=version, base=policy)
+    invited = inviting.invite(workspace=here, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user)
+    return {
+        "annotator_id": annotator.pk,
+        "assignment_id": assignment.pk,
+        "batch_id": batch.pk,
+        "continuation_id": Continuation.objects.create(
+            workspace=here, trajectory=item.a, index=0, policy=policy, count=1
+        ).pk,
+        "dataset_id": version.dataset_id,
+        "environment": "office",
+        "experiment_id": experiment.pk,
+        "form": "csv",
+        "import_id": imported(lines(LABELLED_STEPS), here, "runs.jsonl").pk,
+        "index": 0,
+        "invitation_id": invited.invitation.pk,
+        "item_id": item.pk,
+        "job_id": run.pk,
+        "judge_id": judge.pk,
+        "kind": "training_runs",
+        "left_id": first.pk,
+        "membership_id": labeller.pk,
+        "name": NAME,
+        "number": 1,
+        "policy_id": policy.pk,
+        "publication_id": publication.pk,
+        "queue_id": queue.pk,
+        "right_id": other.pk,
+        "run_id": run.pk,
+        "secret": invited.secret,
+        "side": "run",
+        "start": 0,
+        "task_id": first.task_id,
+        "token_id": issuing.issue_token(membership=owner, name="laptop").token.pk,
+        "trajectory_id": first.pk,
+        "view_id": SavedView.objects.create(workspace=here, name="all", query="errors=no").pk,
+        "workspace_id": here.pk,
+    }

@@ -1,0 +1,157 @@
+"""Requests made from the API's own description, right ones and wrong ones, by everybody.
+
+Each is answered as the description says: with a status and a body that it names, and never with a fault of the server. Small by
+default; `pytest --hypothesis-profile=explore tests/api/test_fuzz.py` makes a hundred times as many.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+import requests
+import schemathesis
+import yaml
+from django.core.management import call_command
+from django.db import transaction
+from django.test import Client
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.failures import FailureGroup
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from apps.accounts.authentication import MemberRateThrottle
+from apps.accounts.models import Membership, Role
+from tests import factories
+from tests.accounts.clients import body_of
+
+pytestmark = pytest.mark.django_db
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+HOSTILE: list[Any] = [
+    *("\ud800", "\0", "x" * 100_000, "9" * 5000, "\u202e", "", "٣", "NaN", "2026-13-45", "../..", "http://["),
+    *(10**299, -(10**20), 1e308, -0.0, [], {}, [[]], [None], {"\ud800": "\ud800"}, None, True),
+    *(["\ud800"] * 1000, {str(number): number for number in range(1000)}),
+]
+"""Values that a field may get instead of its own."""
+CASES = max(3, settings.default.max_examples // 50)
+"""Of each operation, right ones and as many wrong ones. Every one is sent by everybody."""
+
+
+@pytest.fixture(scope="module")
+def operations() -> list[Any]:
+    out = StringIO()
+    call_command("spectacular", api_version="v1", stdout=out)
+    schema = schemathesis.openapi.from_dict(yaml.safe_load(out.getvalue()))
+    return [found.ok() for found in schema.get_all_operations()]
+
+
+@pytest.fixture
+def tokens(owner: Membership, labeller: Membership, things: dict[str, Any]) -> dict[str, str]:
+    """Of everybody who may ask, by who they are."""
+    members = {
+        "owner": owner,
+        "researcher": factories.member(Role.RESEARCHER, of=owner.workspace),
+        "reviewer": factories.member(Role.REVIEWER, of=owner.workspace),
+        "annotator": labeller,
+        "outsider": factories.member(Role.OWNER),
+    }
+    return {name: factories.token(member) for name, member in members.items()}
+
+
+@pytest.fixture(autouse=True)
+def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemberRateThrottle, "THROTTLE_RATES", {"member": None})
+
+
+def test_everything_is_answered_as_it_is_described(
+    operations: list[Any], things: dict[str, Any], tokens: dict[str, str]
+) -> None:
+    assert len(operations) > 50
+    statuses: set[int] = set()
+    problems: dict[str, str] = {}
+    for operation in operations:
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            for case in cases_of(operation, mode, things):
+                for who, token in tokens.items():
+                    if problem := answer_to(case, token, statuses):
+                        problems.setdefault(f"{operation.label} as {who}", problem)
+    assert not problems, "\n\n".join(f"{name}: {problem}" for name, problem in problems.items())
+    assert {200, 201, 202, 400, 404, 409} <= statuses
+
+
+def cases_of(operation: Any, mode: GenerationMode, things: dict[str, Any]) -> list[Case]:
+    cases = []
+
+    @settings(max_examples=CASES, database=None, phases=[Phase.generate])
+    @given(st.data())
+    def make(data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=mode))
+        put_real_ids(case, things, data)
+        cases.append(case)
+
+    make()
+    return cases
+
+
+def answer_to(case: Case, token: str, statuses: set[int]) -> str:
+    """What is wrong with the answer; empty where nothing is. What the request changed is taken back."""
+    asked = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
+    client = Client(headers={**asked.headers, "authorization": f"Bearer {token}"}, raise_request_exception=False)
+    body = asked.body.encode() if isinstance(asked.body, str) else asked.body or b""
+    with transaction.atomic():
+        answer = client.generic(case.method, asked.path_url, body, content_type=asked.headers.get("Content-Type", ""))
+        content = body_of(answer)
+        transaction.set_rollback(True)
+    statuses.add(answer.status_code)
+    said = httpx.Response(
+        answer.status_code,
+        headers=dict(answer.headers),
+        content=content,
+        request=httpx.Request(case.method, asked.url or "", content=body),
+    )
+    said.elapsed = timedelta()
+    try:
+        case.validate_response(said, checks=CHECKS)
+    except FailureGroup as failures:
+        return f"{answer.status_code} for {body[:200]!r}: " + "; ".join(map(str, failures.exceptions))
+    return ""
+
+
+def put_real_ids(case: Case, things: dict[str, Any], data: st.DataObject) -> None:
+    """Ids of things that are there, in the address and for the ids in the body: with others nothing gets past them."""
+    if data.draw(st.integers(0, 4)):
+        names = {"batch_id": "import_id"} if "/imports" in case.path else {}
+        for name in case.path_parameters or {}:
+            case.path_parameters[name] = str(things[names.get(name, name)])
+    if isinstance(case.body, dict) and case.media_type == "application/json":
+        ids = st.sampled_from(sorted({str(thing) for thing in things.values() if isinstance(thing, UUID)}))
+        for name, value in case.body.items():
+            if is_id(value):
+                case.body[name] = data.draw(ids)
+        if data.draw(st.booleans()):
+            case.body[data.draw(st.sampled_from([*case.body, "\ud800"]))] = data.draw(st.sampled_from(HOSTILE))
+
+
+def is_id(value: Any) -> bool:
+    try:
+        return bool(isinstance(value, str) and UUID(value))
+    except ValueError:
+        return False

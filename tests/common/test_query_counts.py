@@ -1,0 +1,157 @@
+"""What a page or an endpoint asks of the database doesn't grow with what there is: 1 row of everything, and 30.
+
+The addresses come from the URL conf and the rows from the models, so that new ones are measured too. An address that answers
+nothing here fails the test until UNMEASURED says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Container
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import get_resolver
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.annotation.desk.assigning import annotator_of, next_assignment
+from apps.annotation.desk.labelling import record
+from apps.annotation.kinds.answers import MarkedStep, Scores
+from apps.annotation.models import Queue
+from apps.trajectories.models import Trajectory
+from tests import factories
+from tests.accounts.clients import body_of
+from tests.addresses import ASKED, Address, routes
+from tests.annotation import making
+from tests.copies import copy_everything, make_one, our_models, unguarded
+
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(1200)]  # some 600 requests
+
+ROWS = 30
+UNMEASURED = {"accounts:settings": "leads to the first of its pages"}
+"""Addresses with nothing to read, and why."""
+MORE = {"trajectories:compare_rows": 1}
+"""Addresses that may ask so many times more: what came back to a step stands in the next one, and a run of one step has none."""
+OF_A_PAGE = {"accept": "text/html"}
+OF_A_PART = {"accept": "text/html", "HX-Request": "true"}
+
+
+class Reading:
+    """What one request came to."""
+
+    def __init__(self, client: Client, address: Address, headers: dict[str, str]) -> None:
+        with CaptureQueriesContext(connection) as captured:
+            answer = client.get(address.path, ASKED.get(address.name.partition(" ")[0]), headers=headers)
+            body_of(answer)
+        self.status = answer.status_code
+        self.wrote = any(query["sql"].startswith(("INSERT", "UPDATE", "DELETE")) for query in captured)
+        self.queries = [_kind(query["sql"]) for query in captured.captured_queries]
+
+    def is_like(self, other: Reading) -> bool:
+        return (self.status, self.queries) == (other.status, other.queries)
+
+
+ALIKE_FOR_NO_TWO = {"home", "annotation:queues", "annotation:queue", "annotation:mine"}
+"""Pages that show annotators something else than owners."""
+
+
+Key = tuple[str, str, str]
+"""An address by its name, as a page or as a part of one, and who reads it."""
+
+
+def readings(
+    members: list[Membership], addresses: list[Address], only: Container[Key] | None = None
+) -> dict[Key, Reading]:
+    """Every address that may be read, by the first of the members who finds something there."""
+    found: dict[Key, Reading] = {}
+    done: set[str] = set()
+    written: set[str] = set()
+    for member in members:
+        client = Client(raise_request_exception=False)
+        client.force_login(member.user)
+        client.get("/")  # what is asked once by a process or a session
+        read: set[str] = set()
+        for address in addresses:
+            for kind, headers in (("page", OF_A_PAGE), ("part", OF_A_PART)):
+                key = address.name, kind, member.get_role_display()
+                is_wanted = key in only if only is not None else address.name not in done
+                if not is_wanted or (kind == "part" and address.path.startswith("/api/")):
+                    continue
+                reading = Reading(client, address, headers)
+                if reading.wrote:  # who comes to a desk first becomes an annotator, and takes an item
+                    reading = Reading(client, address, headers)
+                if reading.status == 200:
+                    read.add(address.name)
+                if reading.status == 405:
+                    written.add(address.name)
+                found[key] = reading
+        done |= read - ALIKE_FOR_NO_TWO
+    return {key: reading for key, reading in found.items() if key[0] not in written}
+
+
+def of_queues(owner: Membership, labeller: Membership, things: dict[str, Any]) -> list[Address]:
+    """The addresses of pairs and of runs to rate, of which others have judged one and the annotator has one on the desk."""
+    here = owner.workspace
+    rating = making.queue_of_runs(Queue.Kind.RATING, of=here, items=2, overlap=3)
+    taken = next_assignment(queue=rating, annotator=making.rule(of=here))
+    assert taken is not None
+    record(assignment=taken, answer=Scores({}, 1, (MarkedStep(0, "subgoal"),)))
+    pairs = making.queue(of=here, items=2, overlap=3)
+    making.judge(pairs, making.rule(of=here), 1)
+    factories.dataset_version(of=here, recipe={"queues": [str(pairs.pk)], "until": now().isoformat()})
+    found = []
+    for queue, side in ((pairs, "left"), (rating, things["side"])):
+        held = next_assignment(queue=queue, annotator=annotator_of(labeller))
+        assert held is not None
+        item = queue.items.order_by("-judged").first()
+        assert item is not None
+        own = {**things, "queue_id": queue.pk, "item_id": item.pk, "assignment_id": held.pk, "side": side}
+        for name, path in routes(get_resolver()):
+            if {"{queue_id}", "{assignment_id}"} & set(re.findall(r"{\w+}", path)):
+                found.append(Address(f"{name} ({queue.kind})", path.format(**own), names_something=True))
+    return found
+
+
+def test_no_page_asks_more_of_the_database_when_there_is_more(
+    owner: Membership, labeller: Membership, things: dict[str, Any], addresses: list[Address]
+) -> None:
+    addresses = [*addresses, *of_queues(owner, labeller, things)]
+    with unguarded():
+        for model in our_models():
+            make_one(model)
+    empty = {model.__name__ for model in our_models() if not model._base_manager.exists()}
+    assert empty == {"User_groups"}, "make one of these in tests/addresses.py"
+    one = readings([owner, labeller], addresses)
+    with unguarded():
+        copy_everything(ROWS - 1)
+    for trajectory in Trajectory.objects.all():
+        trajectory.step_count = trajectory.steps.count()
+        trajectory.save()
+    few = {model.__name__ for model in our_models() if 0 < model._base_manager.count() < ROWS}
+    assert few == {"Workspace"}, "these were not copied"
+    alike = {key for key, reading in one.items() if key[1] == "part" and reading.is_like(one[key[0], "page", key[2]])}
+    many = readings([owner, labeller], addresses, only=one.keys() - alike)
+    grown = {key: words for key, reading in many.items() if (words := _growth(one[key], reading, key[0]))}
+    assert not grown, "\n\n".join(f"{' '.join(key)}:\n{words}" for key, words in grown.items())
+    statuses: dict[str, set[int]] = defaultdict(set)
+    for (name, _, _), reading in one.items():
+        statuses[name.partition(" ")[0]].add(reading.status)
+    unmeasured = {name: found for name, found in statuses.items() if 200 not in found}
+    assert unmeasured.keys() == UNMEASURED.keys(), unmeasured
+
+
+def _growth(one: Reading, many: Reading, name: str) -> str:
+    """The queries that were asked more often, which name what to fetch at once. One that was only now asked, once, is no growth."""
+    before, after = Counter(one.queries), Counter(many.queries)
+    more = [kind for kind in after if after[kind] > max(before[kind], 1) + MORE.get(name, 0)]
+    return "\n".join(f"  {before[kind]} with one, {after[kind]} with {ROWS}: {kind}" for kind in more)
+
+
+def _kind(query: str) -> str:
+    """A query without the columns and values that it names."""
+    return re.sub(r"SELECT .*? FROM", "SELECT … FROM", re.sub(r"\bIN \(.*?\)|'[^']*'|\b\d+\b", "?", query))[:240]

@@ -1,0 +1,240 @@
+"""Many rows of everything: copies of whatever rows a test has made, of every model, related as their originals are.
+
+Nothing here names a model, so that a new one is copied too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+from django.apps import apps
+from django.db import DatabaseError, connection, models, transaction
+from django.utils.timezone import now
+
+from apps.accounts.models import Workspace
+from apps.common.ids import new_id
+
+FITTING: dict[str, dict[str, Any]] = {
+    "Inspection": {"first_error": 0},
+    "Adjudication": {"upheld": uuid4()},
+    "StepLabel": {"index": 0, "value": -1},
+    "Correction": {"index": 0, "policy": None, "message": {"content": "x"}},
+    "VersionJudgement": {"rating": None, "split": "train"},
+}
+"""What the constraints of a model want of a row."""
+
+
+class Key(NamedTuple):
+    """One row, in whatever table."""
+
+    model: type[models.Model]
+    pk: Any
+
+
+def our_models() -> list[type[models.Model]]:
+    """Every model of the product with a table, those that Django makes for many-to-many relations among them."""
+    ours = [model for model in apps.get_models(include_auto_created=True) if model.__module__.startswith("apps.")]
+    return [model for model in ours if model._meta.managed and not model._meta.proxy]
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """Without the database's triggers, some of which keep frozen versions from growing."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        yield
+        cursor.execute("SET LOCAL session_replication_role = origin")
+
+
+def make_one(model: type[models.Model]) -> None:
+    """A row of a model that has none yet, of whatever is there."""
+    if model._default_manager.exists():
+        return
+    fields: dict[str, Any] = {}
+    for field in model._meta.concrete_fields:
+        if not field.is_relation and (field.has_default() or field.has_db_default() or field.null or field.primary_key):
+            continue
+        if field.is_relation:
+            fields[field.name] = field.related_model._default_manager.first()
+        elif isinstance(field, models.UUIDField):
+            fields[field.name] = uuid4()
+        elif isinstance(field, models.DateTimeField):
+            fields[field.name] = now()
+        elif isinstance(field, models.JSONField):
+            fields[field.name] = {}
+        elif field.choices:
+            fields[field.name] = field.choices[0][0]
+        elif isinstance(field, models.CharField | models.TextField):
+            fields[field.name] = "x"
+        else:
+            fields[field.name] = 1
+    fields |= FITTING.get(model.__name__, {})
+    try:
+        with transaction.atomic():
+            model._default_manager.create(**fields)
+    except (DatabaseError, TypeError, ValueError):
+        return
+
+
+def copy_everything(times: int) -> None:
+    """Give every row `times` copies beside it, and `times` copies of whatever refers to it.
+
+    A workspace gets copies of all that is in it; a queue, beside that, copies of its own items with everything that hangs on them;
+    an item copies of its own judgements, by copies of their annotators. So every list of the product has grown.
+    """
+    originals = Originals()
+    everything = set(originals.rows) - {key for key in originals.rows if key.model is Workspace}
+    for number in range(1, times + 1):
+        others = originals.copy(everything, number, {})
+        for holder in originals.rows:
+            dependents = originals.dependents[holder]
+            if holder.model is not Workspace and dependents:
+                originals.copy(dependents, number, others, fixed=originals.ancestors(holder) | {holder})
+
+
+class Originals:
+    """The rows that there were, who refers to whom, and the copies made of them so far."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Key, models.Model] = {}
+        for model in our_models():
+            self.rows |= {Key(model, row.pk): row for row in model._base_manager.all()}
+        self.refers = {key: dict(self._references(row)) for key, row in self.rows.items()}
+        referring = defaultdict(set)
+        for key, references in self.refers.items():
+            for target in references.values():
+                referring[target].add(key)
+        self.dependents = {key: _closure(key, referring) for key in self.rows}
+        self._numbers = count(10_000_000)
+        self._taken: dict[tuple[type[models.Model], Unique], set[Any]] = defaultdict(set)
+        for key, row in self.rows.items():
+            for constraint in _uniques(key.model):
+                self._taken[key.model, constraint].add(constraint.of(vars(row)))
+
+    def ancestors(self, key: Key) -> set[Key]:
+        return _closure(key, {row: set(references.values()) for row, references in self.refers.items()})
+
+    def copy(self, keys: set[Key], number: int, others: dict[Key, Any], fixed: Iterable[Key] = ()) -> dict[Key, Any]:
+        """One copy of each row of `keys`; returns their primary keys.
+
+        References between them stay among them; those to `fixed` rows stay as they are; all others go to the copies in `others`.
+        What can be there only once for the `fixed` rows is left out, with all that hangs on it.
+        """
+        targets = others | {key: self._new_pk(key) for key in keys if not _is_keyed_by_others(key.model)}
+        for key in fixed:
+            targets.pop(key, None)
+        single = {key for key in keys if self._can_be_only_one(key, targets)}
+        left_out = single.union(*(self.dependents[key] for key in single)) if single else set()
+        for model in our_models():
+            rows = [self._copy_of(key, targets) for key in self.rows if key.model is model and key in keys - left_out]
+            model._base_manager.bulk_create(rows)
+        return {key: targets[key] for key in keys - left_out if key in targets}
+
+    def _moved(self, key: Key, targets: dict[Key, Any]) -> dict[str, Any]:
+        """The columns in which a copy refers to something else than its original does."""
+        moved = {name: targets[target] for name, target in self.refers[key].items() if target in targets}
+        if not _is_keyed_by_others(key.model):
+            moved[key.model._meta.pk.attname] = targets[key]
+        return moved
+
+    def _can_be_only_one(self, key: Key, targets: dict[Key, Any]) -> bool:
+        """Whether a row that refers to these things is there already, and can't be told apart from another one by anything else."""
+        values = self._values(key, targets)
+        return any(
+            set(constraint.columns) <= set(self.refers[key]) and self._is_taken(key.model, constraint, values)
+            for constraint in _uniques(key.model)
+        )
+
+    def _values(self, key: Key, targets: dict[Key, Any]) -> dict[str, Any]:
+        fields = key.model._meta.concrete_fields
+        return {field.attname: getattr(self.rows[key], field.attname) for field in fields} | self._moved(key, targets)
+
+    def _is_taken(self, model: type[models.Model], constraint: Unique, values: dict[str, Any]) -> bool:
+        place = constraint.of(values)
+        return place is not None and place in self._taken[model, constraint]
+
+    def _copy_of(self, key: Key, targets: dict[Key, Any]) -> models.Model:
+        values = self._values(key, targets)
+        for constraint in _uniques(key.model):
+            if self._is_taken(key.model, constraint, values):
+                self._make_unique(key, constraint, values)
+        for constraint in _uniques(key.model):
+            self._taken[key.model, constraint].add(constraint.of(values))
+        return key.model(**values)
+
+    def _make_unique(self, key: Key, constraint: Unique, values: dict[str, Any]) -> None:
+        """Change one value of those that no other row may have."""
+        names = {field.attname: field for field in key.model._meta.concrete_fields}
+        free = [names[name] for name in constraint.columns if name not in self.refers[key] and not names[name].choices]
+        free = [field for field in free if values[field.attname] is not None]
+        field = max(free, key=lambda each: not isinstance(each, models.IntegerField | models.FloatField))
+        match values[field.attname]:
+            case int() | float():
+                while self._is_taken(key.model, constraint, values):
+                    values[field.attname] += 1
+            case UUID():
+                values[field.attname] = new_id()
+            case bytes() | memoryview() as value:
+                values[field.attname] = os.urandom(len(value))
+            case value:
+                tail = f"-{next(self._numbers)}"
+                values[field.attname] = f"{str(value)[: (field.max_length or 1000) - len(tail)]}{tail}"
+
+    def _new_pk(self, key: Key) -> Any:
+        return new_id() if isinstance(key.model._meta.pk, models.UUIDField) else next(self._numbers)
+
+    def _references(self, row: models.Model) -> Iterator[tuple[str, Key]]:
+        for field in row._meta.concrete_fields:
+            if field.is_relation and (value := getattr(row, field.attname)) is not None:
+                target = Key(field.related_model, value)
+                if target in self.rows:
+                    yield field.attname, target
+
+
+def _is_keyed_by_others(model: type[models.Model]) -> bool:
+    """Whether the primary key is a reference, or has one in it."""
+    return model._meta.pk.is_relation or isinstance(model._meta.pk, models.CompositePrimaryKey)
+
+
+def _closure(key: Key, steps: dict[Key, set[Key]]) -> set[Key]:
+    """Everything reached from `key`, without it."""
+    found: set[Key] = set()
+    ahead = [key]
+    while ahead:
+        for each in steps.get(ahead.pop(), ()):
+            if each not in found and each != key:
+                found.add(each)
+                ahead.append(each)
+    return found
+
+
+class Unique(NamedTuple):
+    """Columns in which no two rows of a model are the same."""
+
+    columns: tuple[str, ...]
+    nulls_are_alike: bool
+
+    def of(self, values: dict[str, Any]) -> tuple[Any, ...] | None:
+        """What no other row may have; None where a value is missing that is like no other."""
+        found = (values[name] for name in self.columns)
+        place = tuple(bytes(value) if isinstance(value, memoryview) else value for value in found)
+        return None if None in place and not self.nulls_are_alike else place
+
+
+@cache
+def _uniques(model: type[models.Model]) -> list[Unique]:
+    found: list[tuple[Any, bool]] = [((field.name,), False) for field in model._meta.concrete_fields if field.unique]
+    for constraint in model._meta.constraints:
+        if isinstance(constraint, models.UniqueConstraint) and constraint.fields:
+            found.append((constraint.fields, constraint.nulls_distinct is False))
+    found += [(names, False) for names in model._meta.unique_together]
+    if isinstance(pk := model._meta.pk, models.CompositePrimaryKey):
+        found.append((pk.field_names, False))
+    return [Unique(tuple(model._meta.get_field(name).attname for name in names), alike) for names, alike in found]
