@@ -107,7 +107,8 @@ class IsMember(BasePermission):
         member = member_of(request)
         if member is None:
             return False
-        if member.role < view.needs:
+        needed = view.needs if request.method in SAFE_METHODS else max(view.needs, view.needs_to_write)
+        if member.role < needed:
             raise Http404
         if request.auth is None:
             _check_csrf(request)

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from apps.annotation.api import adopting as adopting_api
+from apps.annotation.api import desk as desk_api
 from apps.annotation.api import judges as judge_api
 from apps.annotation.api import queues as rest
 from apps.annotation.api import reviews as review_api
@@ -87,6 +88,8 @@ api = [
     path("imports/<uuid:batch_id>/judgements", adopting_api.ImportJudgementsView.as_view(), name="import_judgements"),
     path("queues", rest.QueuesView.as_view(), name="queues"),
     path("queues/<uuid:queue_id>", rest.QueueView.as_view(), name="queue"),
+    path("queues/<uuid:queue_id>/next", desk_api.NextView.as_view(), name="queue_next"),
+    path("assignments/<uuid:assignment_id>/judgment", desk_api.JudgmentView.as_view(), name="assignment_judgment"),
     path("queues/<uuid:queue_id>/preferences", rest.PreferencesView.as_view(), name="queue_preferences"),
     path("queues/<uuid:queue_id>/inspections", rest.InspectionsView.as_view(), name="queue_inspections"),
     path("queues/<uuid:queue_id>/ratings", rest.RatingsView.as_view(), name="queue_ratings"),

@@ -37,11 +37,12 @@ LONGEST_PROBLEM = 1000
 class MemberView(APIView):
     """A view with `self.member`, the membership behind the request; set by `apps.accounts.authentication.IsMember`.
 
-    `needs` is the lowest role (a `Role`) that may know of the address.
+    `needs` is the lowest role (a `Role`) that may know of the address; `needs_to_write`, where that's more, the lowest that may send something.
     """
 
     member: Membership
     needs: ClassVar[int] = 0
+    needs_to_write: ClassVar[int] = 0
 
 
 class Conflict(APIException):

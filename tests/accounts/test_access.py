@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 OWN = {
     *("annotation:item", "annotation:rows", "annotation:part", "annotation:judge", "annotation:draft"),
     *("annotation:skip", "annotation:flag", "annotation:keep", "annotation:better", "annotation:check_better"),
-    *("annotation:alternatives", "annotation:run_on", "annotation:continuation"),
+    *("annotation:alternatives", "annotation:run_on", "annotation:continuation", "v1:assignment_judgment"),
 }
 """What is on somebody's desk is for nobody else, whatever their role."""
 
@@ -28,7 +28,7 @@ SEEN_FROM = {
         *("accounts:workspaces", "accounts:switch", "accounts:leave"),
         *("accounts:profile", "accounts:change_name", "accounts:change_password", "accounts:preferences"),
         *("annotation:queues", "annotation:queue", "annotation:desk", "annotation:next", "annotation:undo"),
-        *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue"),
+        *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue", "v1:queue_next"),
     },
     Role.REVIEWER: {
         *(f"trajectories:{name}" for name in ("list", "save_view", "remove_view", "picked_forks", "detail", "step")),

@@ -2,23 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, ClassVar
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from django.http import QueryDict
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.models import Role
 from apps.annotation.api.of_queue import OfQueue, QueueSerializer
+from apps.annotation.forms.queues import QueueForm
 from apps.annotation.kinds import PAIRWISE, RATING, STEPS, Kind
 from apps.annotation.models import Judgement, Queue
-from apps.common.api import MemberView
+from apps.annotation.queues.queueing import create_queue
+from apps.annotation.queues.selecting import Selection
+from apps.annotation.refusals import Refusal
+from apps.common.api import Conflict, MemberView, cleaned
+from apps.common.api_forms import request_of
 from apps.common.pages import ApiCursorPagination
+from apps.trajectories.filtering import BadFilter, Filters
+from contract.quoting import legible
+
+
+def refuse_unknown_filters(query: str) -> None:
+    """A misspelt one would find everything, without a word. Raises ValidationError."""
+    known = [field.name for field in fields(Filters)]
+    if unknown := sorted(QueryDict(query).keys() - set(known)):
+        raise ValidationError(f"“{legible(unknown[0], 60)}” is no filter; known are {', '.join(known)}.")
+
+
+NewQueueSerializer = request_of(
+    QueueForm,
+    "NewQueue",
+    names={"judged": "kind"},
+    trajectories=serializers.ListField(
+        child=serializers.UUIDField(), default=list, max_length=10_000, help_text="These and no others."
+    ),
+    filter=serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=2000,
+        validators=[refuse_unknown_filters],
+        help_text="Where no ids are given: the query string of a list of trajectories, such as `batch=<id>`; empty: all.",
+    ),
+)
 
 
 class QueuesView(MemberView):
-    """GET /api/v1/queues"""
+    """GET, POST /api/v1/queues"""
 
+    needs_to_write = Role.RESEARCHER
     pagination_class = ApiCursorPagination
 
     @extend_schema(operation_id="queues_list", responses=QueueSerializer(many=True))
@@ -29,6 +66,34 @@ class QueuesView(MemberView):
         return pages.get_paginated_response(
             QueueSerializer(rows or [], many=True, context={"member": self.member}).data
         )
+
+    @extend_schema(
+        operation_id="queues_create",
+        request=NewQueueSerializer,
+        responses={201: QueueSerializer, 409: OpenApiResponse(description="The selection gives no items.")},
+    )
+    def post(self, request: Request) -> Response:
+        """Make a queue of trajectories; a worker fills it. Researchers and above."""
+        given = NewQueueSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        asked = {**given.validated_data, "judged": given.validated_data["kind"]}
+        workspace = self.member.workspace
+        form = QueueForm({name: value for name, value in asked.items() if value is not None}, workspace=workspace)
+        cleaned(form)
+        ids = asked["trajectories"]
+        try:
+            queue = create_queue(
+                workspace=workspace,
+                created_by=self.member.user,
+                selection=Selection(ids=ids, filter="" if ids else asked["filter"]),
+                pairing=form.pairing(),
+                **form.settings(),
+            )
+        except BadFilter as problem:
+            raise ValidationError({"filter": [str(problem)]}) from None
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(QueueSerializer(queue, context={"member": self.member}).data, status=status.HTTP_201_CREATED)
 
 
 class QueueView(OfQueue):

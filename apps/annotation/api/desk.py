@@ -1,0 +1,170 @@
+"""The desk over REST: what is to be judged next, and what one says of it. It tells no more than the desk's page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.annotation.desk import assigning, labelling
+from apps.annotation.desk.checking import in_words, taught
+from apps.annotation.kinds import KINDS, kind_of
+from apps.annotation.kinds.asks import Asks
+from apps.annotation.models import Assignment, Queue
+from apps.annotation.queries import latest_guideline
+from apps.annotation.refusals import Refusal
+from apps.common.api import Conflict, MemberView, cleaned
+from apps.common.api_forms import request_of
+from apps.trajectories.models import Trajectory
+from contract.quoting import legible
+
+TOLD = ("role", "content", "reasoning_content", "tool_calls", "tool_call_id")
+"""Of a message. A speaker's name may be a model's."""
+ANSWERS = {
+    name: request_of(
+        kind.form,
+        f"{name.title()}Judgment",
+        answers=serializers.DictField(
+            child=serializers.IntegerField(),
+            default=dict,
+            help_text="Key of an aspect or a question in the queue's `asks` -> its grade.",
+        ),
+    )
+    for name, kind in KINDS.items()
+}
+
+
+class BlindStepSerializer(serializers.Serializer[Any]):
+    """What the agent was told, and what it did then."""
+
+    context = serializers.ListField(child=serializers.DictField())
+    message = serializers.DictField()
+
+
+class BlindRunSerializer(serializers.Serializer[Any]):
+    """A run without what tells who made it or how it ended."""
+
+    side = serializers.CharField(help_text="`left` or `right` of a pair; `run` where there is one.")
+    steps = BlindStepSerializer(many=True)
+    closing = serializers.ListField(child=serializers.DictField(), help_text="Messages after the last step.")
+
+
+class HeldSerializer(serializers.Serializer[Any]):
+    """An item on one's own desk."""
+
+    id = serializers.UUIDField(help_text="Of the assignment, which is what is judged.")
+    queue = serializers.UUIDField()
+    kind = serializers.ChoiceField(Queue.Kind.choices)
+    leased_until = serializers.DateTimeField(help_text="Others get the item then, unless it's asked for again before.")
+    instruction = serializers.CharField()
+    guidelines = serializers.CharField()
+    guideline_version = serializers.IntegerField()
+    runs = BlindRunSerializer(many=True)
+
+
+class JudgedSerializer(serializers.Serializer[Any]):
+    """A judgment that is stored."""
+
+    assignment = serializers.UUIDField()
+    feedback = serializers.CharField(help_text="Of onboarding items: what was right and why; else empty.")
+
+
+class NextView(MemberView):
+    """POST /api/v1/queues/<id>/next"""
+
+    @extend_schema(
+        operation_id="queue_next",
+        summary="Take the next item of a queue, or the one in hand again",
+        request=None,
+        responses={
+            200: HeldSerializer,
+            204: OpenApiResponse(description="Nothing is left for this person."),
+            409: OpenApiResponse(description="The queue gives out nothing now."),
+        },
+    )
+    def post(self, request: Request, queue_id: UUID) -> Response:
+        queue = get_object_or_404(Queue.objects.visible_to(self.member).for_desk(), pk=queue_id)
+        try:
+            assignment = assigning.next_assignment(queue=queue, annotator=assigning.annotator_of(self.member))
+            if assignment is None:
+                return Response(status=status.HTTP_204_NO_CONTENT)
+            labelling.keep(assignment=assignment)
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(_shown(Assignment.objects.of(self.member).with_runs().get(pk=assignment.pk)))
+
+
+class JudgmentView(MemberView):
+    """POST /api/v1/assignments/<id>/judgment"""
+
+    @extend_schema(
+        operation_id="assignment_judgment_create",
+        summary="Judge an item on one's own desk",
+        description="Which fields there are depends on the queue's kind. The same again is answered as the first time.",
+        request=PolymorphicProxySerializer("Judgment", list(ANSWERS.values()), resource_type_field_name=None),
+        responses={201: JudgedSerializer, 409: OpenApiResponse(description="It's no longer on this desk.")},
+    )
+    def post(self, request: Request, assignment_id: UUID) -> Response:
+        mine = Assignment.objects.of(self.member).select_related("queue")
+        assignment = get_object_or_404(mine, pk=assignment_id)
+        kind = kind_of(assignment.queue)
+        given = ANSWERS[kind.name](data=request.data)
+        given.is_valid(raise_exception=True)
+        asks = kind.asked(assignment.queue)
+        form = kind.form(_as_sent_by_pages(given.validated_data, asks), asks=asks)
+        cleaned(form)
+        try:
+            labelling.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+        told = taught(assignment)
+        answer = {"assignment": assignment.pk, "feedback": in_words(told) if told else ""}
+        return Response(JudgedSerializer(answer).data, status=status.HTTP_201_CREATED)
+
+
+def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
+    """What the desk's form reads: lists as JSON, and a field for each aspect or question."""
+    fields = {row.key: row.field for row in asks.rows}
+    if unknown := sorted(set(judgment["answers"]) - set(fields)):
+        known = f"known are {', '.join(fields)}" if fields else "this queue asks for none"
+        problem = f"“{legible(unknown[0], 60)}” is no aspect or question here; {known}."
+        raise ValidationError({"answers": [problem]})
+    sent = {name: json.dumps(value) if isinstance(value, list) else value for name, value in judgment.items()}
+    return sent | {fields[key]: grade for key, grade in judgment["answers"].items()}
+
+
+def _shown(assignment: Assignment) -> dict[str, Any]:
+    queue, guideline = assignment.queue, latest_guideline(assignment.queue)
+    kind = kind_of(queue)
+    sides = [(side, kind.run_at(assignment, side)) for side in ("left", "right", "run")]
+    return {
+        "id": assignment.pk,
+        "queue": queue.pk,
+        "kind": queue.kind,
+        "leased_until": assignment.leased_until,
+        "instruction": assignment.item.task.instruction,
+        "guidelines": guideline.text if guideline else "",
+        "guideline_version": guideline.version if guideline else 0,
+        "runs": [_blind(side, run) for side, run in sides if run],
+    }
+
+
+def _blind(side: str, run: Trajectory) -> dict[str, Any]:
+    steps = run.steps.order_by("index").only("context", "message")
+    return {
+        "side": side,
+        "steps": [{"context": list(map(_told, step.context)), "message": _told(step.message)} for step in steps],
+        "closing": list(map(_told, run.closing)),
+    }
+
+
+def _told(message: Any) -> dict[str, Any]:
+    said = message if isinstance(message, dict) else {"content": message}
+    return {name: said[name] for name in TOLD if name in said}

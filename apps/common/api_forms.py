@@ -1,0 +1,55 @@
+"""What a page's form asks for, as the body of a request over REST: declared once, in the form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from django import forms
+from rest_framework import serializers
+
+from apps.common.api import RequestSerializer
+
+
+def request_of(
+    form: type[forms.Form],
+    name: str,
+    *,
+    names: Mapping[str, str] = MappingProxyType({}),
+    **more: serializers.Field[Any, Any, Any, Any],
+) -> type[RequestSerializer]:
+    """A serializer with the fields of a form, each with what the page starts with, and `more` of its own.
+
+    `names`: fields that REST calls something else. It only checks types and names; the form, which gets the result, checks everything else.
+    """
+    fields = {names.get(field, field): _field(asked) for field, asked in form.base_fields.items()}
+    return type(name, (RequestSerializer,), {"__doc__": form.__doc__, **fields, **more})
+
+
+def _field(asked: forms.Field) -> serializers.Field[Any, Any, Any, Any]:
+    options: dict[str, Any] = {"help_text": " ".join(str(words) for words in (asked.label, asked.help_text) if words)}
+    match asked:
+        case forms.BooleanField():
+            return serializers.BooleanField(default=bool(asked.initial), **options)
+        case forms.JSONField():
+            return serializers.ListField(child=serializers.DictField(), default=list, **options)
+        case forms.ModelChoiceField():
+            return serializers.UUIDField(default=None, allow_null=True, **options)
+    options |= {"required": True} if asked.required and asked.initial is None else {"default": asked.initial}
+    if not asked.required:
+        options["allow_null"] = True
+    match asked:
+        case forms.ChoiceField():
+            return serializers.ChoiceField(_choices(asked), **options)
+        case forms.FloatField():
+            return serializers.FloatField(min_value=asked.min_value, max_value=asked.max_value, **options)
+        case forms.IntegerField():
+            return serializers.IntegerField(min_value=asked.min_value, max_value=asked.max_value, **options)
+        case forms.CharField():
+            return serializers.CharField(max_length=asked.max_length, allow_blank=not asked.required, **options)
+    raise TypeError(f"{type(asked).__name__} has no counterpart over REST yet.")
+
+
+def _choices(asked: forms.ChoiceField) -> list[tuple[str, str]]:
+    return [(str(value), str(label)) for value, label in asked.choices]  # type: ignore[union-attr,misc]  # ours are flat lists

@@ -1,0 +1,176 @@
+"""Making a queue and judging its items over REST."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import Membership, Role, Workspace
+from apps.annotation.models import Inspection, Preference, Queue, Rating
+from apps.annotation.queues import filling, queueing
+from tests import factories
+from tests.annotation import making
+
+pytestmark = pytest.mark.django_db
+
+
+class Caller:
+    """A person's program."""
+
+    def __init__(self, member: Membership) -> None:
+        headers = {"authorization": f"Bearer {factories.token(member)}"}
+        self.client = Client(headers=headers, raise_request_exception=False)
+
+    def post(self, path: str, body: object = None) -> Any:
+        sent = json.dumps(body or {})
+        return self.client.post(f"/api/v1/{path}", sent, content_type="application/json")
+
+    def next(self, queue: Queue) -> Any:
+        answer = self.post(f"queues/{queue.pk}/next")
+        assert answer.status_code in (200, 204), answer.content
+        return answer.json() if answer.status_code == 200 else None
+
+    def judge(self, held: Any, **judgment: object) -> Any:
+        return self.post(f"assignments/{held['id']}/judgment", judgment)
+
+
+@pytest.fixture
+def workspace() -> Workspace:
+    return factories.workspace()
+
+
+@pytest.fixture
+def annotator(workspace: Workspace) -> Caller:
+    return Caller(factories.member(Role.ANNOTATOR, of=workspace))
+
+
+@pytest.fixture
+def researcher(workspace: Workspace) -> Caller:
+    return Caller(factories.member(of=workspace))
+
+
+def test_a_queue_is_made_of_what_a_filter_finds(
+    researcher: Caller, annotator: Caller, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queueing, "enqueue", lambda *_: None)
+    for _ in range(2):
+        making.pair(of=workspace)
+    asked = {"name": "Orders", "overlap": 2, "filter": "outcome=success", "guidelines": "Be kind."}
+    answer = researcher.post("queues", asked)
+    assert (answer.status_code, answer.json()["detail"][:28]) == (409, "No two of the selected runs ")
+    answer = researcher.post("queues", {**asked, "filter": ""})
+    assert (answer.status_code, answer.json()["state"], answer.json()["items_expected"]) == (201, "filling", 2)
+    filling.fill(answer.json()["id"])
+    queue = Queue.objects.get(pk=answer.json()["id"])
+    assert (queue.kind, queue.overlap, queue.item_count, queue.lease_seconds) == ("pairwise", 2, 2, 1200)
+    held = annotator.next(queue)
+    assert (held["guidelines"], held["guideline_version"]) == ("Be kind.", 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "words"),
+    [
+        ({}, "name", "Nothing is given here"),
+        ({"name": "a", "overlap": 0}, "overlap", "Give 1 or more"),
+        ({"name": "a", "kind": "guess"}, "kind", "is not among the choices"),
+        ({"name": "a", "filter": "color=red"}, "filter", "“color” is no filter"),
+        ({"name": "a", "judged": "steps"}, "judged", "There is no such field"),
+        ({"name": "a", "aspects": "Safety: 99"}, "aspects", "Safety"),
+    ],
+)
+def test_what_is_wrong_with_a_new_queue_is_told_by_its_field(
+    researcher: Caller, body: object, field: str, words: str
+) -> None:
+    answer = researcher.post("queues", body)
+    assert (answer.status_code, words in str(answer.json()["fields"][field])) == (400, True), answer.content
+    assert not Queue.objects.exists()
+
+
+@pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])
+def test_queues_are_made_by_researchers(workspace: Workspace, role: Role) -> None:
+    making.pair(of=workspace)
+    assert Caller(factories.member(role, of=workspace)).post("queues", {"name": "Mine"}).status_code == 404
+    assert not Queue.objects.exists()
+
+
+def test_a_pair_is_judged_by_side_and_stored_by_run(annotator: Caller, workspace: Workspace) -> None:
+    queue = making.queue(of=workspace, items=3)
+    for lamp_wins in (True, False, True):
+        held = annotator.next(queue)
+        assert annotator.next(queue)["id"] == held["id"]  # still in hand
+        sides = {run["side"]: "lamp" in str(run["steps"]) for run in held["runs"]}
+        answer = annotator.judge(held, answer="2" if sides["left"] == lamp_wins else "-2", rationale="So it is.")
+        assert (answer.status_code, answer.json()) == (201, {"assignment": held["id"], "feedback": ""})
+    assert annotator.next(queue) is None
+    assert [each.strength for each in Preference.objects.order_by("pk")] == [2, -2, 2]  # run a is the lamp's
+
+
+def test_runs_are_judged_step_by_step_and_as_a_whole(annotator: Caller, workspace: Workspace) -> None:
+    steps = making.queue_of_runs(of=workspace)
+    label = {"index": 1, "value": -1}
+    held = annotator.next(steps)
+    assert [len(run["steps"]) for run in held["runs"]] == [4]
+    answer = annotator.judge(held, ending="found_error", first_error=1, labels=[{"index": 0, "value": 1}, label])
+    assert answer.status_code == 201, answer.content
+    assert Inspection.objects.get().first_error == 1
+    rating = making.queue_of_runs(Queue.Kind.RATING, of=workspace)
+    answer = annotator.judge(annotator.next(rating), thumb="1", marks=[{"index": 0, "kind": "subgoal"}])
+    assert answer.status_code == 201, answer.content
+    assert (Rating.objects.get().thumb, Rating.objects.get().marks.count()) == (1, 1)
+
+
+def test_an_item_tells_nothing_of_who_made_its_runs(annotator: Caller, workspace: Workspace) -> None:
+    policy = factories.policy(of=workspace, name="secret-policy")
+    task = factories.task(of=workspace, key="secret-key")
+    message = factories.said("Done.", name="secret-model", model="secret-model")
+    context = [{"role": "user", "content": "Do it.", "name": "secret-person"}]
+    run = factories.trajectory(
+        of=task, steps=[(context, message)], policy=policy, success=True, reward=0.123, external_id="secret-id"
+    )
+    queue = queueing.create_queue_of_runs(
+        workspace=workspace, created_by=None, name="Rate it", kind=Queue.Kind.RATING, runs=[run]
+    )
+    told = json.dumps(annotator.next(queue))
+    assert "Done." in told
+    assert not [word for word in ("secret", "0.123", "success", str(run.pk), str(policy.pk)) if word in told]
+
+
+def test_only_who_holds_an_item_judges_it_and_only_once(
+    annotator: Caller, researcher: Caller, workspace: Workspace
+) -> None:
+    queue = making.queue(of=workspace)
+    held = annotator.next(queue)
+    outsider = Caller(factories.member(Role.OWNER))
+    assert researcher.judge(held, answer="2").status_code == 404
+    assert outsider.judge(held, answer="2").status_code == 404
+    assert outsider.post(f"queues/{queue.pk}/next").status_code == 404
+    assert [annotator.judge(held, answer="2").status_code for _ in range(2)] == [201, 201]
+    again = annotator.judge(held, answer="-2")
+    assert (again.status_code, "already judged" in again.json()["detail"]) == (409, True)
+    assert Preference.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("judgment", "field", "words"),
+    [
+        ({}, "answer", "Nothing is given here"),
+        ({"answer": "5"}, "answer", "is not among the choices"),
+        ({"answer": "2", "thumb": "1"}, "thumb", "There is no such field"),
+        ({"answer": "2", "answers": {"Safety": 1}}, "answers", "“Safety” is no aspect or question here"),
+        ({"answer": "2", "seconds": -1}, "seconds", "Give 0 or more"),
+    ],
+)
+def test_what_is_wrong_with_a_judgment_is_told_by_its_field(
+    annotator: Caller, workspace: Workspace, judgment: dict[str, Any], field: str, words: str
+) -> None:
+    answer = annotator.judge(annotator.next(making.queue(of=workspace)), **judgment)
+    assert (answer.status_code, words in str(answer.json()["fields"].get(field))) == (400, True), answer.content
+    assert not Preference.objects.exists()
+
+
+def test_a_paused_queue_gives_out_nothing(annotator: Caller, workspace: Workspace) -> None:
+    queue = making.queue(of=workspace)
+    queueing.pause_queue(queue=queue, by=None)
+    answer = annotator.post(f"queues/{queue.pk}/next")
+    assert (answer.status_code, "not open" in answer.json()["detail"]) == (409, True)
