@@ -30,6 +30,10 @@ ENGINE = 0.1
 LEAST_APART = 1e-3
 """Nats a token. A run that moved its model by less cannot be told from its base by anybody."""
 
+FROM_CACHE = 0.02
+"""Nats a token by which an answer from a server's prefix cache may differ from a fresh one: bfloat16 rounds otherwise in other batches. What another
+policy cached makes 0.05 of two that are close, and 0.35 of two that are 0.44 apart."""
+
 WHAT_TO_DO = (
     "Publish it as a folder, where every byte is compared; or train further, with more steps or a higher learning rate; or serve it in the "
     "precision in which it was trained."
@@ -37,7 +41,7 @@ WHAT_TO_DO = (
 
 Logprobs = Sequence[Sequence[float]]
 """For each probe the log-probability (nats) of each of its tokens but the first."""
-Finding = Literal["passed", "base_answers", "other_policy", "other_base", "unprovable"]
+Finding = Literal["passed", "base_answers", "other_policy", "other_base", "others_cache", "unprovable"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,21 @@ class Canary:
 
 
 @dataclass(frozen=True)
+class Cached:
+    """How far a policy's answers depend on what its server had cached, in nats a token (mean absolute differences)."""
+
+    to_fresh: float
+    """From the answer after a prompt that other policies had cached to one that the cache was kept out of."""
+    noise: float = 0.0
+    """Between two that it was kept out of."""
+
+    @property
+    def is_mixed_up(self) -> bool:
+        """Whether the answer begins with what another policy made of the prompt."""
+        return not self.to_fresh <= max(FROM_CACHE, 3 * self.noise)
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What the canary found, with its figures in nats a token (mean absolute differences)."""
 
@@ -69,6 +88,8 @@ class Verdict:
     """From what answers to the base: as the server itself has it where it was asked, else as the trainer had it."""
     apart: float
     """From the trainer's policy to its base."""
+    to_fresh: float | None = None
+    """From what answers after a prompt that other policies had cached to what answers without a cache; None where there was no cache."""
 
     @property
     def passed(self) -> bool:
@@ -78,10 +99,13 @@ class Verdict:
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in asdict(self).items()}
 
 
-def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = None) -> Verdict:
+def judge(
+    canary: Canary, served: Logprobs, *, served_base: Logprobs | None = None, cached: Cached | None = None
+) -> Verdict:
     """Whether `served`, what a server answered for the canary's probes, comes from the canary's policy.
 
-    served_base: what the same server's base model answered, where an adapter is judged. Raises ValueError where the lengths
+    served_base: what the same server's base model answered, where an adapter is judged. cached: what its prefix cache makes of the answers, where it
+    had one when the policy came. Raises ValueError where the lengths
     differ: then the server read other tokens.
     """
     apart = canary.apart
@@ -96,7 +120,7 @@ def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = No
     to_base = difference(served, served_base if served_base is not None else canary.base)
 
     def found(finding: Finding, message: str) -> Verdict:
-        return Verdict(finding, message, to_policy, to_base, apart)
+        return Verdict(finding, message, to_policy, to_base, apart, cached.to_fresh if cached else None)
 
     if apart < LEAST_APART:
         return found(
@@ -110,6 +134,13 @@ def judge(canary: Canary, served: Logprobs, *, served_base: Logprobs | None = No
             f"token, and the whole run made a difference of {apart:.3g}.",
         )
     if to_policy < limit and to_policy < to_base:
+        if cached is not None and cached.is_mixed_up:
+            return found(
+                "others_cache",
+                f"After a prompt that another policy was asked before, it answers from what that one left in the server's prefix cache, "
+                f"{cached.to_fresh:.3g} nats a token from its own answer. Start the server without prefix caching, or one that keeps adapters "
+                "apart (vLLM 0.32 does).",
+            )
         return found("passed", f"It answers as the trained policy does, within {to_policy:.2g} nats a token.")
     if to_base < (CLOSE * limit if drowned else limit):
         return found("base_answers", "The base model answers under this name: the policy's weights are not in use.")

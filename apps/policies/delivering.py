@@ -10,7 +10,7 @@ from django.utils.timezone import now
 from apps.accounts import auditing
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure
-from apps.policies.models import Publication
+from apps.policies.models import Endpoint, Publication
 
 State = Publication.State
 
@@ -21,7 +21,8 @@ def go_live(publication: Publication, *, canary: dict[str, Any], location: str) 
     beside = Publication.objects.beside(publication).live()
     if publication.way == Publication.Way.RESTART:  # the server forgot its adapters with its model, whosever they were
         assert publication.endpoint is not None, "a constraint holds it"
-        beside = Publication.objects.filter(endpoint__base_url=publication.endpoint.base_url).live()
+        there = Endpoint.objects.sharing(publication.endpoint.addresses)
+        beside = Publication.objects.filter(endpoint__in=there).live()
     beside.exclude(pk=publication.pk).update(state=State.REPLACED, ended_at=now())
     lifecycle.finish(publication, canary=canary, location=location, live_at=now())
     auditing.record(

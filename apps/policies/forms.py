@@ -95,13 +95,16 @@ class PublishForm(forms.Form):
     way = forms.ChoiceField(choices=(), widget=forms.RadioSelect, label="How")
     name = forms.CharField(
         max_length=80,
-        help_text="What clients ask for. Publishing under a name in use replaces what has it, once proven.",
+        help_text="What it’s called here. Publishing under a name in use replaces what has it, once proven.",
     )
     endpoint = forms.ModelChoiceField(
         Endpoint.objects.none(), required=False, empty_label="Another server, given below", label="Server"
     )
     base_url = forms.CharField(
-        max_length=300, required=False, label="Address", help_text="Of vLLM, such as http://127.0.0.1:8000/v1."
+        max_length=3000,
+        required=False,
+        label="Address",
+        help_text="Of vLLM, such as http://127.0.0.1:8000/v1; of several servers that are to serve the same, with spaces between.",
     )
     key_variable = forms.CharField(
         max_length=60,
@@ -129,7 +132,11 @@ class PublishForm(forms.Form):
         given = self.cleaned_data
         endpoint = None
         if given["way"] != Publication.Way.FOLDER:
+            base_url, *replicas = given["base_url"].split() or [""]
             endpoint = given["endpoint"] or register_server(
-                workspace=self.policy.workspace, base_url=given["base_url"], key_variable=given["key_variable"]
+                workspace=self.policy.workspace,
+                base_url=base_url,
+                replicas=replicas,
+                key_variable=given["key_variable"],
             )
         return publish_policy(policy=self.policy, way=given["way"], name=given["name"], endpoint=endpoint, by=by)

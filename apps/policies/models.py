@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 
@@ -76,24 +77,41 @@ class Checkpoint(models.Model):
         constraints = [UniqueConstraint(fields=["policy", "step"], name="one_checkpoint_per_step")]
 
 
+class EndpointQuerySet(WorkspaceQuerySet["Endpoint"]):
+    def sharing(self, addresses: list[str]) -> Self:
+        """Those of any workspace behind which one of these servers is."""
+        return self.filter(Q(base_url__in=addresses) | Q(replicas__overlap=addresses))
+
+
 class Endpoint(WorkspaceModel):
-    """An OpenAI-compatible server, such as vLLM. Its key comes from the environment, never from the database."""
+    """An OpenAI-compatible server, such as vLLM, or several that serve the same. The key comes from the environment, never from the database."""
 
     name = models.CharField(max_length=100)
     base_url = models.URLField(max_length=300)
+    replicas = ArrayField(
+        models.URLField(max_length=300),
+        default=list,
+        blank=True,
+        help_text="Further servers that serve what the first one does.",
+    )
     key_variable = models.CharField(
         max_length=60,
         blank=True,
         help_text="The environment variable with the API key.",
     )
 
-    objects = WorkspaceQuerySet.as_manager()
+    objects = EndpointQuerySet.as_manager()
 
     class Meta:
         constraints = [UniqueConstraint(fields=["workspace", "name"], name="one_endpoint_per_name")]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def addresses(self) -> list[str]:
+        """All of its servers, each with its version: http://127.0.0.1:8000/v1."""
+        return [self.base_url, *self.replicas]
 
 
 class PromotionQuerySet(WorkspaceQuerySet["Promotion"]):
@@ -134,7 +152,8 @@ class PublicationQuerySet(JobQuerySet["Publication"]):
 class Publication(Job):
     """A policy made available under a name: in a folder, or on a server. The live one of a name is what answers.
 
-    Rolling back is another publication, of the policy before.
+    Servers don't know the name, only `served_name`: Retrace resolves the one to the other whenever it asks a server. So the old and the new one are
+    loaded side by side, and what makes the new one live is a single write here. Rolling back is another publication, of the policy before.
     """
 
     class Way(models.TextChoices):
@@ -162,7 +181,14 @@ class Publication(Job):
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="publications")
     way = models.CharField(max_length=10, choices=Way.choices)
     endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, null=True, related_name="publications")
-    name = models.CharField(max_length=100, help_text="What one asks for: the served model's name, or the folder's.")
+    name = models.CharField(
+        max_length=100, help_text="What people call it: an alias of what is live, or a folder's name."
+    )
+    served_name = models.CharField(
+        max_length=120,
+        blank=True,
+        help_text="What its server calls it. No other publication has it, so a server can't answer from the cache of another one.",
+    )
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
     is_rollback = models.BooleanField(default=False)
     location = models.CharField(max_length=500, blank=True, help_text="The folder that is served or was written.")
@@ -178,6 +204,9 @@ class Publication(Job):
             CheckConstraint(
                 condition=Q(way="folder", endpoint=None) | (~Q(way="folder") & Q(endpoint__isnull=False)),
                 name="served_publication_has_an_endpoint",
+            ),
+            UniqueConstraint(
+                fields=["served_name"], condition=Q(way="adapter"), name="one_publication_per_served_name"
             ),
             UniqueConstraint(
                 fields=["workspace", "endpoint", "name"],

@@ -69,7 +69,7 @@ def publish_policy(
     _refuse_what_cannot_be(policy, way, name, endpoint)
     try:
         with transaction.atomic():
-            publication = Publication.objects.create(
+            publication = Publication(
                 workspace=policy.workspace,
                 policy=policy,
                 way=way,
@@ -78,6 +78,8 @@ def publish_policy(
                 by=by,
                 is_rollback=is_rollback,
             )
+            publication.served_name = served_name(publication)
+            publication.save(force_insert=True)
     except IntegrityError:
         raise UnderWay(
             f"Something is being published as {name!r} there just now. Wait until it is live or refused."
@@ -89,10 +91,15 @@ def publish_policy(
         subject=f"{policy.name} as {name}",
         about=policy,
         way=way,
-        server=endpoint.base_url if endpoint else "",
+        servers=endpoint.addresses if endpoint else [],
     )
     lifecycle.queue(publication)
     return publication
+
+
+def served_name(publication: Publication) -> str:
+    """What servers call it, such as office-1f0c5b7a93d2: the end of its id is random. Nothing where no server has it."""
+    return f"{publication.name}-{publication.pk.hex[-12:]}" if publication.endpoint_id else ""
 
 
 def _refuse_what_cannot_be(policy: Policy, way: str, name: str, endpoint: Endpoint | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -15,6 +16,8 @@ from apps.policies.models import Endpoint, Policy
 from contract.endpoint_keys import BadAddress, KeyRefused, address_of, check_key
 
 KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
+MOST_REPLICAS = 31
+"""Each is asked when something is published, and once a minute."""
 
 
 class PolicyRefused(Exception):
@@ -78,35 +81,44 @@ def register_served(
     return _register(workspace, name, Policy.Kind.ENDPOINT, model, description, by, endpoint=endpoint)
 
 
-def register_server(*, workspace: Workspace, base_url: str, key_variable: str = "") -> Endpoint:
-    """An OpenAI-compatible server; the same one when told twice. Raises BadEndpoint.
+def register_server(
+    *, workspace: Workspace, base_url: str, replicas: Sequence[str] = (), key_variable: str = ""
+) -> Endpoint:
+    """An OpenAI-compatible server, or several that serve the same; the same endpoint when told twice. Raises BadEndpoint.
 
     The key stays in the workers' environment, and goes only where ENDPOINT_KEYS says. Its variable must end in _API_KEY, so that
     nobody can have another secret of the worker sent anywhere.
     """
     if not base_url:
         raise BadEndpoint("Give the address of the server, such as http://127.0.0.1:8000/v1.")
-    try:
-        address_of(base_url)
-    except BadAddress as error:
-        raise BadEndpoint(str(error)) from None
     if key_variable and not KEY_VARIABLE.fullmatch(key_variable):
         raise BadEndpoint(
             f"The variable {key_variable!r} must be capital letters and end in _API_KEY, such as VLLM_API_KEY."
         )
-    if key_variable:
-        try:
-            check_key(key_variable, base_url, settings.ENDPOINT_KEYS)
-        except KeyRefused as refused:
-            raise BadEndpoint(str(refused)) from None
-    base_url = base_url.rstrip("/")  # two spellings are one server
+    first, *others = [_checked_address(address, key_variable) for address in (base_url, *replicas)]
+    if len({first, *others}) <= len(others):
+        raise BadEndpoint("The same server stands there twice. Give each address once.")
+    if len(others) > MOST_REPLICAS:
+        raise BadEndpoint(f"Got {len(others) + 1} servers; expected {MOST_REPLICAS + 1} at most.")
     endpoint, _ = Endpoint.objects.get_or_create(
         workspace=workspace,
-        base_url=base_url,
+        base_url=first,
+        replicas=sorted(others),
         key_variable=key_variable,
-        defaults={"name": _endpoint_name(workspace, base_url)},
+        defaults={"name": _endpoint_name(workspace, first)},
     )
     return endpoint
+
+
+def _checked_address(address: str, key_variable: str) -> str:
+    """The address in its one spelling. Raises BadEndpoint."""
+    try:
+        address_of(address)
+        if key_variable:
+            check_key(key_variable, address, settings.ENDPOINT_KEYS)
+    except (BadAddress, KeyRefused) as refused:
+        raise BadEndpoint(str(refused)) from None
+    return address.rstrip("/")  # two spellings are one server
 
 
 def _register(

@@ -14,7 +14,7 @@ from django.conf import settings
 from playwright.sync_api import Page, expect
 
 from apps.arena.models import Experiment
-from apps.policies.models import Policy
+from apps.policies.models import Policy, Publication
 from tests import factories
 from tests.arena.test_pages import make_experiment
 from tests.workers.trained import train_two
@@ -68,7 +68,7 @@ def test_a_policy_is_published_proven_promoted_and_rolled_back(open_as, research
 
     publish(page, two)  # the server is known by now
     expect(row_of(page, 1)).to_contain_text("Live")
-    assert server.adapters == {"office": str(Path(settings.RUNS_DIR) / str(two.made_by.pk) / "adapter")}
+    assert live_name(two) in server.adapters
     page.goto(f"/policies/{one.pk}/")
     expect(row_of(page, 1)).to_contain_text("Replaced")
 
@@ -85,7 +85,8 @@ def test_a_policy_is_published_proven_promoted_and_rolled_back(open_as, research
     page.wait_for_url(f"**/policies/{one.pk}/")  # where rolling back leads
     expect(row_of(page, 1)).to_contain_text("rolled back to")
     expect(row_of(page, 1)).to_contain_text("Live")
-    assert server.adapters == {"office": str(Path(settings.RUNS_DIR) / str(one.made_by.pk) / "adapter")}
+    assert live_name(one) in server.adapters
+    expect(row_of(page, 1)).to_contain_text(f"The server knows it as {live_name(one)}")
 
     promote_and_roll_back(page, one, two)
 
@@ -105,6 +106,13 @@ def test_a_policy_leaves_as_a_folder(open_as, researcher, policies, tmp_path):
         names = archive.getnames()
     assert any(name.endswith("model/model.safetensors") for name in names)
     assert any(name.endswith("adapter/adapter_model.safetensors") for name in names)
+
+
+def live_name(policy: Policy) -> str:
+    """What the server calls the policy that is live."""
+    live = Publication.objects.live().get(name="office")
+    assert live.policy == policy
+    return live.served_name
 
 
 def row_of(page: Page, number: int):

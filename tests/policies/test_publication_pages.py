@@ -3,10 +3,15 @@
 import io
 import json
 import tarfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.apps import apps
+from django.db import connection
+from django.db.models import CharField
+from django.db.models.functions import Cast
 from django.test import Client
 from django.urls import reverse
 
@@ -22,6 +27,7 @@ from apps.policies.publishing import (
     PublishingRefused,
     UnderWay,
     publish_policy,
+    served_name,
 )
 from tests import factories
 
@@ -51,7 +57,10 @@ def a_server(member: Membership, name: str = "vllm") -> Endpoint:
 
 def live(policy: Policy, **fields: object) -> Publication:
     given = {"way": "folder", "name": "office", "state": "live", "live_at": "2026-01-02T12:00Z"}
-    return Publication.objects.create(workspace=policy.workspace, policy=policy, **{**given, **fields})
+    publication = Publication(workspace=policy.workspace, policy=policy, **{**given, **fields})
+    publication.served_name = served_name(publication)
+    publication.save(force_insert=True)
+    return publication
 
 
 @pytest.mark.parametrize(
@@ -201,3 +210,42 @@ def test_a_policy_is_published_over_rest(client: Client, member, settings):
     one = reverse("v1:publication", args=[listed["id"]])
     assert client.get(one, **token).headers["Retry-After"] == "2"
     assert client.post(f"{one}/roll-back", **token).status_code == 409
+
+
+def test_a_policy_is_published_to_several_servers(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    addresses = ["http://127.0.0.1:8000/v1", "http://127.0.0.1:8002/v1", "http://127.0.0.1:8001/v1"]
+    form = {"way": "adapter", "name": "office", "base_url": " ".join(addresses)}
+    answer = client.post(reverse("policies:publish", args=[policy.pk]), form, follow=True)
+    assert " ".join([addresses[0], addresses[2], addresses[1]]) in answer.content.decode()
+    asked = Publication.objects.get()
+    assert asked.endpoint.addresses == [addresses[0], addresses[2], addresses[1]]
+    asked.delete()
+
+    token = {"HTTP_AUTHORIZATION": f"Bearer {issue_token(membership=member, name='t').secret}"}
+    body = {"way": "adapter", "name": "office", "server": addresses[0], "replicas": addresses[1:]}
+    answer = client.post(reverse("v1:publications", args=[policy.pk]), json.dumps(body), "application/json", **token)
+    assert answer.json()["replicas"] == [addresses[2], addresses[1]]
+    publication = Publication.objects.get()
+    assert publication.endpoint == Endpoint.objects.get()  # in whatever order the others stand
+    assert answer.json()["served_name"] == publication.served_name == f"office-{publication.pk.hex[-12:]}"
+
+
+def test_the_page_says_what_the_server_calls_the_live_policy(client: Client, member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    publication = live(policy, way="adapter", endpoint=a_server(member))
+    page = client.get(reverse("policies:policy", args=[policy.pk])).content.decode()
+    assert f"The server knows it as <code>{publication.served_name}</code>" in page
+
+
+def test_what_was_published_before_gets_a_name_of_its_own_where_it_can_be_loaded_again(member, settings):
+    policy = trained(member, settings.RUNS_DIR)
+    adapter = live(policy, way="adapter", endpoint=a_server(member))
+    whole = live(policy, way="restart", endpoint=a_server(member, "another"))
+    folder = live(policy)
+    Publication.objects.update(served_name=Cast("id", CharField()))
+    Publication.objects.filter(pk=folder.pk).update(served_name="")
+    migration = import_module("apps.policies.migrations.0008_name_what_is_served")
+    migration.name_what_is_served(apps, connection)
+    names = dict(Publication.objects.values_list("pk", "served_name"))
+    assert names == {adapter.pk: served_name(adapter), whole.pk: "office", folder.pk: ""}

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from apps.accounts.issuing import issue_token
 from apps.accounts.models import AuditEntry, Role
-from apps.policies.models import Policy
+from apps.policies.models import Endpoint, Policy
 from apps.policies.promoting import promote
 from apps.policies.registering import (
     BadEndpoint,
@@ -17,6 +17,7 @@ from apps.policies.registering import (
     register_model,
     register_script,
     register_served,
+    register_server,
 )
 from apps.policies.reports import calibration_of, report_rows, success_of
 from apps.training.models import Run
@@ -205,3 +206,18 @@ def test_a_report_reads_before_and_after():
         ("training rows used", "", "1,200"),
         ("time", "", "1 min 1 s"),
     ]
+
+
+def test_each_replica_is_checked_as_the_first_server_is(settings):
+    workspace = factories.workspace()
+    settings.ENDPOINT_KEYS = permissions("VLLM_API_KEY=http://vllm:8000")
+    first = {"workspace": workspace, "base_url": "http://vllm:8000/v1"}
+    with pytest.raises(BadEndpoint, match="The key in VLLM_API_KEY is not sent to http://elsewhere:8000/v1"):
+        register_server(**first, replicas=["http://elsewhere:8000/v1"], key_variable="VLLM_API_KEY")
+    with pytest.raises(BadEndpoint, match="is no http:// or https:// address"):
+        register_server(**first, replicas=["file:///etc/passwd"])
+    with pytest.raises(BadEndpoint, match="stands there twice"):
+        register_server(**first, replicas=["http://vllm:8000/v1/"])
+    with pytest.raises(BadEndpoint, match="Got 33 servers; expected 32 at most"):
+        register_server(**first, replicas=[f"http://vllm:{port}/v1" for port in range(9000, 9032)])
+    assert not Endpoint.objects.exists()

@@ -208,6 +208,7 @@ def test_vllm_runs_under_the_keeper_that_watches_what_workers_write() -> None:
     options, _, server = service["command"].partition(" -- ")
     assert server.startswith("python3 -m vllm.entrypoints.openai.api_server --enable-lora")
     assert options.startswith("--default ")
+    assert "--max-loras ${VLLM_MAX_LORAS:-4} " in server  # an old and a new one, under two names at least
     assert service["configs"] == [{"source": "keeper", "target": service["entrypoint"][1]}]
     assert (ROOT / COMPOSE["configs"]["keeper"]["file"]).is_file()
     assert service["entrypoint"][3] == "/var/lib/retrace/runs/served/vllm-8000.json"

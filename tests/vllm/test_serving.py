@@ -9,12 +9,15 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+import psutil
 import pytest
 from transformers import AutoTokenizer
 
@@ -22,14 +25,19 @@ from apps.jobs import lifecycle
 from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.publishing import publish_policy, roll_back_publication
+from contract.events import Event, RolloutFinished, Warned
 from tests import factories
-from tests.trainer.runs import ROOT, run_here
+from tests.trainer.runs import ROOT, events_of, run_here
+from trainer.canary import FROM_CACHE, Canary, judge
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rendering.chat import render_prompt
 from trainer.serving import keeper
 from trainer.serving.client import ServerProblem, VllmServer
+from trainer.serving.prefix_cache import fill, from_cache, prompts_of
+from workers.bridge import retirement
 from workers.bridge.publishing import publish
+from workers.bridge.retirement import retire_all
 
 PYTHON = Path(os.environ.get("VLLM_PYTHON") or ROOT / ".venv-vllm" / "bin" / "python")
 pytestmark = [
@@ -40,7 +48,8 @@ pytestmark = [
 ]
 START_SECONDS = 400
 OPTIONS = [
-    *("--enable-lora", "--max-lora-rank", "16", "--max-model-len", "2048", "--max-num-seqs", "8"),
+    *("--enable-lora", "--max-loras", "4", "--max-lora-rank", "16", "--max-model-len", "2048", "--max-num-seqs", "8"),
+    *("--max-num-batched-tokens", "16384"),  # 8 times 2048: on a CPU, a request with a seed must not be split
     *("--enforce-eager", "--enable-auto-tool-choice", "--tool-call-parser", "hermes"),
 ]
 
@@ -85,6 +94,7 @@ def server(trained: Path) -> Iterator[VllmServer]:
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True",
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "OMP_NUM_THREADS": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
     }
@@ -159,7 +169,21 @@ def test_a_policy_on_vllm_plays_episodes_through_its_own_template(trained: Path,
         assert len(first.info["logprobs"]) == first.completion_tokens
 
 
-def test_adapters_are_swapped_while_it_runs_and_only_proven_ones(trained: Path, server: VllmServer, member):
+def test_many_chats_with_seeds_at_once_do_not_kill_it(server: VllmServer, tmp_path: Path):
+    """vLLM 0.32 for the CPU dies of a request with a seed whose prompt it splits."""
+    policy = {"engine": "server", "url": server.url, "model": "base", "sampling": {"max_new_tokens": 16}}
+    tasks = {"environment": "office", "count": 32, "levels": ["L1"]}
+    config = {"kind": "rollout", "policy": policy, "tasks": tasks, "parallel": 32, "budget": {"steps": 2}}
+    assert run_here(tmp_path, config) == ExitCode.FINISHED
+    ends = Counter(each.outcome.termination for each in read_trajectories(tmp_path / "trajectories.jsonl"))
+    assert (ends.total(), ends["policy_error"], ends["timeout"]) == (32, 0, 0)
+    assert not [line for line in events_of(tmp_path) if isinstance(line.event, Warned)]
+
+
+def test_adapters_are_loaded_side_by_side_and_only_proven_ones_are_live(
+    trained: Path, server: VllmServer, member, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(retirement, "GRACE", timedelta(0))
     one, two = policy(trained, "one", member), policy(trained, "two", member)
     first = publish_here(one, "adapter", server)
     assert (first.state, first.error) == ("live", "")
@@ -168,8 +192,13 @@ def test_adapters_are_swapped_while_it_runs_and_only_proven_ones(trained: Path, 
     )  # vLLM computes in bfloat16, the trainer in float32
     second = publish_here(two, "adapter", server)
     assert (second.state, second.error) == ("live", "")
+    assert second.canary["to_fresh"] < FROM_CACHE
+    assert adapters_of(server) == {first.served_name, second.served_name}
+    assert retire_all() == [first.served_name]
+    assert adapters_of(server) == {second.served_name}
     back = done(roll_back_publication(publication=second, by=member.user))
     assert (back.state, back.policy) == ("live", one)
+    retire_all()
 
     mixed_up = trained / "mixed"
     shutil.copytree(trained / "two", mixed_up)
@@ -180,13 +209,61 @@ def test_adapters_are_swapped_while_it_runs_and_only_proven_ones(trained: Path, 
     (mixed_up / "adapter" / "adapter_model.safetensors").unlink()
     missing = publish_here(policy(trained, "mixed", member), "adapter", server)
     assert missing.state == "failed"
-    assert {model.name: model.root for model in server.models() if model.parent} == {
-        "office": str(trained / str(uuid5(NAMESPACE_URL, "one")) / "adapter")
-    }
+    assert adapters_of(server) == {back.served_name}
+
+
+def adapters_of(server: VllmServer) -> set[str]:
+    return {model.name for model in server.models() if model.parent}
+
+
+def test_the_cache_of_an_adapter_that_was_loaded_in_place_is_noticed(trained: Path, server: VllmServer):
+    """What vLLM does to whoever loads other files at the same path under the same name, as Retrace once did."""
+    place = trained / "in_place"
+    shutil.copytree(trained / "one" / "adapter", place)
+    body = {"lora_name": "in-place", "lora_path": str(place), "load_inplace": True}
+    canary = Canary(**json.loads((trained / "two" / "canary.json").read_text()))
+    prompts = prompts_of(canary.probes, longest=2048)
+    server._ask("POST", "load_lora_adapter", body)
+    fill(server, "in-place", prompts)
+    shutil.copytree(trained / "two" / "adapter", place, dirs_exist_ok=True)
+    server._ask("POST", "load_lora_adapter", body)
+    try:
+        cached = from_cache(server, "in-place", prompts)
+        verdict = judge(canary, server.logprobs("in-place", canary.probes), cached=cached)
+        assert (verdict.finding, verdict.to_policy < 0.25 * verdict.apart) == ("others_cache", True)
+        server.load_adapter("of-its-own", str(place))
+        assert not from_cache(server, "of-its-own", prompts).is_mixed_up
+    finally:
+        server.unload_adapter("in-place")
+        server.unload_adapter("of-its-own")
+
+
+def test_a_server_that_is_killed_in_the_middle_of_rollouts_takes_nothing_along(server: VllmServer, tmp_path: Path):
+    """Its keeper starts it again."""
+    policy = {"engine": "server", "url": server.url, "model": "base", "sampling": {"max_new_tokens": 24}}
+    tasks = {"environment": "office", "count": 12, "levels": ["L1"]}
+    config = {"kind": "rollout", "policy": policy, "tasks": tasks, "parallel": 4, "budget": {"steps": 3}}
+    killed: list[int] = []
+
+    def kill_once(event: Event) -> bool:
+        if isinstance(event, RolloutFinished) and not killed:
+            port = f"--port {server.url.rsplit(':', 1)[1].removesuffix('/v1')} "
+            for process in psutil.process_iter(["cmdline"]):
+                line = " ".join(process.info["cmdline"] or [])
+                if port in line and "vllm.entrypoints" in line and keeper.__file__ not in line:
+                    killed.append(process.pid)
+                    process.kill()
+        return False
+
+    assert run_here(tmp_path, config, stop_on=kill_once) == ExitCode.FINISHED
+    assert killed
+    ends = Counter(each.outcome.termination for each in read_trajectories(tmp_path / "trajectories.jsonl"))
+    assert (ends.total(), ends["policy_error"], ends["timeout"]) == (12, 0, 0)
+    assert [line for line in events_of(tmp_path) if isinstance(line.event, Warned)]
 
 
 def test_the_server_is_restarted_with_a_whole_model(trained: Path, server: VllmServer, member):
     live = publish_here(policy(trained, "two", member), "restart", server)
     assert (live.state, live.error) == ("live", "")
     assert live.canary["to_policy"] < 0.25 * live.canary["to_base"]
-    assert [model.name for model in server.models()] == ["office"]
+    assert [model.name for model in server.models()] == [live.served_name]

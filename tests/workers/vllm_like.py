@@ -2,11 +2,14 @@
 
 import json
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
+import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
@@ -19,6 +22,15 @@ def weights(base: str, adapter: str) -> Any:
     return PeftModel.from_pretrained(model, adapter).eval() if adapter else model.eval()
 
 
+@cache
+def likeliest(base: str, adapter: str, prompt: tuple[int, ...]) -> dict[str, float]:
+    """The 20 likeliest tokens after `prompt`, as vLLM spells them."""
+    with torch.inference_mode():
+        logits = weights(base, adapter)(input_ids=torch.tensor([prompt])).logits[0, -1].float()
+    top = logits.log_softmax(-1).topk(20)
+    return {f"token_id:{token}": value for token, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)}
+
+
 class VllmLike:
     """Serves `base`, and adapters as they are loaded. Where `ignores_adapters` is set their names answer with the base's numbers."""
 
@@ -26,8 +38,15 @@ class VllmLike:
         self.base, self.base_name = str(base), name
         self.adapters: dict[str, str] = {}
         self.ignores_adapters = False
-        self.forgets_on_swap = ""
-        """Once this name is loaded it is not served: what a crash between two requests looks like."""
+        self.mixes_up_caches = False
+        """Whoever is asked a prompt that another model was asked before answers as that one did, unless the prompt is salted."""
+        self.forgets = False
+        """What is loaded is not served: what a crash between two requests looks like."""
+        self.before_answering: Callable[[str, dict[str, Any]], None] = lambda path, body: None
+        """Called with each request, once it was done."""
+        self.cached: dict[tuple[int, ...], str] = {}
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        """Paths and bodies."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -36,14 +55,18 @@ class VllmLike:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                self.answer(*outer.reply(self.path, body))
+                outer.asked.append((self.path, body))
+                reply = outer.reply(self.path, body)
+                outer.before_answering(self.path, body)
+                self.answer(*reply)
 
             def answer(self, status: int, body: Any) -> None:
                 encoded = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(encoded)))
-                self.end_headers()
-                self.wfile.write(encoded)
+                with suppress(ConnectionError):  # whoever asked was killed
+                    self.end_headers()
+                    self.wfile.write(encoded)
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -67,13 +90,15 @@ class VllmLike:
         match path:
             case "/v1/load_lora_adapter":
                 if not Path(body["lora_path"], "adapter_config.json").is_file():
-                    return 404, {"error": {"type": "NotFoundError", "message": f"no adapter in {body['lora_path']}"}}
-                self.adapters[body["lora_name"]] = body["lora_path"]
-                if body["lora_name"] == self.forgets_on_swap:
-                    del self.adapters[body["lora_name"]]
+                    return 404, error("NotFoundError", f"no adapter in {body['lora_path']}")
+                if body["lora_name"] in self.adapters and not body.get("load_inplace"):
+                    return 400, error("InvalidUserInput", f"{body['lora_name']} has already been loaded.")
+                if not self.forgets:
+                    self.adapters[body["lora_name"]] = body["lora_path"]
                 return 200, "loaded"
             case "/v1/unload_lora_adapter":
-                self.adapters.pop(body["lora_name"], None)
+                if self.adapters.pop(body["lora_name"], None) is None:
+                    return 404, error("NotFoundError", f"{body['lora_name']} cannot be found.")
                 return 200, "unloaded"
             case "/v1/completions":
                 return self.complete(body)
@@ -81,7 +106,16 @@ class VllmLike:
 
     def complete(self, body: dict[str, Any]) -> tuple[int, Any]:
         if body["model"] not in (self.base_name, *self.adapters):
-            return 404, {"error": {"type": "NotFoundError", "message": f"The model `{body['model']}` does not exist."}}
+            return 404, error("NotFoundError", f"The model `{body['model']}` does not exist.")
         adapter = "" if self.ignores_adapters else self.adapters.get(body["model"], "")
+        if not body.get("echo"):
+            prompt = tuple(body["prompt"])
+            if self.mixes_up_caches and not body.get("cache_salt"):
+                adapter = self.cached.setdefault(prompt, adapter)
+            return 200, {"choices": [{"logprobs": {"top_logprobs": [likeliest(self.base, adapter, prompt)]}}]}
         [scores] = token_logprobs(weights(self.base, adapter), [body["prompt"]])
         return 200, {"choices": [{"logprobs": {"token_logprobs": [None, *scores, -0.5]}}]}
+
+
+def error(kind: str, message: str) -> dict[str, Any]:
+    return {"error": {"type": kind, "message": message}}

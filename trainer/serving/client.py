@@ -13,6 +13,8 @@ from contract.outgoing.replies import problem_of
 from contract.outgoing.transport import http_client
 
 TIMEOUT_SECONDS = 30.0
+TOP_TOKENS = 20
+"""The most that vLLM gives without being told to."""
 
 
 class ServerProblem(Exception):
@@ -35,6 +37,8 @@ class ServedModel(NamedTuple):
     """The folder or hub id of its weights."""
     parent: str
     """The base model's name if this is an adapter, else empty."""
+    max_tokens: int
+    """Longest prompt and answer together; 0 where the server doesn't say."""
 
 
 class VllmServer:
@@ -54,7 +58,12 @@ class VllmServer:
         reply = self._ask("GET", "models")
         try:
             cards = reply.json()["data"]
-            return [ServedModel(card["id"], card.get("root") or "", card.get("parent") or "") for card in cards]
+            return [
+                ServedModel(
+                    card["id"], card.get("root") or "", card.get("parent") or "", int(card.get("max_model_len") or 0)
+                )
+                for card in cards
+            ]
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
             raise ServerProblem(f"{self.url} lists no models. Check the address; it ends in /v1.") from None
 
@@ -66,13 +75,43 @@ class VllmServer:
         raise NoSuchModel(f"{self.url} serves no model.")
 
     def load_adapter(self, name: str, path: str) -> None:
-        """Serve the adapter at `path`, a folder as the server sees it, under `name`; in place of what had that name."""
-        self._ask("POST", "load_lora_adapter", {"lora_name": name, "lora_path": path, "load_inplace": True})
+        """Serve the adapter at `path`, a folder as the server sees it, under `name`. Asked again, it changes nothing.
+
+        A name and a path stand for the same weights forever, so nothing is ever loaded in place of something else: vLLM would read the
+        files again in each step of its engine, and go on answering from the prefix cache of what had the name before.
+        """
+        root = self._root_of(name)
+        if root == path:
+            return
+        if root is not None:  # the server sees the folder at another path now
+            self.unload_adapter(name)
+        try:
+            self._ask("POST", "load_lora_adapter", {"lora_name": name, "lora_path": path})
+        except ServerProblem:
+            if self._root_of(name) != path:  # a worker that was believed dead may have been faster
+                raise
 
     def unload_adapter(self, name: str) -> None:
         """Serve nothing under `name` any more; nor is it an error if nothing was."""
         with suppress(NoSuchModel):
             self._ask("POST", "unload_lora_adapter", {"lora_name": name})
+
+    def _root_of(self, name: str) -> str | None:
+        return next((model.root for model in self.models() if model.name == name), None)
+
+    def next_tokens(self, model: str, prompt: Sequence[int], *, salt: str = "") -> dict[str, float]:
+        """The likeliest tokens after `prompt` and their log-probabilities (nats). Raises NoSuchModel.
+
+        salt: keeps the server from using its prefix cache, but for what it has cached of the same salt.
+        """
+        body = {"model": model, "prompt": list(prompt), "max_tokens": 1, "temperature": 0, "logprobs": TOP_TOKENS}
+        tokens_by_id = {"return_tokens_as_token_ids": True}  # two tokens may read the same
+        reply = self._ask("POST", "completions", body | tokens_by_id | ({"cache_salt": salt} if salt else {}))
+        try:
+            [top] = reply.json()["choices"][0]["logprobs"]["top_logprobs"]
+            return {str(token): float(logprob) for token, logprob in top.items()}
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+            raise ServerProblem(f"{self.url} sends no log-probabilities of what comes next (logprobs).") from None
 
     def logprobs(self, model: str, probes: Sequence[Sequence[int]]) -> list[list[float]]:
         """The log-probability (nats) that `model` gives to each token of each probe but its first. Raises NoSuchModel."""

@@ -1,30 +1,14 @@
-"""Where a policy's weights or server are, as run.json says it."""
+"""Where a policy's weights are, as run.json says it."""
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 
 from apps.policies.locations import HubModel, LocationRefused, model_source
-from apps.policies.models import Endpoint, Policy
+from apps.policies.models import Policy
 from trainer.failures import ConfigFailure
-
-
-class Served(NamedTuple):
-    """A policy behind an endpoint, and its name there."""
-
-    endpoint: Endpoint
-    name: str
-
-
-def server_of(policy: Policy) -> Served | None:
-    """Where `policy` is served: as it was published last, else by its own endpoint; None where it isn't."""
-    published = policy.publications.live().exclude(endpoint=None).select_related("endpoint").first()
-    if published is not None and published.endpoint is not None:
-        return Served(published.endpoint, published.name)
-    return Served(policy.endpoint, policy.location) if policy.endpoint is not None else None
 
 
 def model_path(policy: Policy, folder: Path, *, workspace_id: UUID, field: str = "model.path") -> str:

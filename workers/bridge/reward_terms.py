@@ -3,11 +3,12 @@
 from pathlib import Path
 from uuid import UUID
 
+from apps.policies.aliases import served
 from apps.policies.models import Policy
 from contract.configs.references import Online, with_terms
 from contract.configs.rewards import JudgeTerm, LearnedOutcomeTerm, LearnedProcessTerm, RewardTerm
 from trainer.failures import ConfigFailure
-from workers.bridge.locations import model_path, server_of
+from workers.bridge.locations import model_path
 
 
 def with_places(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
@@ -28,14 +29,14 @@ def _placed(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> R
             return term.replaced(path=model_path(policy, folder, workspace_id=workspace_id, field=field))
         case JudgeTerm(policy=policy_id) if policy_id:
             policy = _policy(policy_id, field, workspace_id)
-            served = server_of(policy)
-            if served is None:
+            judge = served(policy)
+            if judge is None:
                 raise ConfigFailure(
                     f"{field}: {policy} is on no server any more, so it can’t judge.",
                     advice="Publish it to an endpoint and resume the run, or launch one with another judge.",
                 )
-            address = served.endpoint
-            return term.replaced(url=address.base_url, model=served.name, api_key_variable=address.key_variable)
+            address = judge.endpoint
+            return term.replaced(url=address.base_url, model=judge.name, api_key_variable=address.key_variable)
         case _:
             return term
 

@@ -8,6 +8,7 @@ from typing import IO, Any
 from uuid import UUID
 
 from apps.jobs import lifecycle
+from apps.policies.aliases import served
 from apps.policies.models import Policy
 from apps.training import live
 from apps.trajectories.imports.preparing import Prepared
@@ -19,7 +20,7 @@ from trainer.failures import ConfigFailure
 from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import checked_config
 from workers.bridge.following import Relay
-from workers.bridge.locations import model_path, server_of
+from workers.bridge.locations import model_path
 from workers.bridge.outcomes import Outcome
 
 logger = logging.getLogger(__name__)
@@ -147,13 +148,15 @@ def acting_policy(policy: Policy, sampling: dict[str, Any], folder: Path, *, wor
     if policy.workspace_id != workspace_id:
         raise ConfigFailure("policy: it belongs to another workspace.", advice="Choose a policy of this workspace.")
     sampling = {**policy.settings.get("sampling", {}), **sampling}
-    if served := server_of(policy):
+    if there := served(policy):
         return {
             "engine": "server",
-            "url": served.endpoint.base_url,
-            "model": served.name,
+            "url": there.endpoint.base_url,
+            "replicas": there.endpoint.replicas,
+            "model": there.name,
+            "published": there.is_published,
             "name": policy.name,
-            "api_key_variable": served.endpoint.key_variable,
+            "api_key_variable": there.endpoint.key_variable,
             "sampling": sampling,
         }
     if policy.kind == Policy.Kind.SCRIPTED:

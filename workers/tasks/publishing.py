@@ -6,6 +6,8 @@ from apps.policies.jobs import PUBLICATIONS, TASK
 from workers.app import app
 from workers.bridge.publishing import publish
 from workers.bridge.restoring import restore_adapters
+from workers.bridge.retirement import retire_all
+from workers.bridge.whole_models import point_back_abandoned
 
 
 @app.task(name=TASK)
@@ -22,5 +24,7 @@ def publish_policy(publication_id: str) -> None:
 
 @app.task(name="publishing.restore_adapters")
 def restore() -> None:
-    """Look whether every server still has the adapters that are live on it."""
+    """Have every server serve what is live on it, and nothing of ours that isn't."""
+    point_back_abandoned()
     restore_adapters()
+    retire_all()

@@ -20,6 +20,7 @@ from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.jobs import lifecycle
 from apps.jobs.models import HELD, Failure, Phase, Superseded, lease
+from apps.policies.aliases import resolved
 from apps.trajectories.models import Trajectory
 from apps.trajectories.outlines import visible
 
@@ -136,7 +137,7 @@ def _stretch(judge: Judge) -> None:
     began, in_a_row = monotonic(), 0
     with Model(
         url=policy.endpoint.base_url,
-        model=policy.location,
+        model=resolved(policy.endpoint, policy.location).name,
         key_variable=policy.endpoint.key_variable,
         temperature=judge.temperature,
         pace=Pace(judge.requests_a_minute),

@@ -17,7 +17,7 @@ from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 from apps.policies.models import Policy, Publication
 from apps.policies.publishing import PublishingRefused, publish_policy, roll_back_publication
-from apps.policies.registering import PolicyRefused, register_server
+from apps.policies.registering import MOST_REPLICAS, PolicyRefused, register_server
 
 
 class PublicationSerializer(serializers.ModelSerializer[Publication]):
@@ -25,11 +25,27 @@ class PublicationSerializer(serializers.ModelSerializer[Publication]):
 
     server = serializers.CharField(source="endpoint.base_url", default="", read_only=True)
     error = serializers.CharField(read_only=True)
+    replicas = serializers.ListField(
+        source="endpoint.replicas", child=serializers.CharField(), default=list, read_only=True
+    )
 
     class Meta:
         model = Publication
         fields = [
-            *("id", "policy", "way", "name", "server", "state", "is_rollback", "location", "canary", "error"),
+            *(
+                "id",
+                "policy",
+                "way",
+                "name",
+                "served_name",
+                "server",
+                "replicas",
+                "state",
+                "is_rollback",
+                "location",
+                "canary",
+                "error",
+            ),
             *("created_at", "live_at", "ended_at"),
         ]
         read_only_fields = fields
@@ -39,9 +55,16 @@ class PublishSerializer(RequestSerializer):
     """How and where to publish a policy."""
 
     way = serializers.ChoiceField(choices=Publication.Way.choices)
-    name = serializers.CharField(max_length=80, help_text="What clients ask for.")
+    name = serializers.CharField(max_length=80, help_text="What it's called here; servers know it by `served_name`.")
     server = serializers.CharField(
         max_length=300, required=False, default="", help_text="vLLM's address with its version; none for a folder."
+    )
+    replicas = serializers.ListField(
+        child=serializers.CharField(max_length=300),
+        required=False,
+        default=list,
+        max_length=MOST_REPLICAS,
+        help_text="Addresses of further servers that are to serve the same.",
     )
     key_variable = serializers.CharField(
         max_length=60, required=False, default="", help_text="The workers' environment variable with the API key."
@@ -70,7 +93,10 @@ class PublicationsView(MemberView):
         try:
             endpoint = (
                 register_server(
-                    workspace=policy.workspace, base_url=given["server"], key_variable=given["key_variable"]
+                    workspace=policy.workspace,
+                    base_url=given["server"],
+                    replicas=given["replicas"],
+                    key_variable=given["key_variable"],
                 )
                 if given["server"]
                 else None

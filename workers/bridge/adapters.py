@@ -1,0 +1,110 @@
+"""LoRA adapters on running servers. Each publication has a name and a folder of its own there, so the old and the new one answer side by side.
+
+Everything here may be done twice: a worker that takes over from one that was killed finds the copy made, or the adapter loaded, and goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from apps.policies import delivering
+from apps.policies.models import Publication
+from apps.policies.weights import Weights
+from trainer.canary import Canary, Verdict, judge
+from trainer.serving.client import VllmServer
+from trainer.serving.prefix_cache import fill, from_cache, prompts_of
+from workers.bridge.refusals import CannotPublish, Refused, canary_of
+from workers.bridge.servers import as_seen_by_servers, endpoint_of, served_folder, servers_of
+
+FILES = ("adapter_config.json", "adapter_model.safetensors")
+"""All that a server gets. Neither code nor pickles that lie beside them."""
+
+
+class Adapter(NamedTuple):
+    """A publication's adapter as servers see it, and what proves it."""
+
+    name: str
+    path: str
+    canary: Canary
+
+
+def publish_adapter(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
+    """Load it on every server of the endpoint and prove it on each; only then it's live. Raises Refused, CannotPublish, ServerProblem, OSError."""
+    _refuse_the_name_of_a_whole_model(publication)
+    adapter = adapter_of(publication, weights)
+    verdicts = []
+    for server in servers_of(endpoint_of(publication)):
+        with server:
+            verdicts.append(load_proven(adapter, server, others=names_beside(publication), renew=renew))
+    worst = max(verdicts, key=lambda verdict: verdict.to_policy)
+    delivering.go_live(publication, canary=worst.to_json(), location=adapter.path)
+
+
+def load_proven(
+    adapter: Adapter, server: VllmServer, *, others: Sequence[str], renew: Callable[[], None] = lambda: None
+) -> Verdict:
+    """Load an adapter on one server, and prove that it answers: also after a prompt that the others have left in the server's prefix cache.
+
+    It stays loaded where it's refused, under a name that nobody is told. Raises Refused, ServerProblem.
+    """
+    base = server.base_model()
+    prompts = prompts_of(adapter.canary.probes, longest=base.max_tokens)
+    known = {model.name for model in server.models()}
+    for name in (base.name, *(other for other in others if other in known)):
+        fill(server, name, prompts)
+        renew()
+    server.load_adapter(adapter.name, adapter.path)
+    renew()
+    cached = from_cache(server, adapter.name, prompts)
+    renew()
+    verdict = judge(
+        adapter.canary,
+        server.logprobs(adapter.name, adapter.canary.probes),
+        served_base=server.logprobs(base.name, adapter.canary.probes),
+        cached=cached,
+    )
+    renew()
+    if not verdict.passed:
+        raise Refused(verdict, server=server.url)
+    return verdict
+
+
+def adapter_of(publication: Publication, weights: Weights) -> Adapter:
+    """The publication's own copy of the run's adapter, made where it isn't there yet. Raises CannotPublish, DataFailure, OSError.
+
+    A copy, because a name must stand for the same weights for as long as a server knows it.
+    """
+    place = adapters_folder() / publication.served_name
+    if not place.is_dir():
+        unfinished = place.with_name(f"{place.name}.part")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        for name in FILES:
+            source = weights.adapter / name
+            if not source.is_file():
+                raise CannotPublish(f"{publication.policy}'s run left no {name}. Only safetensors are served.")
+            shutil.copyfile(source, unfinished / name)
+        os.rename(unfinished, place)
+    return Adapter(publication.served_name, as_seen_by_servers(place), canary_of(publication, weights))
+
+
+def adapters_folder() -> Path:
+    return served_folder() / "adapters"
+
+
+def names_beside(publication: Publication) -> list[str]:
+    """What answers under the same alias until then, and has left its answers in the servers' prefix caches."""
+    live = Publication.objects.beside(publication).live().filter(way=Publication.Way.ADAPTER).exclude(pk=publication.pk)
+    return list(live.values_list("served_name", flat=True))
+
+
+def _refuse_the_name_of_a_whole_model(publication: Publication) -> None:
+    live = Publication.objects.beside(publication).live().filter(way=Publication.Way.RESTART)
+    if live.exists():
+        raise CannotPublish(
+            f"{publication.name!r} is a whole model, on which the server puts its adapters. Choose another name."
+        )

@@ -1,0 +1,28 @@
+"""Why a policy isn't published, in words for its page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.policies.models import Publication
+from apps.policies.weights import Weights
+from trainer.canary import Canary, Verdict, read_canary
+
+
+class CannotPublish(Exception):
+    """It can't be done, and what to do instead."""
+
+
+class Refused(Exception):
+    """What answered is not the policy."""
+
+    def __init__(self, verdict: Verdict, *, server: str) -> None:
+        super().__init__(verdict.message)
+        self.verdict = verdict
+        self.server = server
+
+
+def canary_of(publication: Publication, weights: Weights) -> Canary:
+    """By which servers prove what they serve. Raises DataFailure where it isn't the one that the run wrote."""
+    facts: dict[str, Any] = publication.policy.report.get("canary") or {}
+    return read_canary(weights.run, sha256=facts.get("sha256", ""))

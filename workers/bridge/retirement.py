@@ -1,0 +1,88 @@
+"""Takes publications off their servers that have ended: replaced, refused, failed, or given up by the workers that were killed over them.
+
+Each adapter that a server may have loaded has a folder under `served/adapters`, made before it was loaded and removed here after it was unloaded: so
+nothing is forgotten, whoever was killed when.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+from django.utils.timezone import now
+
+from apps.annotation.models import Continuation
+from apps.jobs.models import HELD
+from apps.policies.models import Publication
+from apps.training.folders import folder_of
+from apps.training.models import Run
+from apps.trajectories.models import RolloutBatch
+from trainer.serving.client import ServerProblem
+from workers.bridge.adapters import adapters_folder
+from workers.bridge.servers import endpoint_of, servers_of
+
+logger = logging.getLogger(__name__)
+
+GRACE = timedelta(minutes=2)
+"""For whoever resolved the alias just before it came to mean another publication: judges do so once a minute."""
+AWAY = timedelta(days=7)
+"""A server that was not reached for so long is not waited for: it has restarted since, and forgotten its adapters."""
+
+
+def retire_all() -> list[str]:
+    """Retire everything that has ended; returns the names that no server knows any more."""
+    folders = sorted(adapters_folder().iterdir()) if adapters_folder().is_dir() else []
+    retired: list[str] = []
+    for name in dict.fromkeys(folder.name.removesuffix(".part") for folder in folders):
+        publication = Publication.objects.filter(way=Publication.Way.ADAPTER, served_name=name).first()
+        if publication is None:
+            _remove(name)
+        elif retire(publication):
+            retired.append(name)
+    return retired
+
+
+def retire(publication: Publication) -> bool:
+    """Unload it everywhere and remove its folder, if it has ended and nobody uses it any more; else do nothing. Told twice, it's the same."""
+    publication = Publication.objects.select_related("endpoint").get(pk=publication.pk)
+    if publication.way != Publication.Way.ADAPTER or publication.ended_at is None or is_in_use(publication):
+        return False
+    try:
+        for server in servers_of(endpoint_of(publication)):
+            with server:
+                server.unload_adapter(publication.served_name)
+    except ServerProblem as problem:
+        if now() - publication.ended_at < AWAY:
+            logger.info("%s is not unloaded yet: %s", publication.served_name, problem)
+            return False
+    _remove(publication.served_name)
+    return True
+
+
+def is_in_use(publication: Publication) -> bool:
+    """What was replaced answers those who have begun with it: jobs whose run.json names it. What was never live answers nobody."""
+    if publication.state != Publication.State.REPLACED or publication.ended_at is None:
+        return False
+    return now() - publication.ended_at < GRACE or any(publication.served_name in text for text in _configs_at_work())
+
+
+def _configs_at_work() -> list[str]:
+    """The run.json of each job that may be talking to a server at this moment."""
+    jobs = [
+        *RolloutBatch.objects.in_phase(*HELD).values_list("pk", flat=True),
+        *Continuation.objects.in_phase(*HELD).values_list("pk", flat=True),
+        *Run.objects.in_phase(*HELD).values_list("pk", flat=True),
+    ]
+    places = [folder_of(job).config for job in jobs]
+    return [place.read_text(encoding="utf-8") for place in places if place.is_file()]
+
+
+def _remove(name: str) -> None:
+    for place in (adapters_folder() / name, adapters_folder() / f"{name}.part"):
+        _remove_folder(place)
+
+
+def _remove_folder(place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)

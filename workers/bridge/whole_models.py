@@ -1,0 +1,122 @@
+"""Whole models on servers that restart with them. A server starts with an empty prefix cache, so the canary alone proves what answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from apps.policies import delivering
+from apps.policies.models import Endpoint, Publication
+from apps.policies.weights import Weights, weights_of
+from trainer.canary import judge
+from trainer.serving.client import ServerProblem, VllmServer
+from workers.bridge.refusals import CannotPublish, Refused, canary_of
+from workers.bridge.servers import endpoint_of, served_folder, servers_of
+
+LOOK_EVERY_SECONDS = 1.0
+
+
+def publish_whole_model(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
+    """Point the keeper of each server at the model, one after the other, and prove what comes up.
+
+    Where one can't or is refused, all are pointed back. Raises Refused, CannotPublish, ServerProblem, OSError.
+    """
+    canary = canary_of(publication, weights)
+    verdicts = []
+    try:
+        for server in servers_of(endpoint_of(publication)):
+            with server:
+                _point(server.url, _pointing(publication, weights, server.url))
+                _wait_for(publication, server, renew)
+                verdicts.append(judge(canary, server.logprobs(publication.served_name, canary.probes)))
+                if not verdicts[-1].passed:
+                    raise Refused(verdicts[-1], server=server.url)
+    except (Refused, CannotPublish, ServerProblem, OSError):
+        for address in endpoint_of(publication).addresses:
+            point_at_what_is_live(address)
+        raise
+    worst = max(verdicts, key=lambda verdict: verdict.to_policy)
+    delivering.go_live(publication, canary=worst.to_json(), location=str(weights.model))
+
+
+def point_back_abandoned() -> list[str]:
+    """Servers whose keeper was pointed at what no worker is publishing any more are pointed at what is live; returns their addresses.
+
+    The workers that published it were killed, and the last one could not clean up.
+    """
+    whole = Publication.objects.filter(way=Publication.Way.RESTART)
+    moved: list[str] = []
+    for endpoint in Endpoint.objects.filter(publications__in=whole).distinct():
+        sharing = Endpoint.objects.sharing(endpoint.addresses)
+        if not whole.active().filter(endpoint__in=sharing).exists():
+            moved += [address for address in endpoint.addresses if point_at_what_is_live(address)]
+    return moved
+
+
+def point_at_what_is_live(address: str) -> bool:
+    """Have the keeper serve the model that is live on its server, or its default where none is; whether that was another one.
+
+    Not what stands in the file: a worker that was killed may have left there what nothing has proven.
+    """
+    live = (
+        Publication.objects.live()
+        .filter(way=Publication.Way.RESTART, endpoint__in=Endpoint.objects.sharing([address]))
+        .select_related("policy", "endpoint")
+        .order_by("-live_at")
+        .first()
+    )
+    weights = weights_of(live.policy) if live else None
+    return _point(address, _pointing(live, weights, address) if live and weights else None)
+
+
+def pointer_of(address: str) -> Path:
+    """The file that the keeper of a server watches: `served/<host>-<port>.json` under RUNS_DIR."""
+    place = urlsplit(address)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    return served_folder() / f"{place.hostname}-{port}.json"
+
+
+def _pointing(publication: Publication, weights: Weights, address: str) -> str:
+    home = pointer_of(address).parent
+    return json.dumps({"model": os.path.relpath(weights.model, home), "served_name": publication.served_name})
+
+
+def _point(address: str, pointing: str | None) -> bool:
+    """Whole or not at all: the keeper may look at any moment. False where it says so already."""
+    pointer = pointer_of(address)
+    if (pointer.read_text(encoding="utf-8") if pointer.is_file() else None) == pointing:
+        return False
+    if pointing is None:
+        pointer.unlink(missing_ok=True)
+        return True
+    pointer.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = pointer.with_suffix(".part")
+    unfinished.write_text(pointing, encoding="utf-8")
+    os.replace(unfinished, pointer)
+    return True
+
+
+def _wait_for(publication: Publication, server: VllmServer, renew: Callable[[], None]) -> None:
+    """Until the server has started with the model, whose name nothing else has. Raises CannotPublish."""
+    deadline = time.monotonic() + settings.SERVER_START_SECONDS
+    while not _serves(server, publication.served_name):
+        renew()
+        if time.monotonic() > deadline:
+            raise CannotPublish(
+                f"{server.url} did not come up with the model within {settings.SERVER_START_SECONDS} s. Is it run by "
+                f"trainer/serving/keeper.py with --pointer {pointer_of(server.url)}? Its log says more."
+            )
+        time.sleep(LOOK_EVERY_SECONDS)
+
+
+def _serves(server: VllmServer, name: str) -> bool:
+    try:
+        return any(model.name == name for model in server.models())
+    except ServerProblem:
+        return False  # on its way down or up
