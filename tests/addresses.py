@@ -117,7 +117,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     episode = {"format": "retrace/1", "id": "one", "task": {"key": "lamp"}, "steps": [step]}
     following.note(batch.pk, NAME, json.dumps(episode).encode())
     pairs = making.queue(of=here)
-    factories.preference(on=pairs.items.get())
+    preference = factories.preference(on=pairs.items.get())
     dataset = freezing.create_dataset(name="shop", description="", licence="", by=owner)
     version = freezing.request_version(dataset=dataset, recipe=Recipe(queues=(str(pairs.pk),)), by=owner)
     freezing.freeze(version.pk)
@@ -157,6 +157,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "item_id": item.pk,
         "job_id": run.pk,
         "judge_id": judge.pk,
+        "judgment_id": preference.pk,
         "kind": "training_runs",
         "left_id": first.pk,
         "membership_id": labeller.pk,
@@ -173,6 +174,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "task_id": first.task_id,
         "token_id": issuing.issue_token(membership=owner, name="laptop").token.pk,
         "trajectory_id": first.pk,
+        "version_id": version.pk,
         "view_id": SavedView.objects.create(workspace=here, name="all", query="errors=no").pk,
         "workspace_id": here.pk,
     }

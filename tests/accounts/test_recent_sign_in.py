@@ -28,7 +28,7 @@ NOT_ASKING = {
     *("accounts:switch", "accounts:leave", "accounts:profile", "accounts:change_name", "accounts:preferences"),
     *("accounts:settings", "accounts:members", "accounts:tokens", "accounts:audit"),
     *("policies:list", "policies:policy", "policies:publications", "policies:download"),
-    *("v1:policies", "v1:policy", "v1:publication"),
+    *("v1:policies", "v1:policy", "v1:policy_lineage", "v1:publication"),
 }
 
 

@@ -26,8 +26,7 @@ from apps.common.quantities import duration
 def sign_in(request: HtmxRequest) -> HttpResponse:
     onward = next_url(request, otherwise=resolve_url(settings.LOGIN_REDIRECT_URL))
     if request.htmx:  # the session ended under an open page: the whole page goes to sign in, and comes back to itself
-        back = request.htmx.current_url_abs_path or "/"
-        return HttpResponseClientRedirect(resolve_url("accounts:sign_in") + f"?next={quote(back)}")
+        return HttpResponseClientRedirect(resolve_url("accounts:sign_in") + f"?next={quote(_open_page(request))}")
     if request.user.is_authenticated:
         return redirect(onward)
     form = SignInForm(request.POST or None)
@@ -56,6 +55,14 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     response = redirect(settings.LOGOUT_REDIRECT_URL)
     response["Clear-Site-Data"] = '"cache"'  # whoever goes back in this browser now sees no page of this person
     return response
+
+
+def _open_page(request: HtmxRequest) -> str:
+    """The path of the page that htmx says it's on."""
+    try:
+        return request.htmx.current_url_abs_path or "/"
+    except ValueError:  # it's no address, such as `http://[`
+        return "/"
 
 
 def _demo_people() -> list[dict[str, str]]:
