@@ -43,12 +43,16 @@ def _field(asked: forms.Field) -> serializers.Field[Any, Any, Any, Any]:
         case forms.ChoiceField():
             return serializers.ChoiceField(_choices(asked), **options)
         case forms.FloatField():
-            return serializers.FloatField(min_value=asked.min_value, max_value=asked.max_value, **options)
+            return serializers.FloatField(**options, **_bounds(asked))
         case forms.IntegerField():
-            return serializers.IntegerField(min_value=asked.min_value, max_value=asked.max_value, **options)
+            return serializers.IntegerField(**options, **_bounds(asked))
         case forms.CharField():
             return serializers.CharField(max_length=asked.max_length, allow_blank=not asked.required, **options)
     raise TypeError(f"{type(asked).__name__} has no counterpart over REST yet.")
+
+
+def _bounds(asked: forms.IntegerField) -> dict[str, Any]:
+    return {"min_value": asked.min_value, "max_value": asked.max_value}
 
 
 def _choices(asked: forms.ChoiceField) -> list[tuple[str, str]]:
