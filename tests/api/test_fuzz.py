@@ -45,10 +45,12 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
+SURROGATE = "lone-surrogate"
+"""Stands for one until the body is written: Schemathesis can't check values that UTF-8 can't hold."""
 HOSTILE: list[Any] = [
-    *("\ud800", "\0", "x" * 100_000, "9" * 5000, "\u202e", "", "٣", "NaN", "2026-13-45", "../..", "http://["),
-    *(10**299, -(10**20), 1e308, -0.0, [], {}, [[]], [None], {"\ud800": "\ud800"}, None, True),
-    *(["\ud800"] * 1000, {str(number): number for number in range(1000)}),
+    *(SURROGATE, "\0", "x" * 100_000, "9" * 5000, "\u202e", "", "٣", "NaN", "2026-13-45", "../..", "http://["),
+    *(10**299, -(10**20), 1e308, -0.0, [], {}, [[]], [None], {SURROGATE: SURROGATE}, None, True),
+    *([SURROGATE] * 1000, {str(number): number for number in range(1000)}),
 ]
 """Values that a field may get instead of its own."""
 CASES = max(3, settings.default.max_examples // 50)
@@ -116,6 +118,7 @@ def answer_to(case: Case, token: str, statuses: set[int]) -> str:
     asked = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
     client = Client(headers={**asked.headers, "authorization": f"Bearer {token}"}, raise_request_exception=False)
     body = asked.body.encode() if isinstance(asked.body, str) else asked.body or b""
+    body = body.replace(SURROGATE.encode(), rb"\ud800")
     with transaction.atomic():
         answer = client.generic(case.method, asked.path_url, body, content_type=asked.headers.get("Content-Type", ""))
         content = body_of(answer)
@@ -147,7 +150,7 @@ def put_real_ids(case: Case, things: dict[str, Any], data: st.DataObject) -> Non
             if is_id(value):
                 case.body[name] = data.draw(ids)
         if data.draw(st.booleans()):
-            case.body[data.draw(st.sampled_from([*case.body, "\ud800"]))] = data.draw(st.sampled_from(HOSTILE))
+            case.body[data.draw(st.sampled_from([*case.body, SURROGATE]))] = data.draw(st.sampled_from(HOSTILE))
 
 
 def is_id(value: Any) -> bool:
