@@ -47,6 +47,7 @@ CHECKS = [
     Check("lint", "scripts and styles", [sys.executable, ".ci/biome.py", "check", "--error-on-warnings"]),
     Check("lint", "markup", [sys.executable, ".ci/markup.py"]),
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
+    Check("lint", "dead code", [sys.executable, ".ci/dead_code.py"]),
     Check("lint", "types", [str(BIN / "mypy"), "--num-workers", "2"]),
     Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE} or vllm)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),

@@ -19,7 +19,6 @@ from apps.datasets.selection.drops import REASONS, Drop
 from apps.trajectories.rendering.text import excerpt, legible, one_line
 
 Message = dict[str, Any]
-ROLE_KINDS = {"assistant": "message", "tool": "read", "user": "search", "system": "reasoning"}
 SIDES = ("chosen", "rejected", "completion", "messages")
 MANY_MESSAGES = 12
 """Messages of a side that are shown; the replay shows them all."""

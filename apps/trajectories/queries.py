@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from uuid import UUID
 
 from apps.accounts.models import Membership
-from apps.trajectories.models import Original, Step, Task, Trajectory, TrajectoryQuerySet
+from apps.trajectories.models import Original, Step, Trajectory, TrajectoryQuerySet
 from apps.trajectories.rendering.steps import LIGHT, Messages, StepHead, head_from
 
 WINDOW = 8
@@ -67,8 +66,3 @@ def other_runs(trajectory: Trajectory) -> list[Trajectory]:
 
 def has_original(trajectory: Trajectory) -> bool:
     return Original.objects.filter(pk=trajectory.pk).exists()
-
-
-def task_of(member: Membership, task_id: UUID) -> Task | None:
-    found: Task | None = Task.objects.visible_to(member).filter(pk=task_id).first()
-    return found

@@ -54,7 +54,6 @@ def internal(reason: str) -> Setting:
 
 LARGEST = 2**31 - 1
 Positive = Annotated[float, Field(gt=0, le=1e6)]
-NonNegative = Annotated[float, Field(ge=0, le=1e6)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Whole = Annotated[int, Field(ge=0, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]

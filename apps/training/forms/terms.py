@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from django import forms
 from apps.training.forms.settings import Choices, form_field, value_of, written
 from apps.training.reward_terms import TermKind, kind_of
 from contract.configs.declaration import Source
-from contract.configs.fields import ConfigField, fields_of
+from contract.configs.fields import ConfigField, settable_fields
 from contract.configs.hints import item_of, members_of
 from contract.configs.rewards import RewardsConfig, RewardTerm
 
@@ -40,17 +40,9 @@ class TermRow:
     more: list[forms.BoundField]
 
     @property
-    def has_errors(self) -> bool:
-        return any(field.errors for field in (self.weight, *self.main, *self.more))
-
-    @property
     def is_open(self) -> bool:
         """Its further settings hold something."""
         return any(field.errors or field.value() for field in self.more)
-
-
-def settable(component: str) -> Iterator[ConfigField]:
-    return (field for field in fields_of(TERMS[component]) if not field.internal)
 
 
 def term_form_fields(choices: Callable[[Source], Choices], preset: RewardsConfig) -> dict[str, forms.Field]:
@@ -58,7 +50,7 @@ def term_form_fields(choices: Callable[[Source], Choices], preset: RewardsConfig
     known = {str(getattr(term, term.tag)): term for term in preset.terms}
     found: dict[str, forms.Field] = {}
     for component in TERMS:
-        for field in settable(component):
+        for field in settable_fields(TERMS[component]):
             made = form_field(field, preset=field.default, choices=choices)
             if field.name == "weight":
                 made.initial = written(known[component].weight) if component in known else ""
@@ -70,7 +62,7 @@ def term_form_fields(choices: Callable[[Source], Choices], preset: RewardsConfig
 def rows_of(form: forms.Form) -> list[TermRow]:
     rows = []
     for component, cls in TERMS.items():
-        fields = {field.name: field for field in settable(component)}
+        fields = {field.name: field for field in settable_fields(TERMS[component])}
         bound = {name: form[term_field_name(component, field)] for name, field in fields.items()}
         weight = bound.pop("weight")
         rows.append(
@@ -93,7 +85,8 @@ def terms_from(cleaned: Mapping[str, Any]) -> list[dict[str, Any]]:
     terms = []
     for component in TERMS:
         values = {
-            field.name: value_of(field, cleaned.get(term_field_name(component, field))) for field in settable(component)
+            field.name: value_of(field, cleaned.get(term_field_name(component, field)))
+            for field in settable_fields(TERMS[component])
         }
         if values["weight"] is not None:
             terms.append({"component": component, **{name: each for name, each in values.items() if each is not None}})

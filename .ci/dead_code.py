@@ -1,0 +1,72 @@
+"""Finds what nothing uses: neither our code, nor our templates, nor what `used_by_name.txt` says frameworks and people call by name.
+
+Tests don't count as users: what only they reach is dead.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+from vulture import Vulture
+
+ROOT = Path(__file__).resolve().parent.parent
+PATHS = ["apps", "contract", "trainer", "workers", "manage.py"]
+TAGS = re.compile(r"{{.*?}}|{%.*?%}", re.DOTALL)
+WORD = re.compile(r"[A-Za-z_]\w*")
+FACTS = ("variable", "attribute", "property")
+
+
+def names_in_templates() -> set[str]:
+    """Every word within the tags of templates."""
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "templates").rglob("*.html"))
+    return {word for text in texts for tag in TAGS.findall(text) for word in WORD.findall(tag)}
+
+
+def names_in_text() -> tuple[set[str], set[str]]:
+    """In our Python: the ends of dotted paths, such as "apps.common.csp.Middleware"; and what is named by a text or by a keyword, as fields are."""
+    paths, fields = set(), set()
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg:
+                fields.update(node.arg.split("__"))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                *folders, name = node.value.split(".")
+                (paths if folders else fields).update(name.lstrip("-").split("__"))
+    return paths, fields
+
+
+def python_files() -> Iterator[Path]:
+    for name in PATHS:
+        yield from (ROOT / name).rglob("*.py") if (ROOT / name).is_dir() else [ROOT / name]
+
+
+def called_by_name() -> list[tuple[str, str]]:
+    """(pattern of a path, pattern of a name) of each line."""
+    lines = (line.split("#")[0].split() for line in (ROOT / ".ci" / "used_by_name.txt").read_text().splitlines())
+    return [(path, name) for path, *names in filter(None, lines) for name in names]
+
+
+def main() -> int:
+    finder = Vulture(
+        ignore_names=sorted(names_in_templates()),
+        ignore_decorators=["@register.*", "@app.task*", "@*.connect*", "@receiver*"],
+    )
+    finder.scavenge([str(ROOT / path) for path in PATHS], exclude=["*/migrations/*"])
+    paths, fields = names_in_text()
+    called = called_by_name()
+    dead = 0
+    for item in finder.get_unused_code(min_confidence=60):
+        path = str(Path(item.filename).relative_to(ROOT))
+        is_named = item.name in paths or (item.typ in FACTS and item.name in fields)
+        if is_named or any(fnmatch(path, place) and fnmatch(item.name, name) for place, name in called):
+            continue
+        print(f"{path}:{item.first_lineno}: nothing uses the {item.typ} {item.name}")
+        dead += 1
+    return 1 if dead else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
