@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from bench.learning.pairs import distinct, pair
-from trainer.records import Trajectory
+from contract.trajectory import Trajectory
 from trainer.rewards.environment import share_of
 
 SKILLS = (0.95, 0.85, 0.75)
