@@ -137,10 +137,19 @@ def test_mistakes_within_a_list_of_terms_are_named_by_their_place():
 
 @pytest.mark.parametrize("run", EARLIER, ids=[run["run"]["kind"] for run in EARLIER])
 def test_files_of_earlier_runs_read_back_and_keep_their_hash(run: dict[str, Any]):
-    """A resumed run compares the hash that its checkpoints carry with that of its run.json."""
+    """A resumed training run compares the hash that its checkpoints carry with that of its run.json; rollouts have no checkpoints."""
     config = run_config_from_json(run["run"])
-    assert config.to_json() == run["run"]
-    assert config_hash(config) == run["hash"]
+    assert as_far_as(run["run"], config.to_json()) == run["run"]
+    if run["run"]["kind"] != "rollout":
+        assert config.to_json() == run["run"]
+        assert config_hash(config) == run["hash"]
+
+
+def as_far_as(known: Any, value: Any) -> Any:
+    """`value` without the settings that `known` doesn't have."""
+    if not isinstance(known, dict) or not isinstance(value, dict):
+        return value
+    return {name: as_far_as(known[name], item) for name, item in value.items() if name in known}
 
 
 def test_every_field_is_documented_where_it_is_declared():

@@ -87,4 +87,5 @@ def test_exit_codes_are_the_documented_ones():
         "DATA": 3,
         "OUT_OF_MEMORY": 4,
         "CANCELLED": 5,
+        "SERVER": 6,
     }
