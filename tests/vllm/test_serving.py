@@ -48,8 +48,8 @@ pytestmark = [
 ]
 START_SECONDS = 400
 OPTIONS = [
-    *("--enable-lora", "--max-loras", "4", "--max-lora-rank", "16", "--max-model-len", "2048", "--max-num-seqs", "8"),
-    *("--max-num-batched-tokens", "16384"),  # 8 times 2048: on a CPU, a request with a seed must not be split
+    *("--enable-lora", "--max-loras", "4", "--max-lora-rank", "16", "--max-model-len", "2048", "--max-num-seqs", "32"),
+    *("--max-num-batched-tokens", "65536"),  # 32 times 2048: on a CPU, a request with a seed must not be split
     *("--enforce-eager", "--enable-auto-tool-choice", "--tool-call-parser", "hermes"),
 ]
 
