@@ -64,7 +64,7 @@ def test_a_file_of_another_kind_says_what_was_seen_and_can_be_tried_again(
     page.get_by_label("Files").set_input_files(file)
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_role("alert")).to_contain_text(
-        "The first record has the keys `resourceMetrics`.", timeout=30_000
+        "the first record has the keys `resourceMetrics`.", timeout=30_000
     )
     shot(page, "import-failed-390")
     page.get_by_role("button", name="Try again").click()

@@ -166,6 +166,7 @@ def train(page: Page, version_address: str, *, algorithm: str, base: str | None,
         page.select_option("select[name=base]", label=base)
     page.locator("input[name=preset][value=quick]").check(force=True)
     page.fill("input[name=name]", name)
+    expect(page.locator("input[name=optimizer-max_steps]")).to_have_attribute("placeholder", "20")  # the preset's
     page.locator("#advanced summary").click()
     page.fill("input[name=optimizer-batch_size]", "2")
     page.fill("input[name=optimizer-max_steps]", "6")
