@@ -1,0 +1,64 @@
+"""The form of a new training run while its settings are on their way: nothing that is typed gets lost, and the check is of what stands there."""
+
+from urllib.parse import parse_qs
+
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from apps.accounts.models import Role
+from apps.policies.models import Policy
+from tests import factories
+
+pytestmark = pytest.mark.browser
+SLOW_MILLISECONDS = 1500
+
+
+@pytest.fixture
+def form(transactional_db, open_as) -> Page:
+    """A new GRPO run from a small model, on a network where the settings of another choice take a while."""
+    member = factories.member(Role.RESEARCHER)
+    settings = {"parameters": 700_000}
+    base = factories.policy(of=member.workspace, kind=Policy.Kind.MODEL, location="example/base", settings=settings)
+    page: Page = open_as(member.user)
+    page.goto(f"/runs/new/?algorithm=grpo&base={base.pk}")
+
+    def late(route: Route) -> None:
+        page.wait_for_timeout(SLOW_MILLISECONDS)
+        route.continue_()
+
+    page.route("**/runs/new/settings/", late)
+    return page
+
+
+def checks_of(page: Page) -> list[dict[str, list[str]]]:
+    """What each check from now on is of."""
+    sent: list[dict[str, list[str]]] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/runs/new/check/"):
+            sent.append(parse_qs(request.post_data or ""))
+
+    page.on("request", note)
+    return sent
+
+
+def test_what_is_typed_after_another_preset_stays_and_is_checked(form: Page):
+    checks = checks_of(form)
+    form.fill("input[name=samples]", "4")
+    form.locator("input[name=preset][value=quick]").check(force=True)
+    form.fill("input[name=optimizer-batch_size]", "12")  # waits until the preset's settings are there
+    expect(form.locator("input[name=optimizer-max_steps]")).to_have_attribute("placeholder", "20")
+    expect(form.locator("input[name=samples]")).to_have_value("4")
+    expect(form.locator("input[name=optimizer-batch_size]")).to_have_value("12")
+    with form.expect_request("**/runs/new/check/"):
+        form.locator("input[name=optimizer-batch_size]").blur()
+    last = checks[-1]
+    assert (last["preset"], last["samples"], last["optimizer-batch_size"]) == (["quick"], ["4"], ["12"])
+
+
+def test_another_algorithm_is_checked_once_its_settings_are_there(form: Page):
+    checks = checks_of(form)
+    form.locator("input[name=algorithm][value=rloo]").check(force=True)
+    with form.expect_request(lambda request: "normalize=" in (request.post_data or "")):
+        expect(form.locator("select[name=normalize]")).to_be_enabled()
+    assert checks[-1]["algorithm"] == ["rloo"]
