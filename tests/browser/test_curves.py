@@ -184,7 +184,7 @@ def test_curves_that_cannot_be_fetched_are_asked_for_again(open_as, researcher, 
     with page.expect_request("**/series/*"):
         again.dispatch_event("click")
     page.unroute("**/series/*")
-    again.dispatch_event("click")  # whether the page itself has asked again meanwhile or not
+    again.dispatch_event("click")  # even while the request before it is still failing
     expect(page.locator("#chart-loss")).to_be_visible()
     expect(failure).to_be_hidden()
 

@@ -81,7 +81,7 @@ def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: Run
     workers = [stack.process_with("--queues default"), stack.process_with("--queues gpu"), stack.process_with("beat")]
 
     ballast = fill(small_disk)
-    wait_for(stack, lambda found: (found["disk"], found["valkey"], found["database"]) == ("full", "away", "ok"), 30)
+    wait_for(stack, lambda found: (found["disk"], found["valkey"], found["database"]) == ("full", "away", "ok"), 60)
     time.sleep(15)  # the clock asks for something every few seconds, and the workers are told that it cannot be had
     assert len(alive(workers)) == 3, stack.said
     assert "again" not in stack.said
@@ -90,7 +90,7 @@ def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: Run
     for words in (str(paths.for_var(stack.var).postgres_data), "valkey-server"):
         stack.process_with(words).kill()
     stack.wait_until_it_says("postgres does not start")
-    wait_for(stack, lambda found: found["database"] == "away", 10)
+    wait_for(stack, lambda found: found["database"] == "away", 60)
     with urllib.request.urlopen(f"{stack.address}/healthz/live", timeout=10) as answer:
         assert answer.status == 200
     stack.wait_until_it_says("(restart 4)")

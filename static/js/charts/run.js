@@ -19,17 +19,16 @@ attach("[data-run]", (root, signal) => {
       return;
     }
     busy = true;
-    try {
-      do {
-        again = false;
+    do {
+      again = false;
+      try {
         await Promise.all([extendLog(logUrl, signal), curves.extend()]);
-      } while (again && !signal.aborted);
-    } catch (error) {
-      // Of a run that goes on the next swap tries again; live.js says when the server is away.
-      if (!signal.aborted) curves.sayFailure(error);
-    } finally {
-      busy = false;
-    }
+      } catch (error) {
+        // While the run goes on, the next swap tries again; live.js says when the server is away.
+        if (!signal.aborted) curves.sayFailure(error);
+      }
+    } while (again && !signal.aborted);
+    busy = false;
   }
 
   document.addEventListener("live:swapped", catchUp, { signal });
