@@ -12,9 +12,9 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
-from apps.accounts.knowing import is_researcher
+from apps.accounts.credentials import is_researcher
 from apps.accounts.middleware import MemberOnSocket
-from apps.common.handling import OneTripHandler
+from apps.common.request_threads import OneTripHandler
 from apps.common.static_files import StaticFiles
 from apps.common.uploads import LimitUploads
 from apps.routing import websocket_urlpatterns

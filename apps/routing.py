@@ -6,7 +6,7 @@ from apps.common.live import NoSuchSocket
 from apps.datasets.consumers import VersionConsumer
 from apps.training.consumers import RolloutsConsumer, RunConsumer
 from apps.trajectories.consumers import EpisodeConsumer
-from apps.trajectories.imports.watching import ImportConsumer
+from apps.trajectories.imports.live import ImportConsumer
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [
     path("ws/imports/<uuid:batch_id>/", ImportConsumer.as_asgi()),

@@ -90,7 +90,7 @@ DATABASES = {"default": _database(DATABASE_URL)}
 _valkey_channels = VALKEY_URL.replace("redis+socket://", "unix://")
 CACHES = {
     "default": {
-        "BACKEND": "apps.common.caching.ValkeyCache",
+        "BACKEND": "apps.common.cache.ValkeyCache",
         "LOCATION": _valkey_channels,
         "KEY_PREFIX": "cache",
         # Seconds. Without an end a page would wait for as long as Valkey hangs.
@@ -274,13 +274,13 @@ REST_FRAMEWORK = {
         "apps.accounts.authentication.SessionAuthentication",
     ],
     "DEFAULT_PARSER_CLASSES": [
-        "apps.common.parsing.StrictJSONParser",
+        "apps.common.json_body.StrictJSONParser",
         "rest_framework.parsers.FormParser",
         "rest_framework.parsers.MultiPartParser",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["apps.accounts.authentication.IsMember"],
     "DEFAULT_PAGINATION_CLASS": "apps.common.pages.ApiCursorPagination",
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.common.negotiating.WhatThereIs",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.common.content_negotiation.WhatThereIs",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "apps.common.openapi.ApiSchema",
     "EXCEPTION_HANDLER": "apps.common.api.answer_error",

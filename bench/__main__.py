@@ -97,7 +97,7 @@ def child(name: str, items: int) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
     django.setup()
     from bench.columns import give_defaults
-    from workers.loading import load
+    from workers.preload import load
 
     give_defaults()
     measurement = importlib.import_module(f"bench.{name}")

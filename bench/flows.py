@@ -25,11 +25,11 @@ from django.conf import settings
 from django.test import Client
 from django.utils.module_loading import import_string
 
-from apps.accounts.issuing import issue_token
+from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role, User, Workspace
-from apps.annotation.kinds.pairing import Pair
+from apps.annotation.kinds.pair_selection import Pair
 from apps.annotation.models import Queue
-from apps.annotation.queues.queueing import create_queue_of_pairs
+from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs
 from apps.common.stack import paths, ports, programs, readiness
 from apps.common.stack.supervisor import stop_together
 from apps.datasets.models import Version

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from contract.events import EventReader, Progress
-from trainer.running import set_up_libraries
+from trainer.job import set_up_libraries
 
 WARM_UP = 3
 """Steps that are not counted: kernels are chosen and memory is taken in them."""

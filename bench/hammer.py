@@ -20,7 +20,7 @@ from django.db.models import Count, F
 from apps.accounts.models import Membership, Workspace
 from apps.annotation.models import Assignment, Item, Preference, Queue
 from bench.harness import Figure, Size, Stopwatch, at_once, serving, settle
-from bench.labelling import Annotator, make_queue, make_runs, member
+from bench.labeling import Annotator, make_queue, make_runs, member
 
 ANNOTATORS = 200
 OVERLAP = 3

@@ -32,10 +32,10 @@ from contract.events import Event, Progress
 from contract.messages import Message, ToolSchema
 from trainer.allocator import keep_freed_memory
 from trainer.events import EventLog
+from trainer.interruption import StopRequest
+from trainer.job import set_up_libraries
 from trainer.records import read_trajectories
 from trainer.rows import read_demonstrations, read_preferences
-from trainer.running import set_up_libraries
-from trainer.stopping import StopRequest
 
 STEPS = 46
 WARM_UP = 6
@@ -211,7 +211,7 @@ def bare_sft(folder: Path, ended: Ended) -> None:
     from trl.trainer.sft_trainer import SFTTrainer
 
     from trainer.algorithms.arguments import arguments_for
-    from trainer.algorithms.ordering import order_of_rows
+    from trainer.algorithms.row_order import order_of_rows
     from trainer.rendering.chat import render_completion
 
     config = sft_config()
@@ -259,7 +259,7 @@ def bare_grpo(folder: Path, ended: Ended) -> None:
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     from trainer.algorithms.arguments import common_arguments
-    from trainer.algorithms.practice import practice_tasks
+    from trainer.algorithms.online_training import practice_tasks
     from trainer.environments.qa import Qa
 
     config = grpo_config()

@@ -12,9 +12,9 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership, Role, User, Workspace
 from apps.annotation.models import Annotator, Desk, Queue
-from apps.annotation.quality.reporting import measure_quality
+from apps.annotation.quality.reports import measure_quality
 from bench.harness import Figure, Size, elapsed, percentile
-from bench.labelling import make_queue, make_runs
+from bench.labeling import make_queue, make_runs
 
 PEOPLE = 40
 EACH = 2

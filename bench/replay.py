@@ -13,8 +13,8 @@ from django.test import Client
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from apps.accounts.models import Membership, Role, User, Workspace
-from apps.trajectories.imports.copying import Origin, copy_in
-from apps.trajectories.imports.preparing import prepare
+from apps.trajectories.imports.bulk_copy import Origin, copy_in
+from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.models import Trajectory
 from bench.harness import Figure, Serving, Size, Stopwatch, percentile, serving
 from contract import trajectory as records

@@ -10,10 +10,10 @@ import pytest
 from django.urls import URLResolver, get_resolver
 from django.utils.timezone import now
 
-from apps.accounts import inviting, issuing
+from apps.accounts import api_tokens, invitation_links
 from apps.accounts.models import Membership, Role
-from apps.annotation.desk.assigning import annotator_of
-from apps.annotation.kinds.asks import Alternatives, StepsAsks
+from apps.annotation.desk.assignments import annotator_of
+from apps.annotation.kinds.questions import Alternatives, StepsAsks
 from apps.annotation.models import Assignment, Continuation, Judge
 from apps.arena.models import Experiment
 from apps.datasets import freezing
@@ -21,7 +21,7 @@ from apps.datasets.recipe import Recipe
 from apps.jobs.models import JobState
 from apps.policies.models import Publication
 from apps.trajectories.models import RolloutBatch, SavedView
-from apps.trajectories.rollouts import following
+from apps.trajectories.rollouts import live_episodes
 from tests import factories
 from tests.annotation import making
 from tests.trajectories.uploads import imported, lines
@@ -115,7 +115,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     call = {"id": "c0", "type": "function", "function": {"name": "look", "arguments": {"at": "shelf"}}}
     step = {"context": [], "message": {"role": "assistant", "tool_calls": [call]}}
     episode = {"format": "retrace/1", "id": "one", "task": {"key": "lamp"}, "steps": [step]}
-    following.note(batch.pk, NAME, json.dumps(episode).encode())
+    live_episodes.note(batch.pk, NAME, json.dumps(episode).encode())
     pairs = making.queue(of=here)
     preference = factories.preference(on=pairs.items.get())
     dataset = freezing.create_dataset(name="shop", description="", licence="", by=owner)
@@ -139,7 +139,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         queue=pairs,
     )
     run = factories.run(of=here, version=version, base=policy)
-    invited = inviting.invite(workspace=here, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user)
+    invited = invitation_links.invite(workspace=here, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user)
     return {
         "annotator_id": annotator.pk,
         "assignment_id": assignment.pk,
@@ -172,7 +172,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "side": "run",
         "start": 0,
         "task_id": first.task_id,
-        "token_id": issuing.issue_token(membership=owner, name="laptop").token.pk,
+        "token_id": api_tokens.issue_token(membership=owner, name="laptop").token.pk,
         "trajectory_id": first.pk,
         "version_id": version.pk,
         "view_id": SavedView.objects.create(workspace=here, name="all", query="errors=no").pk,

@@ -15,8 +15,8 @@ from apps.datasets.models import Dataset, Version
 from apps.policies.models import Policy
 from apps.training.models import Run
 from apps.trajectories.comparison.actions import digest_of
-from apps.trajectories.imports.copying import Origin, copy_in
-from apps.trajectories.imports.preparing import prepare
+from apps.trajectories.imports.bulk_copy import Origin, copy_in
+from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
 from contract import trajectory as records
 

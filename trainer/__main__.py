@@ -11,8 +11,8 @@ from pathlib import Path
 
 from contract.lifetime import TIED, die_with_parent
 from trainer.failures import ExitCode
-from trainer.running import run
-from trainer.stopping import StopRequest
+from trainer.interruption import StopRequest
+from trainer.job import run
 
 
 def main(arguments: list[str]) -> ExitCode:

@@ -9,7 +9,7 @@ from celery.signals import worker_init, worker_process_init
 
 from apps.common.broker import app
 from contract.lifetime import die_with_parent
-from workers.loading import load
+from workers.preload import load
 
 __all__ = ["app"]
 

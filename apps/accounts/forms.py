@@ -9,7 +9,7 @@ from django.contrib.auth import password_validation
 from django.core.exceptions import ValidationError
 
 from apps.accounts.models import Role, User
-from apps.accounts.preferring import THEMES
+from apps.accounts.profile_settings import THEMES
 
 PASSWORD_HELP = "At least 10 characters; a few words that only you would put together are better than signs."
 MAX_REMAPPED_KEYS = 200

@@ -20,7 +20,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.debug import sensitive_post_parameters
 
-from apps.accounts.auditing import record
+from apps.accounts.audit import record
 from apps.common.http import HtmxRequest, page_before
 from apps.common.limits import Limit, TooManyTries
 from apps.common.quantities import duration

@@ -2,13 +2,13 @@
 
 from django.urls import path
 
-from apps.accounts.views import audit, joining, members, profile, signing, tokens, workspaces
+from apps.accounts.views import audit, invitations, members, profile, sign_in, tokens, workspaces
 
 app_name = "accounts"
 urlpatterns = [
-    path("sign-in/", signing.sign_in, name="sign_in"),
-    path("sign-out/", signing.sign_out, name="sign_out"),
-    path("join/<str:secret>/", joining.join, name="join"),
+    path("sign-in/", sign_in.sign_in, name="sign_in"),
+    path("sign-out/", sign_in.sign_out, name="sign_out"),
+    path("join/<str:secret>/", invitations.join, name="join"),
     path("workspaces/", workspaces.workspaces, name="workspaces"),
     path("workspaces/new/", workspaces.found, name="found"),
     path("workspaces/<uuid:workspace_id>/enter/", workspaces.switch, name="switch"),

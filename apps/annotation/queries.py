@@ -11,7 +11,7 @@ from django.db.models import F, Q, QuerySet, Sum
 from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.blindness import left_for
-from apps.annotation.kinds.pairing import Pairing
+from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.models import Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
 from apps.annotation.quality.shares import Share, share
 

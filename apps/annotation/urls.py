@@ -2,12 +2,22 @@
 
 from django.urls import path
 
-from apps.annotation.api import adopting as adopting_api
 from apps.annotation.api import desk as desk_api
+from apps.annotation.api import imported_judgments as adopting_api
 from apps.annotation.api import judges as judge_api
 from apps.annotation.api import queues as rest
 from apps.annotation.api import reviews as review_api
-from apps.annotation.views import adopting, better, continuing, desk, judges, quality, queues, reviews, settings
+from apps.annotation.views import (
+    continuations,
+    corrections,
+    desk,
+    imported_judgments,
+    judges,
+    quality,
+    queues,
+    reviews,
+    settings,
+)
 
 app_name = "annotation"
 
@@ -15,9 +25,9 @@ urlpatterns = [
     path("queues/", queues.queues, name="queues"),
     path("queues/new/", queues.new_queue, name="new_queue"),
     path("queues/new/preview/", queues.preview, name="preview_queue"),
-    path("queues/of-judgements/", adopting.new_adopted, name="new_adopted"),
-    path("queues/of-judgements/preview/", adopting.preview_adopted, name="preview_adopted"),
-    path("imports/<uuid:batch_id>/judgements/", adopting.adoptable, name="adoptable"),
+    path("queues/of-judgements/", imported_judgments.new_adopted, name="new_adopted"),
+    path("queues/of-judgements/preview/", imported_judgments.preview_adopted, name="preview_adopted"),
+    path("imports/<uuid:batch_id>/judgements/", imported_judgments.adoptable, name="adoptable"),
     path("queues/guidelines/preview/", queues.preview_guidelines, name="preview_guidelines"),
     path("queues/<uuid:queue_id>/", queues.queue, name="queue"),
     path("queues/<uuid:queue_id>/items/", queues.items, name="items"),
@@ -72,14 +82,18 @@ urlpatterns = [
     path("desk/items/<uuid:assignment_id>/draft/", desk.draft, name="draft"),
     path("desk/items/<uuid:assignment_id>/skip/", desk.skip, name="skip"),
     path("desk/items/<uuid:assignment_id>/flag/", desk.flag, name="flag"),
-    path("desk/items/<uuid:assignment_id>/steps/<int:index>/better/", better.form, name="better"),
-    path("desk/items/<uuid:assignment_id>/steps/<int:index>/better/check/", better.check, name="check_better"),
+    path("desk/items/<uuid:assignment_id>/steps/<int:index>/better/", corrections.form, name="better"),
+    path("desk/items/<uuid:assignment_id>/steps/<int:index>/better/check/", corrections.check, name="check_better"),
     path(
-        "desk/items/<uuid:assignment_id>/steps/<int:index>/alternatives/", continuing.alternatives, name="alternatives"
+        "desk/items/<uuid:assignment_id>/steps/<int:index>/alternatives/",
+        continuations.alternatives,
+        name="alternatives",
     ),
-    path("desk/items/<uuid:assignment_id>/steps/<int:index>/run-on/", continuing.run_on, name="run_on"),
+    path("desk/items/<uuid:assignment_id>/steps/<int:index>/run-on/", continuations.run_on, name="run_on"),
     path(
-        "desk/items/<uuid:assignment_id>/continuations/<uuid:continuation_id>/", continuing.status, name="continuation"
+        "desk/items/<uuid:assignment_id>/continuations/<uuid:continuation_id>/",
+        continuations.status,
+        name="continuation",
     ),
     path("desk/items/<uuid:assignment_id>/keep/", desk.keep, name="keep"),
 ]

@@ -13,13 +13,13 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
-from apps.arena import experimenting
+from apps.arena import lifecycle
 from apps.arena.forms import ExperimentForm, PromotionForm
 from apps.arena.models import Experiment
 from apps.arena.queries import figures_of
 from apps.common.api import Conflict, MemberView, RequestSerializer, cleaned
 from apps.common.pages import ApiCursorPagination
-from apps.policies import promoting
+from apps.policies import promotions
 
 
 class ExperimentSerializer(serializers.ModelSerializer[Experiment]):
@@ -103,7 +103,7 @@ class ExperimentsView(MemberView):
         given.is_valid(raise_exception=True)
         form = ExperimentForm(given.validated_data, member=self.member)
         cleaned(form)
-        experiment = experimenting.start_experiment(
+        experiment = lifecycle.start_experiment(
             workspace=self.member.workspace,
             **form.plan,
             by=self.member.user,
@@ -149,8 +149,8 @@ class StopView(_OneExperiment):
     )
     def post(self, request: Request, experiment_id: UUID) -> Response:
         try:
-            experimenting.stop_experiment(experiment=self.find(experiment_id), by=self.member.user)
-        except experimenting.NotRunning as refusal:
+            lifecycle.stop_experiment(experiment=self.find(experiment_id), by=self.member.user)
+        except lifecycle.NotRunning as refusal:
             raise Conflict(str(refusal)) from None
         return Response(StandingSerializer(self.find(experiment_id), context={"request": request}).data)
 
@@ -170,14 +170,14 @@ class PromoteView(_OneExperiment):
         given.is_valid(raise_exception=True)
         wanted = cleaned(PromotionForm(given.validated_data, experiment=experiment))
         try:
-            promoting.promote(
+            promotions.promote(
                 policy=wanted["policy"],
                 environment=experiment.environment,
                 by=self.member.user,
                 reason=wanted["reason"],
-                evidence=experimenting.evidence_of(experiment),
+                evidence=lifecycle.evidence_of(experiment),
             )
-        except promoting.AlreadyChampion as refusal:
+        except promotions.AlreadyChampion as refusal:
             raise Conflict(str(refusal)) from None
         champion = {"environment": experiment.environment, "champion": wanted["policy"].pk}
         return Response(PromotionSerializer(champion).data)

@@ -7,10 +7,10 @@ from django.utils.crypto import get_random_string
 
 from apps.accounts.models import Membership
 from apps.arena.models import Experiment
-from apps.arena.stopping import StoppingRule
+from apps.arena.stopping_rule import StoppingRule
 from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
 from apps.policies.models import Policy
-from apps.trajectories.rollouts.rolling_out import MOST_EPISODES
+from apps.trajectories.rollouts.rollout_batches import MOST_EPISODES
 
 
 class ExperimentForm(forms.Form):

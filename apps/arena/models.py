@@ -7,7 +7,7 @@ from django.db.models import CheckConstraint, F, Index, Q
 
 from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 from apps.annotation.models import Queue
-from apps.arena.stopping import StoppingRule
+from apps.arena.stopping_rule import StoppingRule
 from apps.policies.models import Policy
 from apps.trajectories.models import RolloutBatch
 

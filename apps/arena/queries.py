@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from apps.annotation.models import Annotator, Item, Preference
-from apps.arena import rating
+from apps.arena import win_rates
 from apps.arena.models import Experiment
-from apps.arena.rating import Interval, SideBias, Tally
-from apps.arena.stopping import Outcome
+from apps.arena.stopping_rule import Outcome
+from apps.arena.win_rates import Interval, SideBias, Tally
 from apps.trajectories.models import RolloutBatch, Trajectory
 
 
@@ -97,23 +97,23 @@ def standing(experiment: Experiment) -> Standing:
             strengths[task] = pairs
     alike = [(task, place) for task, place in experiment.alike]
     planned = {*places, *(task for task, _ in alike)}
-    known = rating.with_ties(strengths, alike, places=places, all_known=not unfinished)
-    win_rate = rating.confidence_sequence(list(rating.task_scores(known).values()), alpha=experiment.rule.alpha)
+    known = win_rates.with_ties(strengths, alike, places=places, all_known=not unfinished)
+    win_rate = win_rates.confidence_sequence(list(win_rates.task_scores(known).values()), alpha=experiment.rule.alpha)
     by_task_a, success_a = _success(experiment.rollouts_a)
     by_task_b, success_b = _success(experiment.rollouts_b)
     return Standing(
-        tally=rating.tally((row["strength"], row["both_bad"]) for row in judgements),
+        tally=win_rates.tally((row["strength"], row["both_bad"]) for row in judgements),
         win_rate=win_rate,
         outcome=experiment.rule.outcome(win_rate, tasks_planned=len(planned)) if planned else Outcome.UNDECIDED,
         tasks_planned=len(planned),
         items=len(items),
         items_judged=sum(item["judged"] >= item["overlap"] for item in items),
         alike=len(alike),
-        side_bias=rating.side_bias((row["strength"], row["a_was_left"]) for row in judgements),
+        side_bias=win_rates.side_bias((row["strength"], row["a_was_left"]) for row in judgements),
         judgements_by_kind={str(Annotator.Kind(kind).label): count for kind, count in sorted(kinds.items())},
         success_a=success_a,
         success_b=success_b,
-        success_difference=rating.difference(by_task_a, by_task_b),
+        success_difference=win_rates.difference(by_task_a, by_task_b),
     )
 
 
@@ -145,5 +145,9 @@ def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:
     succeeded = sum(map(sum, by_task.values()))
     one_each = all(len(results) == 1 for results in by_task.values())
     # Several runs of a task are not independent: then the task is the unit, as in the win rate.
-    rate = rating.success_rate(succeeded, runs_total) if one_each else rating.confidence_sequence(list(shares.values()))
+    rate = (
+        win_rates.success_rate(succeeded, runs_total)
+        if one_each
+        else win_rates.confidence_sequence(list(shares.values()))
+    )
     return shares, Success(runs=runs_total, succeeded=succeeded, rate=rate)

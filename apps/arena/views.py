@@ -12,18 +12,18 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.models import Queue
-from apps.arena import experimenting
+from apps.arena import lifecycle
 from apps.arena.forms import ExperimentForm, PromotionForm, ReasonForm
 from apps.arena.models import Experiment
 from apps.arena.queries import Standing, figures_of
-from apps.arena.rating import Interval
-from apps.arena.stopping import Outcome
+from apps.arena.stopping_rule import Outcome
+from apps.arena.win_rates import Interval
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, next_url
 from apps.common.pages import page_of
 from apps.common.storable import is_storable
 from apps.jobs.models import JobState
-from apps.policies import promoting
+from apps.policies import promotions
 
 
 def _experiments(request: HtmxRequest) -> Any:
@@ -46,7 +46,7 @@ def new_experiment(request: HtmxRequest) -> HttpResponse:
     initial = {"policy_a": request.GET.get("a"), "policy_b": request.GET.get("b")}
     form = ExperimentForm(request.POST or None, member=request.member, initial=initial)
     if request.method == "POST" and form.is_valid():
-        experiment = experimenting.start_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
+        experiment = lifecycle.start_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
         return redirect("arena:experiment", experiment.pk)
     return render(request, "arena/new_experiment.html", {"form": form}, status=422 if form.errors else 200)
 
@@ -72,7 +72,7 @@ def _experiment_context(found: Experiment) -> dict[str, Any]:
     figures = figures_of(found)
     batches = [batch for batch in (found.rollouts_a, found.rollouts_b) if batch]
     winner = {Outcome.A_BETTER: found.policy_a, Outcome.B_BETTER: found.policy_b}.get(figures.outcome)
-    champions = promoting.champions(workspace=found.workspace, environment=found.environment)
+    champions = promotions.champions(workspace=found.workspace, environment=found.environment)
     return {
         "experiment": found,
         "figures": figures,
@@ -121,8 +121,8 @@ def stop(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     """End it before its rule does."""
     found = get_object_or_404(_experiments(request), pk=experiment_id)
     try:
-        experimenting.stop_experiment(experiment=found, by=request.user)
-    except experimenting.NotRunning as refusal:
+        lifecycle.stop_experiment(experiment=found, by=request.user)
+    except lifecycle.NotRunning as refusal:
         messages.error(request, str(refusal))
     return redirect("arena:experiment", found.pk)
 
@@ -138,14 +138,14 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
             request, "arena/experiment.html", {**_experiment_context(found), "promotion_form": form}, status=422
         )
     try:
-        promoting.promote(
+        promotions.promote(
             policy=form.cleaned_data["policy"],
             environment=found.environment,
             by=request.user,
             reason=form.cleaned_data["reason"],
-            evidence=experimenting.evidence_of(found),
+            evidence=lifecycle.evidence_of(found),
         )
-    except promoting.AlreadyChampion as refusal:
+    except promotions.AlreadyChampion as refusal:
         messages.info(request, str(refusal))
     else:
         messages.success(request, f"{form.cleaned_data['policy']} is champion of {found.environment}.")
@@ -161,10 +161,10 @@ def roll_back(request: HtmxRequest, environment: str) -> HttpResponse:
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else "Rolled back without a stated reason."
     try:
-        promotion = promoting.roll_back(
+        promotion = promotions.roll_back(
             workspace=request.member.workspace, environment=environment, by=request.user, reason=reason
         )
-    except promoting.NothingToRollBackTo as refusal:
+    except promotions.NothingToRollBackTo as refusal:
         messages.error(request, str(refusal))
     else:
         messages.success(request, f"{promotion.policy} is champion of {environment} again.")

@@ -12,7 +12,7 @@ KNOWN = {"utf-8", "utf8", "us-ascii", "ascii"}
 class CharsetMiddleware:
     """Reads every request as UTF-8, and refuses those that say that they are something else.
 
-    A page's address refuses here, after sign-in; an API's when its body is about to be read (`apps.common.negotiating`).
+    A page's address refuses here, after sign-in; an API's when its body is about to be read (`apps.common.content_negotiation`).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

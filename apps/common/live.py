@@ -14,7 +14,7 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.layers import get_channel_layer
 
-from apps.common.encoding import escaped
+from apps.common.text_encoding import escaped
 
 if TYPE_CHECKING:
     from apps.accounts.models import Membership

@@ -19,7 +19,7 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.datasets import freezing
 from apps.datasets.card import markdown, public_card
-from apps.datasets.files.exporting import CONTENT_TYPES, export
+from apps.datasets.files.export import CONTENT_TYPES, export
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.queries import datasets_for_list
 from apps.datasets.recipe import CHOICES, DEFAULT_SHARES, KINDS, MAX_SEED, BadRecipe, Recipe

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from apps.accounts.models import Membership
 from apps.common.live import LiveConsumer
-from apps.datasets.announcing import group_of
+from apps.datasets.live import group_of
 from apps.datasets.models import Version
 
 

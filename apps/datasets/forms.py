@@ -11,7 +11,7 @@ from apps.annotation.models import Annotator, Queue
 from apps.datasets.models import Split
 from apps.datasets.queries import freezable_queues, judging_annotators
 from apps.datasets.recipe import DEFAULT_SHARES, KINDS, MAX_SEED, BadRecipe, Recipe, check_kinds
-from apps.datasets.wording import CHOICES, NAMES
+from apps.datasets.rule_names import CHOICES, NAMES
 
 
 class DatasetForm(forms.Form):

@@ -13,20 +13,20 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils.timezone import now
 
-from apps.accounts import auditing
+from apps.accounts import audit
 from apps.accounts.models import Membership
 from apps.annotation.models import Queue
 from apps.common.commits import unawaited
-from apps.datasets import announcing
-from apps.datasets.building import Builder, Built
+from apps.datasets import live
+from apps.datasets.build import Builder, Built
 from apps.datasets.card import make_card
 from apps.datasets.files.splitfiles import content_hash
-from apps.datasets.files.storing import discard, store
+from apps.datasets.files.storage import discard, store
 from apps.datasets.jobs import VERSIONS
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
-from apps.datasets.selection.selecting import items_left_out
-from apps.datasets.selection.surveying import leaves_rows
+from apps.datasets.selection.pairs import items_left_out
+from apps.datasets.selection.survey import leaves_rows
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Superseded, lease
 
@@ -53,7 +53,7 @@ def create_dataset(*, name: str, description: str, licence: str, by: Membership)
         raise NameTaken(
             f"There is a dataset called {name} already. Choose another name, or freeze a version of that one."
         ) from None
-    auditing.record(workspace=by.workspace, actor=by.user, action="made dataset", subject=name, about=dataset)
+    audit.record(workspace=by.workspace, actor=by.user, action="made dataset", subject=name, about=dataset)
     return dataset
 
 
@@ -86,7 +86,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
         recipe=recipe.to_json(),
         created_by=by.user,
     )
-    auditing.record(
+    audit.record(
         workspace=dataset.workspace,
         actor=by.user,
         action="asked for version",
@@ -131,7 +131,7 @@ class _Progress:
         self.told = monotonic()
         with unawaited():
             lifecycle.write(self.version, rows_done=done, rows_expected=expected, leased_until=now() + lease())
-        announcing.version_changed(self.version.pk)
+        live.version_changed(self.version.pk)
 
 
 def _fresh_folder(version: Version) -> Path:

@@ -3,8 +3,8 @@
 from django.db import transaction
 from django.urls import reverse
 
-from apps.datasets import announcing
-from apps.datasets.files.storing import discard
+from apps.datasets import live
+from apps.datasets.files.storage import discard
 from apps.datasets.models import Version
 from apps.jobs.kinds import Event, Kind, register
 
@@ -15,7 +15,7 @@ def _announce(version: Version, event: Event) -> None:
     """Show it to those who look, and leave nothing behind of attempts that came to nothing."""
     if event.kind in ("finished", "failed"):
         discard(version, range(1, version.attempt + (event.kind == "failed")))
-    transaction.on_commit(lambda: announcing.version_changed(version.pk), robust=True)
+    transaction.on_commit(lambda: live.version_changed(version.pk), robust=True)
 
 
 VERSIONS = register(

@@ -21,14 +21,14 @@ from apps.common.pages import page_of
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.figures import agreement_rows
-from apps.datasets.files.exporting import CONTENT_TYPES, export
-from apps.datasets.files.verifying import verify as verification_of
+from apps.datasets.files.export import CONTENT_TYPES, export
+from apps.datasets.files.verification import verify as verification_of
 from apps.datasets.forms import DatasetForm, RecipeForm
 from apps.datasets.models import Dataset, Split, Version
-from apps.datasets.previewing import preview as preview_of
+from apps.datasets.presentation import annotator_views, dropped_views, policy_views, row_view, rule_views, split_views
+from apps.datasets.preview import preview as preview_of
 from apps.datasets.queries import datasets_for_list, freezable_queues, next_number, sample_rows
 from apps.datasets.recipe import BadRecipe
-from apps.datasets.showing import annotator_views, dropped_views, policy_views, row_view, rule_views, split_views
 from apps.datasets.snippets import snippets
 
 ROWS_A_PAGE = 10

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from django.core.cache import cache
 
 from apps.accounts.models import Workspace
-from apps.annotation.kinds.pairing import Pairing
+from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.models import Queue
-from apps.demo import making, recipe
-from apps.demo.making import Scene
+from apps.demo import recipe, scenes
+from apps.demo.scenes import Scene
 from apps.training.models import Run
 
 Step = Callable[[Scene], bool]
@@ -42,36 +42,36 @@ def go_on(workspace: Workspace) -> None:
 
 def scripts_act(scene: Scene) -> bool:
     for name, words in COMPARED.items():
-        making.scripted_policy(scene, name, words)
-    done = [making.rollouts(scene, policy=name, split="train", count=60, seed=1) for name in COMPARED]
+        scenes.scripted_policy(scene, name, words)
+    done = [scenes.rollouts(scene, policy=name, split="train", count=60, seed=1) for name in COMPARED]
     return all(done)
 
 
 def scripts_are_compared(scene: Scene) -> bool:
     """Two rules judge most pairs; each pair keeps a place for a person."""
     pairing = Pairing(per_task=2, different_policies=True, seed=1)
-    queue = making.queue(scene, name="Office runs", policies=list(COMPARED), pairing=pairing, overlap=3)
+    queue = scenes.queue(scene, name="Office runs", policies=list(COMPARED), pairing=pairing, overlap=3)
     if queue is None:
         return False
     done = [
-        making.judge_by_rule(queue=queue, rule="Outcome first", share=0.8),
-        making.judge_by_rule(queue=queue, rule="Clean and short", share=0.6),
+        scenes.judge_by_rule(queue=queue, rule="Outcome first", share=0.8),
+        scenes.judge_by_rule(queue=queue, rule="Clean and short", share=0.6),
     ]
     return all(done)
 
 
 def scripts_make_a_version(scene: Scene) -> bool:
-    return making.version(scene, dataset="Office preferences", queue="Office runs") is not None
+    return scenes.version(scene, dataset="Office preferences", queue="Office runs") is not None
 
 
 def scripts_meet_blind(scene: Scene) -> bool:
     """A third is judged, so the figures show something and people can go on."""
-    return making.experiment(scene, name="Hasty or careless?", a="hasty", b="careless", tasks=30, judged=1 / 3)
+    return scenes.experiment(scene, name="Hasty or careless?", a="hasty", b="careless", tasks=30, judged=1 / 3)
 
 
 def demonstrator_acts(scene: Scene) -> bool:
-    making.scripted_policy(scene, recipe.DEMONSTRATOR, "Takes shortcuts now and then: what a first model learns from.")
-    return making.rollouts(
+    scenes.scripted_policy(scene, recipe.DEMONSTRATOR, "Takes shortcuts now and then: what a first model learns from.")
+    return scenes.rollouts(
         scene,
         policy=recipe.DEMONSTRATOR,
         split="train",
@@ -90,7 +90,7 @@ def first_demonstrations_make_a_version(scene: Scene) -> bool:
 
 
 def model_is_tried(scene: Scene) -> bool:
-    return making.run(
+    return scenes.run(
         scene,
         name="office-check",
         algorithm=Run.Algorithm.SFT,
@@ -108,20 +108,20 @@ def demonstrations_make_a_version(scene: Scene) -> bool:
 
 
 def _judge_demonstrations(scene: Scene, *, share: float) -> bool:
-    queue = making.queue(
+    queue = scenes.queue(
         scene,
         name="Demonstrations",
         policies=[recipe.DEMONSTRATOR],
         pairing=Pairing(per_task=1),
         overlap=1,
         kind=Queue.Kind.RATING,
-        guidelines=making.DEMONSTRATION_GUIDELINES,
+        guidelines=scenes.DEMONSTRATION_GUIDELINES,
     )
-    return queue is not None and making.judge_by_rule(queue=queue, rule="No failed call", share=share)
+    return queue is not None and scenes.judge_by_rule(queue=queue, rule="No failed call", share=share)
 
 
 def _freeze_demonstrations(scene: Scene, *, number: int) -> bool:
-    frozen = making.version(
+    frozen = scenes.version(
         scene,
         dataset="Office demonstrations",
         queue="Demonstrations",
@@ -133,7 +133,7 @@ def _freeze_demonstrations(scene: Scene, *, number: int) -> bool:
 
 
 def model_learns(scene: Scene) -> bool:
-    return making.run(
+    return scenes.run(
         scene,
         name="office-sft",
         algorithm=Run.Algorithm.SFT,
@@ -145,23 +145,23 @@ def model_learns(scene: Scene) -> bool:
 
 
 def model_acts(scene: Scene) -> bool:
-    return making.rollouts(
+    return scenes.rollouts(
         scene, policy="office-sft", split="train", count=150, samples=4, levels=recipe.LEVELS, seed=3
     )
 
 
 def model_is_judged(scene: Scene) -> bool:
     pairing = Pairing(per_task=3, different_outcomes=True, seed=3)
-    queue = making.queue(scene, name="The model's own runs", policies=["office-sft"], pairing=pairing, overlap=1)
-    return queue is not None and making.judge_by_rule(queue=queue, rule="Outcome first", share=1.0)
+    queue = scenes.queue(scene, name="The model's own runs", policies=["office-sft"], pairing=pairing, overlap=1)
+    return queue is not None and scenes.judge_by_rule(queue=queue, rule="Outcome first", share=1.0)
 
 
 def model_makes_a_version(scene: Scene) -> bool:
-    return making.version(scene, dataset="On-policy preferences", queue="The model's own runs") is not None
+    return scenes.version(scene, dataset="On-policy preferences", queue="The model's own runs") is not None
 
 
 def model_improves(scene: Scene) -> bool:
-    return making.run(
+    return scenes.run(
         scene,
         name="office-dpo",
         algorithm=Run.Algorithm.DPO,
@@ -173,13 +173,13 @@ def model_improves(scene: Scene) -> bool:
 
 
 def model_meets_its_base(scene: Scene) -> bool:
-    return making.experiment(
+    return scenes.experiment(
         scene, name="Did DPO help?", a="office-dpo", b="office-sft", tasks=60, judged=0.5, levels=recipe.LEVELS
     )
 
 
 def judgements_are_scored(scene: Scene) -> bool:
-    return making.run(
+    return scenes.run(
         scene,
         name="office-reward",
         algorithm=Run.Algorithm.REWARD_MODEL,
@@ -190,7 +190,7 @@ def judgements_are_scored(scene: Scene) -> bool:
 
 
 def model_practises(scene: Scene) -> bool:
-    return making.run(
+    return scenes.run(
         scene,
         name="office-grpo",
         algorithm=Run.Algorithm.GRPO,
@@ -202,7 +202,7 @@ def model_practises(scene: Scene) -> bool:
 
 
 def practice_meets_its_base(scene: Scene) -> bool:
-    return making.experiment(
+    return scenes.experiment(
         scene, name="Did practice help?", a="office-grpo", b="office-sft", tasks=60, judged=0.5, levels=recipe.LEVELS
     )
 

@@ -13,7 +13,7 @@ from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Desk, Queue
 from apps.arena.models import Experiment
-from apps.common.counting import About, about
+from apps.common.counts import About, about
 from apps.common.ids import first_id_at
 from apps.common.quantities import count
 from apps.datasets.models import Version

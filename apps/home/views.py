@@ -7,10 +7,10 @@ from django.views.decorators.http import require_safe
 from apps.accounts.membership import current_membership
 from apps.accounts.navigation import links_for
 from apps.common.http import HtmxRequest
-from apps.home.deciding import decision_for
+from apps.home.activity import moves
+from apps.home.assigned_work import pace_of, review_for, waiting_for
+from apps.home.decision import decision_for
 from apps.home.glance import stations
-from apps.home.moving import moves
-from apps.home.waiting import pace_of, review_for, waiting_for
 
 
 @require_safe

@@ -22,7 +22,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Coalesce
 from django.utils.timezone import now
 
-from apps.accounts import auditing
+from apps.accounts import audit
 from apps.accounts.models import User
 from apps.common.broker import enqueue
 from apps.jobs.kinds import Event, Kind, kind_of_job, kinds
@@ -292,7 +292,7 @@ def _answered(job: J, by: User | None, done: str, event: Event) -> J:
     kind = kind_of_job(job)
     job.refresh_from_db()
     kind.on_event(job, event)
-    auditing.record(workspace=job.workspace, actor=by, action=f"{done} {kind.noun}", subject=kind.title(job), about=job)
+    audit.record(workspace=job.workspace, actor=by, action=f"{done} {kind.noun}", subject=kind.title(job), about=job)
     return job
 
 

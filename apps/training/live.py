@@ -12,7 +12,7 @@ from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.training.queries import TIMELINE, headway
 from apps.trajectories.models import RolloutBatch, Trajectory
-from apps.trajectories.rollouts import following
+from apps.trajectories.rollouts import live_episodes
 
 SHOWN = 50
 ALARMS = 6
@@ -48,7 +48,7 @@ def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
         "failure_log": "\n".join(batch.failure.get("log", [])),
         "share": quantities.percent(batch.finished / batch.total) if batch.total else "",
         "trajectories": list(light.order_by("-id")[:SHOWN]),
-        "playing": following.playing(batch.pk) if batch.is_active else [],
+        "playing": live_episodes.playing(batch.pk) if batch.is_active else [],
         "success": success_of(batch.succeeded, batch.finished),
     }
 

@@ -14,7 +14,7 @@ from django.utils.timezone import now
 from apps.jobs import lifecycle
 from apps.jobs.models import Superseded, lease
 from apps.training.models import Metric, Run, RunEvent
-from apps.training.registering import register_result
+from apps.training.registration import register_result
 
 
 class Happening(NamedTuple):

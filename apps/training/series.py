@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from apps.training.charts import CLOCKS, GROUPS, WORDS, Chart, charts_of, is_drawn
+from apps.training.kept_rollouts import sampled
 from apps.training.metrics import Point, metric_points
 from apps.training.models import Run
-from apps.training.sampling import sampled
 from apps.training.spreads import BUCKET, Ends, ends_of
 
 MOST_POINTS = 400

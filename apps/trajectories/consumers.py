@@ -5,7 +5,7 @@ from uuid import UUID
 from apps.accounts.models import Membership
 from apps.common.live import LiveConsumer
 from apps.trajectories.models import RolloutBatch
-from apps.trajectories.rollouts import following
+from apps.trajectories.rollouts import live_episodes
 
 
 class EpisodeConsumer(LiveConsumer):
@@ -16,4 +16,4 @@ class EpisodeConsumer(LiveConsumer):
         batch_id: UUID = given["batch_id"]
         if not RolloutBatch.objects.visible_to(member).filter(pk=batch_id).exists():
             return None
-        return following.group_of(batch_id, given["name"])
+        return live_episodes.group_of(batch_id, given["name"])

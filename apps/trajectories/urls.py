@@ -4,7 +4,7 @@ from django.urls import path
 
 from apps.trajectories.api import imports as import_api
 from apps.trajectories.api import trajectories as trajectories_api
-from apps.trajectories.views import comparing, following, forking, lists, replay
+from apps.trajectories.views import comparison, episodes, forks, lists, replay
 from apps.trajectories.views import imports as import_views
 
 app_name = "trajectories"
@@ -12,27 +12,27 @@ urlpatterns = [
     path("trajectories/", lists.trajectories, name="list"),
     path("trajectories/views/", lists.save_view, name="save_view"),
     path("trajectories/views/<uuid:view_id>/remove/", lists.remove_view, name="remove_view"),
-    path("trajectories/forks/", forking.picked_forks, name="picked_forks"),
+    path("trajectories/forks/", forks.picked_forks, name="picked_forks"),
     path("trajectories/<uuid:trajectory_id>/", replay.replay, name="detail"),
     path("trajectories/<uuid:trajectory_id>/steps/<int:number>/", replay.replay, name="step"),
     path("trajectories/<uuid:trajectory_id>/outline/", replay.outline, name="outline"),
     path("trajectories/<uuid:trajectory_id>/steps/", replay.steps, name="steps"),
     path("trajectories/<uuid:trajectory_id>/map/", replay.map_of, name="map"),
     path("trajectories/<uuid:trajectory_id>/search/", replay.search, name="search"),
-    path("trajectories/<uuid:trajectory_id>/partings/", forking.partings_of, name="partings"),
+    path("trajectories/<uuid:trajectory_id>/partings/", forks.partings_of, name="partings"),
     path("trajectories/<uuid:trajectory_id>/parts/<int:index>/", replay.part, name="part"),
     path("trajectories/<uuid:trajectory_id>/original/", replay.original, name="original"),
-    path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/", comparing.compare, name="compare"),
-    path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/rows/", comparing.compare_rows, name="compare_rows"),
-    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/", following.episode, name="episode"),
-    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/state/", following.episode_state, name="episode_state"),
-    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/steps/", following.episode_steps, name="episode_steps"),
+    path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/", comparison.compare, name="compare"),
+    path("trajectories/<uuid:left_id>/compare/<uuid:right_id>/rows/", comparison.compare_rows, name="compare_rows"),
+    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/", episodes.episode, name="episode"),
+    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/state/", episodes.episode_state, name="episode_state"),
+    path("rollouts/<uuid:batch_id>/episodes/<slug:name>/steps/", episodes.episode_steps, name="episode_steps"),
     path(
-        "rollouts/<uuid:batch_id>/episodes/<slug:name>/parts/<int:index>/", following.episode_part, name="episode_part"
+        "rollouts/<uuid:batch_id>/episodes/<slug:name>/parts/<int:index>/", episodes.episode_part, name="episode_part"
     ),
     path("tasks/", lists.tasks, name="tasks"),
     path("tasks/<uuid:task_id>/", lists.task, name="task"),
-    path("tasks/<uuid:task_id>/forks/", forking.task_forks, name="task_forks"),
+    path("tasks/<uuid:task_id>/forks/", forks.task_forks, name="task_forks"),
     path("imports/", import_views.imports, name="imports"),
     path("imports/<uuid:batch_id>/", import_views.show_import, name="import"),
     path("imports/<uuid:batch_id>/progress/", import_views.import_progress, name="import_progress"),

@@ -69,7 +69,7 @@ class Bench:
         if not (folder / BRANCHES).exists():
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "branches.json").write_text(json.dumps(config, indent=2))
-            self._call(folder, "bench.learning.branching", str(folder))
+            self._call(folder, "bench.learning.branches", str(folder))
         return list(read_trajectories(folder / BRANCHES))
 
     def _call(self, folder: Path, module: str, argument: str) -> None:

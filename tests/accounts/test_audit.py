@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from apps.accounts import auditing, issuing
+from apps.accounts import api_tokens, audit
 from tests.accounts.clients import as_
 
 pytestmark = pytest.mark.django_db
 
 
 def test_the_audit_shows_details_of_any_name(owner):
-    auditing.record(workspace=owner.workspace, actor=owner.user, action="made queue", subject="q", items=96, keys=1)
+    audit.record(workspace=owner.workspace, actor=owner.user, action="made queue", subject="q", items=96, keys=1)
     page = as_(owner).get("/settings/audit/")
     assert page.status_code == 200
     assert "items: 96" in page.content.decode()
@@ -19,7 +19,7 @@ def test_the_audit_shows_details_of_any_name(owner):
 
 def test_the_audit_pages_by_cursor(owner):
     for number in range(60):
-        issuing.issue_token(membership=owner, name=f"token-{number:02}")
+        api_tokens.issue_token(membership=owner, name=f"token-{number:02}")
     client = as_(owner)
     first = client.get("/settings/audit/").content.decode()
     assert "token-59" in first

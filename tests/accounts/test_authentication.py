@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils.timezone import now
 
-from apps.accounts import issuing, staffing
+from apps.accounts import api_tokens, membership_changes
 from apps.accounts.authentication import UNKNOWN_TOKENS
 from apps.accounts.models import ApiToken, Role
 from tests import factories
@@ -25,7 +25,7 @@ def member():
 
 
 def test_a_token_opens_the_api_and_remembers_when(member):
-    made = issuing.issue_token(membership=member, name="laptop")
+    made = api_tokens.issue_token(membership=member, name="laptop")
     assert ask(made.secret).status_code == 200
     made.token.refresh_from_db()
     assert now() - made.token.last_used_at < timedelta(minutes=1)
@@ -38,26 +38,26 @@ def test_without_a_token_or_a_session_the_api_is_closed():
 
 
 def test_revoked_expired_and_made_up_tokens_are_refused(member):
-    revoked = issuing.issue_token(membership=member, name="revoked")
-    issuing.revoke_token(token=revoked.token, by=member.user)
-    expired = issuing.issue_token(membership=member, name="expired", lifetime=timedelta(days=1))
+    revoked = api_tokens.issue_token(membership=member, name="revoked")
+    api_tokens.revoke_token(token=revoked.token, by=member.user)
+    expired = api_tokens.issue_token(membership=member, name="expired", lifetime=timedelta(days=1))
     ApiToken.objects.filter(pk=expired.token.pk).update(expires_at=now())
     for secret in (revoked.secret, expired.secret, "rt_made-up", ""):
         assert ask(secret).status_code == 401, secret
 
 
 def test_a_token_ends_with_its_membership_and_with_its_account(member):
-    first = issuing.issue_token(membership=member, name="laptop")
+    first = api_tokens.issue_token(membership=member, name="laptop")
     other = factories.member(Role.RESEARCHER)
-    second = issuing.issue_token(membership=other, name="laptop")
-    staffing.remove(membership=member, by=factories.user())
+    second = api_tokens.issue_token(membership=other, name="laptop")
+    membership_changes.remove(membership=member, by=factories.user())
     other.user.is_active = False
     other.user.save()
     assert ask(first.secret).status_code == ask(second.secret).status_code == 401
 
 
 def test_an_address_that_keeps_sending_unknown_tokens_has_to_wait(member):
-    known = issuing.issue_token(membership=member, name="laptop")
+    known = api_tokens.issue_token(membership=member, name="laptop")
     for _ in range(UNKNOWN_TOKENS.tries):
         assert ask("rt_made-up").status_code == 401
     refused = ask("rt_made-up")

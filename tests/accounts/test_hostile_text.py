@@ -15,7 +15,7 @@ from django.db import DatabaseError, models, transaction
 from django.test import Client
 
 from apps.accounts.models import Membership, Workspace
-from apps.annotation.kinds.asks import Aspect, PairwiseAsks, Question, RatingAsks
+from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks
 from apps.annotation.models import Queue
 from tests.addresses import ASKED, PUBLIC, Address
 from tests.annotation import making

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.accounts import inviting
+from apps.accounts import invitation_links
 from apps.accounts.models import Invitation, Membership, Role
 from tests import factories
 from tests.accounts.clients import as_
@@ -35,7 +35,7 @@ def test_the_last_owner_is_told_what_to_do(owner):
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER, Role.RESEARCHER])
 def test_only_owners_change_members_and_invitations(owner, role):
     client = as_(factories.member(role, of=owner.workspace))
-    invitation = inviting.invite(
+    invitation = invitation_links.invite(
         workspace=owner.workspace, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user
     ).invitation
     for url, data in changes_of(owner, invitation):
@@ -44,7 +44,7 @@ def test_only_owners_change_members_and_invitations(owner, role):
 
 
 def test_an_owner_of_another_workspace_changes_nothing_here(owner):
-    invitation = inviting.invite(
+    invitation = invitation_links.invite(
         workspace=owner.workspace, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user
     ).invitation
     outsider = as_(factories.member(Role.OWNER))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from apps.accounts import issuing
+from apps.accounts import api_tokens
 from apps.accounts.models import ApiToken, Role
 from tests import factories
 from tests.accounts.clients import as_
@@ -31,7 +31,7 @@ def test_a_token_without_an_end_is_a_choice(owner):
 def test_only_ones_own_tokens_can_be_revoked_except_by_an_owner(owner):
     researcher = factories.member(Role.RESEARCHER, of=owner.workspace)
     other = factories.member(Role.RESEARCHER, of=owner.workspace)
-    token = issuing.issue_token(membership=researcher, name="laptop").token
+    token = api_tokens.issue_token(membership=researcher, name="laptop").token
     url = f"/settings/tokens/{token.pk}/revoke/"
     assert as_(other).post(url).status_code == 404
     assert as_(factories.member(Role.OWNER)).post(url).status_code == 404

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from apps.accounts import staffing
+from apps.accounts import membership_changes
 from apps.accounts.models import Membership, Role, User
 from tests import factories
 from tests.accounts.clients import as_
@@ -51,7 +51,7 @@ def test_an_operator_in_no_workspace_can_found_one():
 def test_who_researches_nowhere_founds_no_workspace(owner):
     """In one of their own they could do all that they may not do here: train, register servers, publish to those of others."""
     removed = factories.member(Role.RESEARCHER, of=owner.workspace)
-    staffing.remove(membership=removed, by=owner.user)
+    membership_changes.remove(membership=removed, by=owner.user)
     labellers = [factories.member(role, of=owner.workspace) for role in (Role.ANNOTATOR, Role.REVIEWER)]
     for nobody in (removed, *labellers):
         assert "Make a workspace" not in as_(nobody).get("/workspaces/").content.decode()

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from apps.accounts.models import Workspace
-from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.kinds.pairing import Pair
+from apps.annotation.kinds.pair_selection import Pair
 from apps.annotation.models import Annotator, Item, Preference, Queue
-from apps.annotation.queues import knowing
-from apps.annotation.queues.queueing import create_queue_of_pairs, create_queue_of_runs
+from apps.annotation.queues import known_answers
+from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs, create_queue_of_runs
 from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.models import Step, StepKind, Task, Trajectory
 from tests import factories
@@ -87,7 +87,7 @@ def known(queue: Queue, purpose: Item.Purpose, how_many: int = 1, answer: int = 
     """The first unseen items of `queue` get a known answer."""
     items = list(queue.items.filter(purpose=Item.Purpose.WORK, taken=0).order_by("position")[:how_many])
     for item in items:
-        knowing.make_known(item=item, purpose=purpose, answer=answer, because="See rule 2.", by=None)
+        known_answers.make_known(item=item, purpose=purpose, answer=answer, because="See rule 2.", by=None)
     queue.refresh_from_db()
     return items
 

@@ -7,8 +7,8 @@ from django.http import HttpResponse
 from django.test import Client
 
 from apps.accounts.models import Role
-from apps.common.encoding import escaped
 from apps.common.ids import new_id
+from apps.common.text_encoding import escaped
 from tests import factories
 from tests.api.test_access import ENDPOINTS, filled_in
 

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Role
 from apps.arena.models import Experiment
-from apps.policies.promoting import champion
+from apps.policies.promotions import champion
 from tests import factories
 from tests.arena.test_pages import make_experiment
 

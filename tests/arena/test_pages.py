@@ -4,10 +4,10 @@ import pytest
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.arena.experimenting import advance
+from apps.arena.lifecycle import advance
 from apps.arena.models import Experiment
 from apps.jobs.models import JobState
-from apps.policies.promoting import champion, promote
+from apps.policies.promotions import champion, promote
 from apps.trajectories.models import RolloutBatch
 from tests import factories
 

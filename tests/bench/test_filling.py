@@ -6,7 +6,7 @@ import pytest
 
 from apps.annotation.models import Preference, Queue
 from apps.trajectories.models import Step, Trajectory
-from bench import freezing, importing, labelling, listing
+from bench import freezing, imports, labeling, lists
 from bench.columns import give_defaults
 from bench.harness import Size
 from tests import factories
@@ -28,19 +28,19 @@ def test_judged_pairs_can_be_frozen() -> None:
 
 def test_a_queue_of_pairs_can_be_labelled() -> None:
     workspace = factories.workspace()
-    labelling.make_runs(workspace, SIZE)
-    queue = labelling.make_queue(workspace, "pairs", 20)
-    labelling._judge_first_half(queue, [labelling.member(workspace, 1)], 10)
+    labeling.make_runs(workspace, SIZE)
+    queue = labeling.make_queue(workspace, "pairs", 20)
+    labeling._judge_first_half(queue, [labeling.member(workspace, 1)], 10)
     assert Queue.objects.get(pk=queue.pk).items.filter(judged=1).count() == 10
     assert Step.objects.count() == 40 * SIZE.steps
 
 
 def test_a_workspace_is_filled_with_trajectories() -> None:
-    listing.fill(factories.workspace(), 40)
+    lists.fill(factories.workspace(), 40)
     assert Trajectory.objects.count() == 40
 
 
 def test_the_stages_of_an_import_are_those_that_it_has(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    importing.write_file(path, SIZE)
-    assert all(microseconds > 0 for _, microseconds in importing.stages(path, SIZE.steps))
+    imports.write_file(path, SIZE)
+    assert all(microseconds > 0 for _, microseconds in imports.stages(path, SIZE.steps))

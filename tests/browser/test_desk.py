@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.desk.assigning import annotator_of, next_assignment
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Preference, Queue
-from apps.annotation.queues.queueing import pause_queue
+from apps.annotation.queues.queue_lifecycle import pause_queue
 from tests import factories
 from tests.annotation import making
 from tests.live import LiveStack

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.kinds.asks import Aspect, PairwiseAsks, Question, RatingAsks
+from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks
 from apps.annotation.models import Preference, Queue, Rating
 from tests import factories
 from tests.annotation import making

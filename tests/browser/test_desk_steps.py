@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.kinds.asks import Alternatives, StepsAsks
+from apps.annotation.kinds.questions import Alternatives, StepsAsks
 from apps.annotation.models import Assignment, Correction, Inspection, Queue
 from apps.trajectories.models import Trajectory
 from tests import factories

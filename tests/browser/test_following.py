@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Role
 from apps.trajectories.models import RolloutBatch
-from apps.trajectories.rollouts import following
+from apps.trajectories.rollouts import live_episodes
 from tests import factories
 from tests.live import LiveStack
-from tests.trajectories.rollouts.test_following import NAME, record
+from tests.trajectories.rollouts.test_live_episodes import NAME, record
 
 pytestmark = pytest.mark.browser
 
@@ -39,7 +39,7 @@ def test_new_steps_come_and_the_readers_place_is_kept(
         workspace=researcher.workspace, policy=policy, environment="office", state="running", total=1
     )
     long = "\nand more" * 12
-    elsewhere(following.note, batch.pk, NAME, record(5, long=long))
+    elsewhere(live_episodes.note, batch.pk, NAME, record(5, long=long))
     page = open_as(researcher.user)
     if by == "poll":
         page.route_web_socket("**/ws/rollouts/**", lambda socket: socket.close(code=1011))
@@ -50,14 +50,14 @@ def test_new_steps_come_and_the_readers_place_is_kept(
     expect(steps).to_have_count(5)
 
     page.keyboard.press("Shift+G")
-    elsewhere(following.note, batch.pk, NAME, record(7, long=long))
+    elsewhere(live_episodes.note, batch.pk, NAME, record(7, long=long))
     expect(steps).to_have_count(7)
     assert pane.evaluate("pane => pane.scrollTop + pane.clientHeight >= pane.scrollHeight - 2")
 
     page.keyboard.press("g")
     page.keyboard.press("g")
     expect(page.locator("#step-1")).to_be_focused()
-    elsewhere(following.note, batch.pk, NAME, record(10, long=long))
+    elsewhere(live_episodes.note, batch.pk, NAME, record(10, long=long))
     expect(steps).to_have_count(10)
     assert pane.evaluate("pane => pane.scrollTop") == 0
     page.get_by_role("button", name="3 new steps").click()
@@ -65,7 +65,7 @@ def test_new_steps_come_and_the_readers_place_is_kept(
 
     task = factories.task(of=researcher.workspace)
     run = factories.trajectory(of=task, rollout_batch=batch, external_id="rule:lamp#0", success=True)
-    elsewhere(following.end, batch.pk, NAME)
+    elsewhere(live_episodes.end, batch.pk, NAME)
     expect(page.locator("#episode-state")).to_contain_text("success")
     expect(page.locator("#step-8")).to_be_focused()
     page.keyboard.press("o")

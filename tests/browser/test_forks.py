@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Role
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import Label, Walk
 from apps.annotation.models import Queue
 from tests import factories
 from tests.annotation import making
-from tests.annotation.desk.test_assigning import take
+from tests.annotation.desk.test_assignments import take
 from tests.live import LiveStack
 
 pytestmark = pytest.mark.browser

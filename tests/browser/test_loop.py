@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from apps.accounts.models import Role
 from apps.annotation.models import Item, Preference, Queue
 from apps.arena.models import Experiment
-from apps.policies.promoting import champion
+from apps.policies.promotions import champion
 from apps.training.models import Run
 from tests import factories
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.kinds.asks import Question, RatingAsks
+from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Queue
 from tests import factories
 from tests.annotation import making

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from apps.training.folders import folder_of
 from apps.training.models import Metric, Run
 from tests import factories
-from tests.training.test_sampling import keep
+from tests.training.test_kept_rollouts import keep
 from tests.workers.frozen import freeze, office_pairs
 
 pytestmark = pytest.mark.browser

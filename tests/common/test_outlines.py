@@ -8,9 +8,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.kinds.asks import Question, RatingAsks
+from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Queue
-from apps.annotation.queues.queueing import revise_guidelines
+from apps.annotation.queues.queue_lifecycle import revise_guidelines
 from apps.trajectories.rendering import markdown
 from tests import factories
 from tests.addresses import ASKED, Address

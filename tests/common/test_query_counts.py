@@ -19,8 +19,8 @@ from django.urls import get_resolver
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
-from apps.annotation.desk.assigning import annotator_of, next_assignment
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import MarkedStep, Scores
 from apps.annotation.models import Queue
 from apps.trajectories.models import Trajectory

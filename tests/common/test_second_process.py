@@ -14,7 +14,7 @@ ENDS_WITHIN = 20
 @pytest.fixture
 def process() -> Iterator[SecondProcess]:
     """One that waits for its first request."""
-    with closing(SecondProcess("apps.trajectories.imports.reading_process")) as running:
+    with closing(SecondProcess("apps.trajectories.imports.reader_process")) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
 
-from apps.accounts.knowing import is_researcher
+from apps.accounts.credentials import is_researcher
 from apps.accounts.models import Role
 from apps.common import disk, uploads
 from apps.common.uploads import FORM_BYTES, SMALL_BYTES, LimitUploads

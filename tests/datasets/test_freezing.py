@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from django.utils.timezone import now
 
 from apps.accounts.models import AuditEntry, Membership
-from apps.annotation.desk.labelling import flag
+from apps.annotation.desk.actions import flag
 from apps.annotation.models import Annotator, Queue
-from apps.annotation.review.reviewing import adjudicate
+from apps.annotation.review.adjudication import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.files.splitfiles import content_hash, sha256_of

@@ -9,10 +9,10 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.desk.labelling import flag
+from apps.annotation.desk.actions import flag
 from apps.annotation.models import Preference, Queue
 from apps.datasets import freezing
-from apps.datasets.files.verifying import verify
+from apps.datasets.files.verification import verify
 from apps.datasets.models import Version
 from apps.datasets.recipe import Recipe
 from tests import factories

@@ -2,9 +2,9 @@
 
 import pytest
 
-from apps.arena.experimenting import advance, take_up_again
+from apps.arena.lifecycle import advance, take_up_again
 from apps.arena.models import Experiment
-from apps.demo import making, people, story
+from apps.demo import people, scenes, story
 from apps.jobs.models import JobState
 from apps.training.models import Run
 from apps.training.plan import merged
@@ -16,7 +16,7 @@ from tests import factories
 
 def test_every_run_of_the_story_has_settings_that_the_form_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict] = []
-    monkeypatch.setattr(making, "run", lambda scene, **wanted: asked.append(wanted) or True)
+    monkeypatch.setattr(scenes, "run", lambda scene, **wanted: asked.append(wanted) or True)
     for step in (story.model_is_tried, story.model_learns, story.model_improves, story.model_practises):
         step(None)  # type: ignore[arg-type]  # nothing is looked up
     for wanted in asked:
@@ -34,42 +34,42 @@ def test_a_first_model_is_tried_while_the_rest_is_still_judged(monkeypatch: pyte
     monkeypatch.setattr(story.cache, "add", lambda *_, **__: True)
     monkeypatch.setattr(story.Scene, "of", lambda _: None)
     for name in ("scripted_policy", "rollouts", "queue", "version", "experiment"):
-        monkeypatch.setattr(making, name, lambda *_, **__: True)
-    monkeypatch.setattr(making, "judge_by_rule", lambda share, **_: share < 1)
-    monkeypatch.setattr(making, "run", lambda scene, name, **_: bool(launched.append(name)))
+        monkeypatch.setattr(scenes, name, lambda *_, **__: True)
+    monkeypatch.setattr(scenes, "judge_by_rule", lambda share, **_: share < 1)
+    monkeypatch.setattr(scenes, "run", lambda scene, name, **_: bool(launched.append(name)))
     story.go_on(None)  # type: ignore[arg-type]  # nothing is looked up
     assert launched == ["office-check"]
 
 
 @pytest.fixture
-def scene(db: None) -> making.Scene:
+def scene(db: None) -> scenes.Scene:
     workspace = people.demo_workspace()
-    story.scripts_act(making.Scene.of(workspace))
-    return making.Scene.of(workspace)
+    story.scripts_act(scenes.Scene.of(workspace))
+    return scenes.Scene.of(workspace)
 
 
-def test_rollouts_that_fail_are_tried_again_and_not_for_ever(scene: making.Scene):
-    for attempt in (1, 2, making.MOST_TRIES):
+def test_rollouts_that_fail_are_tried_again_and_not_for_ever(scene: scenes.Scene):
+    for attempt in (1, 2, scenes.MOST_TRIES):
         RolloutBatch.objects.update(state=JobState.FAILED, failure={"message": "Killed."}, attempt=attempt)
         assert not story.scripts_act(scene)
         states = set(RolloutBatch.objects.values_list("state", flat=True))
-        assert states == ({JobState.WAITING} if attempt < making.MOST_TRIES else {JobState.FAILED})
+        assert states == ({JobState.WAITING} if attempt < scenes.MOST_TRIES else {JobState.FAILED})
 
 
-def test_rollouts_that_somebody_cancelled_stay_so(scene: making.Scene):
+def test_rollouts_that_somebody_cancelled_stay_so(scene: scenes.Scene):
     RolloutBatch.objects.update(state=JobState.CANCELLED, attempt=1)
     assert not story.scripts_act(scene)
     assert set(RolloutBatch.objects.values_list("state", flat=True)) == {JobState.CANCELLED}
 
 
-def test_a_run_that_fails_is_tried_again(scene: making.Scene):
+def test_a_run_that_fails_is_tried_again(scene: scenes.Scene):
     run = factories.run(of=scene.workspace, name="office-check", state=Run.State.FAILED, attempt=1)
     assert not story.model_is_tried(scene)
     run.refresh_from_db()
     assert run.state == Run.State.QUEUED
 
 
-def test_an_experiment_goes_on_once_its_failed_rollouts_are_tried_again(scene: making.Scene):
+def test_an_experiment_goes_on_once_its_failed_rollouts_are_tried_again(scene: scenes.Scene):
     story.scripts_meet_blind(scene)
     experiment = Experiment.objects.get()
     RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(

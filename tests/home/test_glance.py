@@ -9,7 +9,7 @@ from apps.common.ids import first_id_at
 from apps.datasets.models import Version
 from apps.home.glance import stations
 from apps.jobs.models import JobState
-from apps.policies.promoting import promote
+from apps.policies.promotions import promote
 from apps.training.models import Run
 from apps.trajectories.models import ImportBatch, RolloutBatch
 from tests import factories

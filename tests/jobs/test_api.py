@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apps.accounts.issuing import issue_token
+from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
 from apps.jobs import lifecycle
 from apps.jobs.kinds import kind_of_job

@@ -15,10 +15,10 @@ from django.db.models.functions import Cast
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.issuing import issue_token
+from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
 from apps.policies.models import Endpoint, Policy, Publication
-from apps.policies.publishing import (
+from apps.policies.publication import (
     BadName,
     NoAdapter,
     NoCanary,

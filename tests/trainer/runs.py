@@ -12,8 +12,8 @@ from unittest.mock import patch
 from contract.events import Event, EventReader, StampedEvent
 from trainer.events import EventLog
 from trainer.failures import ExitCode
-from trainer.running import run
-from trainer.stopping import StopRequest
+from trainer.interruption import StopRequest
+from trainer.job import run
 
 ROOT = Path(__file__).parents[2]
 

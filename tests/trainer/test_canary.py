@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.trainer.policies import preference_rows, save_policy
 from tests.trainer.runs import run_here
-from trainer.algorithms.probing import token_logprobs
+from trainer.algorithms.canary_probes import token_logprobs
 from trainer.canary import Canary, judge, read_canary
 from trainer.failures import DataFailure, ExitCode
 

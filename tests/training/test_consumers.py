@@ -6,7 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 
-from apps.accounts import staffing
+from apps.accounts import membership_changes
 from apps.accounts.models import Membership, Role
 from apps.training import live
 from apps.training.consumers import RolloutsConsumer, RunConsumer
@@ -70,9 +70,9 @@ async def watched(member: Membership, run: Run, becomes: Role | None) -> bool:
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.accept"
     change = {"membership": Membership(pk=member.pk, user=member.user, workspace=member.workspace), "by": member.user}
     if becomes is None:
-        await sync_to_async(staffing.remove)(**change)
+        await sync_to_async(membership_changes.remove)(**change)
     else:
-        await sync_to_async(staffing.change_role)(**change, role=becomes)
+        await sync_to_async(membership_changes.change_role)(**change, role=becomes)
     await sync_to_async(live.show)(run.pk)
     answer = await socket.receive_output(timeout=5)
     await socket.send_input({"type": "websocket.disconnect", "code": 1000})

@@ -10,13 +10,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils.timezone import now
 
-from apps.accounts.issuing import issue_token
+from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
 from apps.policies.models import Policy
-from apps.training.checking import Check
 from apps.training.folders import folder_of
 from apps.training.metrics import metric_points
 from apps.training.models import Metric, Run
+from apps.training.preflight import Check
 from apps.training.views import runs as views
 from apps.trajectories.models import RolloutBatch
 from tests import factories

@@ -10,7 +10,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Role
 from apps.training.models import Metric, Run, RunReward
 from tests import factories
-from tests.training.test_sampling import keep
+from tests.training.test_kept_rollouts import keep
 
 pytestmark = pytest.mark.django_db
 

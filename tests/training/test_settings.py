@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from pydantic import Field
 
-from apps.accounts.issuing import issue_token
+from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
 from apps.policies.models import Endpoint, Policy
 from apps.training.forms.runs import RunForm

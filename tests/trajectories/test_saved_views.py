@@ -5,9 +5,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.trajectories.filtering import Filters
+from apps.trajectories.filters import Filters
 from apps.trajectories.models import SavedView
-from apps.trajectories.saving_views import MOST, ViewRefused, save_view
+from apps.trajectories.view_names import MOST, ViewRefused, save_view
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ import pytest
 
 from apps.accounts.models import Workspace
 from apps.ingest.files.source import UnreadableFile, open_source
-from apps.trajectories.imports.importing import run_import
-from apps.trajectories.imports.uploading import start_import, store
+from apps.trajectories.imports.import_job import run_import
+from apps.trajectories.imports.upload import start_import, store
 from apps.trajectories.models import ImportBatch
 from tests import factories
 

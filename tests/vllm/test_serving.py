@@ -24,7 +24,7 @@ from transformers import AutoTokenizer
 from apps.jobs import lifecycle
 from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Policy, Publication
-from apps.policies.publishing import publish_policy, roll_back_publication
+from apps.policies.publication import publish_policy, roll_back_publication
 from contract.events import Event, RolloutFinished, Warned
 from tests import factories
 from tests.trainer.runs import ROOT, events_of, run_here
@@ -36,7 +36,7 @@ from trainer.serving import keeper
 from trainer.serving.client import ServerProblem, VllmServer
 from trainer.serving.prefix_cache import fill, from_cache, prompts_of
 from workers.bridge import retirement
-from workers.bridge.publishing import publish
+from workers.bridge.publication_job import publish
 from workers.bridge.retirement import retire_all
 
 PYTHON = Path(os.environ.get("VLLM_PYTHON") or ROOT / ".venv-vllm" / "bin" / "python")

@@ -11,11 +11,11 @@ import pytest
 from apps.jobs import lifecycle
 from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Policy, Publication
-from apps.policies.publishing import publish_policy
+from apps.policies.publication import publish_policy
 from tests import factories
 from tests.workers.trained import train_two
 from tests.workers.vllm_like import VllmLike
-from workers.bridge.publishing import publish
+from workers.bridge.publication_job import publish
 
 ONE, TWO = str(UUID(int=1)), str(UUID(int=2))
 """The ids of two runs."""

@@ -9,8 +9,8 @@ from itertools import islice
 from apps.accounts.models import Workspace
 from apps.ingest.reading import read_line
 from apps.policies.models import Endpoint, Policy
-from apps.trajectories.imports.copying import Origin, copy_in
-from apps.trajectories.imports.preparing import prepare
+from apps.trajectories.imports.bulk_copy import Origin, copy_in
+from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.models import Trajectory
 from contract import jsontext
 from tests import factories

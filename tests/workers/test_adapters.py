@@ -9,7 +9,7 @@ import pytest
 
 from apps.accounts.models import AuditEntry
 from apps.policies.models import Endpoint, Publication
-from apps.policies.publishing import NothingBefore, publish_policy, roll_back_publication
+from apps.policies.publication import NothingBefore, publish_policy, roll_back_publication
 from tests import factories
 from tests.workers.conftest import ONE, TWO, Team, done, loaded
 from tests.workers.vllm_like import VllmLike

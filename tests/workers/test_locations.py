@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.annotation.judges.asking_models import Refused
+from apps.annotation.judges.llm_judge import Refused
 from apps.annotation.models import Annotator, Continuation, Judge
 from apps.jobs import lifecycle
 from apps.policies.jobs import PUBLICATIONS
@@ -14,10 +14,10 @@ from tests import factories
 from trainer.failures import ConfigFailure
 from workers.bridge import preflight
 from workers.bridge.configs import training_config
-from workers.bridge.continuing import ContinuationJob
-from workers.bridge.publishing import publish
+from workers.bridge.continuation_job import ContinuationJob
+from workers.bridge.publication_job import publish
+from workers.bridge.reward_scores import scores_of
 from workers.bridge.rollouts import rollout_config
-from workers.bridge.scoring import scores_of
 
 pytestmark = pytest.mark.django_db
 

@@ -20,11 +20,11 @@ from apps.jobs import lifecycle
 from apps.jobs.models import JobState, Superseded
 from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Publication
-from apps.trajectories.rollouts.rolling_out import start_rollouts
+from apps.trajectories.rollouts.rollout_batches import start_rollouts
 from tests.workers.conftest import ONE, TWO, Team, claimed, done, loaded
 from tests.workers.vllm_like import VllmLike
 from workers.bridge import retirement
-from workers.bridge.publishing import publish
+from workers.bridge.publication_job import publish
 from workers.bridge.retirement import retire_all
 from workers.bridge.rollouts import RolloutJob
 

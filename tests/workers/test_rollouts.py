@@ -13,15 +13,15 @@ from apps.jobs import lifecycle
 from apps.jobs.models import JobState
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories.models import RolloutBatch, Step, Trajectory
-from apps.trajectories.rollouts import harvesting
+from apps.trajectories.rollouts import storage
 from apps.trajectories.rollouts.jobs import ROLLOUTS
-from apps.trajectories.rollouts.rolling_out import CannotAct, start_rollouts
+from apps.trajectories.rollouts.rollout_batches import CannotAct, start_rollouts
 from contract.configs import RolloutConfig, ServerPolicy
 from tests import factories
 from trainer.environments import ENVIRONMENTS as BUILT_IN
-from workers.bridge import supervising
+from workers.bridge import supervisor
 from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config, whole_lines
-from workers.bridge.supervising import supervise
+from workers.bridge.supervisor import supervise
 
 pytestmark = pytest.mark.django_db
 
@@ -90,7 +90,7 @@ def test_lines_that_a_dead_worker_left_unstored_are_stored_by_the_next():
 
 
 def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that_followed(monkeypatch):
-    store, told = harvesting.store, []
+    store, told = storage.store, []
 
     def shaky(*given: Any, **more: Any) -> int:
         told.append(store(*given, **more))
@@ -98,15 +98,15 @@ def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that
             raise OperationalError("server closed the connection unexpectedly")
         return told[-1]
 
-    monkeypatch.setattr(harvesting, "store", shaky)
-    monkeypatch.setattr(supervising, "close_old_connections", lambda: None)
+    monkeypatch.setattr(storage, "store", shaky)
+    monkeypatch.setattr(supervisor, "close_old_connections", lambda: None)
     batch = work_on(a_batch(count=150, samples=2))
     assert (batch.state, batch.finished) == (JobState.DONE, 300)
     assert Trajectory.objects.filter(rollout_batch=batch).count() == 300
 
 
 def test_an_episode_that_cannot_be_stored_keeps_no_other_out_and_is_told(monkeypatch):
-    prepare, seen = harvesting.prepare_line, []
+    prepare, seen = storage.prepare_line, []
 
     def picky(batch: RolloutBatch, line: bytes) -> Any:
         seen.append(line)
@@ -114,7 +114,7 @@ def test_an_episode_that_cannot_be_stored_keeps_no_other_out_and_is_told(monkeyp
             raise BadRow("Step 0 has no message.", "a message")
         return prepare(batch, line)
 
-    monkeypatch.setattr(harvesting, "prepare_line", picky)
+    monkeypatch.setattr(storage, "prepare_line", picky)
     batch = work_on(a_batch(count=4, samples=1))
     assert (batch.state, batch.finished, batch.failure["category"]) == (JobState.FAILED, 3, "data")
     assert batch.failure["message"] == "1 episode could not be stored. The first one: BadRow: Step 0 has no message."

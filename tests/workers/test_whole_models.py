@@ -10,16 +10,16 @@ import pytest
 from django.utils.timezone import now
 
 from apps.jobs import lifecycle
-from apps.policies import delivering
+from apps.policies import publication_progress
 from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Publication
-from apps.policies.publishing import publish_policy
+from apps.policies.publication import publish_policy
 from tests.trainer.runs import ROOT
 from tests.workers.conftest import ONE, TWO, Team, claimed, done
 from tests.workers.vllm_like import VllmLike
 from trainer.serving import keeper
 from workers.bridge import whole_models
-from workers.bridge.publishing import publish
+from workers.bridge.publication_job import publish
 from workers.bridge.whole_models import point_back_abandoned, pointer_of
 
 pytestmark = pytest.mark.django_db
@@ -123,7 +123,7 @@ def test_a_restarted_server_has_forgotten_what_other_workspaces_had_on_it(team: 
     theirs = team.publishes(team.policy(ONE), ADAPTER, server)
     others = Team(team.runs)
     taken = claimed(others.asks(others.policy(TWO), RESTART, server, name="two"))
-    delivering.go_live(taken, canary={}, location="")
+    publication_progress.go_live(taken, canary={}, location="")
     theirs.refresh_from_db()
     assert theirs.state == "replaced"
 

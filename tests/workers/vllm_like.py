@@ -13,7 +13,7 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
-from trainer.algorithms.probing import token_logprobs
+from trainer.algorithms.canary_probes import token_logprobs
 
 
 @cache

@@ -8,7 +8,7 @@ import torch
 from peft import LoraConfig as PeftLoraConfig
 
 from contract.configs import LoraConfig, TrainingConfig
-from trainer.models.loading import compute_dtype
+from trainer.models.loader import compute_dtype
 
 
 def arguments_for(config: TrainingConfig, folder: Path, *, rows: int, has_validation: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from contract.configs import GrpoConfig, RlooConfig, TrainingConfig, config_hash
 from contract.events import CheckpointSaved, Metrics, Progress, Started
 from trainer.checkpoints import mark_complete, remove_old
 from trainer.events import EventLog, memory_in_use_mb
-from trainer.stopping import StoppedMidway, StopRequest
+from trainer.interruption import StoppedMidway, StopRequest
 
 UNINTERESTING = {"epoch", "total_flos", "num_tokens", "train_runtime", "train_loss", "eval_model_preparation_time"}
 """What TRL logs beside metrics; tokens and tokens_per_second are made from num_tokens."""

@@ -17,12 +17,12 @@ from trl.trainer.dpo_trainer import DPOTrainer
 
 from contract.configs import DpoConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
+from trainer.algorithms.data_files import first_turns, read_pairs, without_ties
 from trainer.algorithms.preferences import ABOUT_PAIRS, PairCollator, WeightedModel, pair_dataset
-from trainer.algorithms.reading import first_turns, read_pairs, without_ties
-from trainer.algorithms.training import TrainingRun
+from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
-from trainer.models.loading import load_policy, load_tokenizer
-from trainer.stopping import StopRequest
+from trainer.interruption import StopRequest
+from trainer.models.loader import load_policy, load_tokenizer
 
 
 def train_dpo(config: DpoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from contract.configs import GrpoConfig
 from trainer.algorithms.arguments import lora_for
 from trainer.algorithms.online import LearnsFromPractice, train_online, trl_arguments
-from trainer.algorithms.practice import Batch, Practice
+from trainer.algorithms.online_training import Batch, Practice
 from trainer.algorithms.turn_credit import spread_over_tokens, turn_advantages, turn_rewards
 from trainer.events import EventLog
-from trainer.stopping import StopRequest
+from trainer.interruption import StopRequest
 
 
 def train_grpo(config: GrpoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from transformers import PreTrainedTokenizerBase
 from contract.events import Warned
 from contract.rows import ProcessLabelsRow
 from trainer.algorithms.preferences import padded
-from trainer.algorithms.training import TrainingRun
-from trainer.models.scoring import step_ends
+from trainer.algorithms.training_run import TrainingRun
+from trainer.models.reward_scores import step_ends
 from trainer.rendering.chat import Rendered, render_completion
 from trainer.rows import read_judged_steps
 

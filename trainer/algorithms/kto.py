@@ -22,12 +22,12 @@ from contract.events import Warned
 from contract.rows import UnpairedRow
 from trainer.algorithms.arguments import arguments_for, lora_for
 from trainer.algorithms.preferences import WeightedModel, padded
-from trainer.algorithms.training import Fitting, TrainingRun
+from trainer.algorithms.training_run import Fitting, TrainingRun
 from trainer.events import EventLog
-from trainer.models.loading import load_policy, load_tokenizer
+from trainer.interruption import StopRequest
+from trainer.models.loader import load_policy, load_tokenizer
 from trainer.rendering.chat import Rendered, render_completion
 from trainer.rows import read_unpaired
-from trainer.stopping import StopRequest
 
 
 def train_kto(config: KtoConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:

@@ -16,16 +16,16 @@ from datasets import Dataset
 
 from contract.configs import GrpoConfig, RlooConfig
 from trainer.algorithms.arguments import common_arguments
-from trainer.algorithms.ordering import OrderOfEpoch
-from trainer.algorithms.playing import Attempt, Player
-from trainer.algorithms.practice import Batch, Practice, facts_of, figures_of, token_row
-from trainer.algorithms.training import TrainingRun
-from trainer.algorithms.trimming import TrimsPadding
+from trainer.algorithms.online_training import Batch, Practice, facts_of, figures_of, token_row
+from trainer.algorithms.padding import TrimsPadding
+from trainer.algorithms.policy_rollouts import Attempt, Player
+from trainer.algorithms.row_order import OrderOfEpoch
+from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
 from trainer.failures import DataFailure
-from trainer.models.loading import load_policy, load_tokenizer
+from trainer.interruption import StopRequest
+from trainer.models.loader import load_policy, load_tokenizer
 from trainer.rewards import rewards_for
-from trainer.stopping import StopRequest
 
 AnyOnline = GrpoConfig | RlooConfig
 MakeTrainer = Callable[[AnyOnline, Practice, dict[str, Any]], Any]

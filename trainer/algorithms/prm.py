@@ -21,11 +21,11 @@ from contract.configs import ProcessRewardModelConfig
 from trainer.algorithms.arguments import common_arguments, lora_for
 from trainer.algorithms.judged_steps import StepCollator, StepRun, read_steps, step_dataset
 from trainer.algorithms.step_figures import first_error, step_accuracy
-from trainer.algorithms.training import TrainingRun
+from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
-from trainer.models.loading import load_process_model, load_tokenizer
-from trainer.models.scoring import step_chances
-from trainer.stopping import StopRequest
+from trainer.interruption import StopRequest
+from trainer.models.loader import load_process_model, load_tokenizer
+from trainer.models.reward_scores import step_chances
 
 
 def train_process_reward_model(

@@ -17,15 +17,15 @@ from trl.trainer.reward_trainer import RewardTrainer
 
 from contract.configs import RewardModelConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
+from trainer.algorithms.data_files import read_pairs
 from trainer.algorithms.pair_figures import Ranked, pair_figures
 from trainer.algorithms.pair_loss import pair_losses
 from trainer.algorithms.preferences import ABOUT_PAIRS, Pair, PairCollator, pair_dataset
-from trainer.algorithms.reading import read_pairs
-from trainer.algorithms.training import TrainingRun
+from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
-from trainer.models.loading import load_reward_model, load_tokenizer
-from trainer.models.scoring import rewards_of
-from trainer.stopping import StopRequest
+from trainer.interruption import StopRequest
+from trainer.models.loader import load_reward_model, load_tokenizer
+from trainer.models.reward_scores import rewards_of
 
 
 def train_reward_model(config: RewardModelConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from trl.trainer.rloo_trainer import RLOOTrainer
 from contract.configs import RlooConfig
 from trainer.algorithms.arguments import lora_for
 from trainer.algorithms.online import LearnsFromPractice, train_online, trl_arguments
-from trainer.algorithms.practice import Practice
+from trainer.algorithms.online_training import Practice
 from trainer.events import EventLog
-from trainer.stopping import StopRequest
+from trainer.interruption import StopRequest
 
 
 def train_rloo(config: RlooConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:

@@ -18,15 +18,15 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from contract.configs import ModelConfig, SftConfig
 from trainer.algorithms.arguments import arguments_for, lora_for
-from trainer.algorithms.ordering import order_of_rows
-from trainer.algorithms.training import Fitting, TrainingRun
+from trainer.algorithms.row_order import order_of_rows
+from trainer.algorithms.training_run import Fitting, TrainingRun
 from trainer.events import EventLog
-from trainer.models.loading import load_policy, load_tokenizer
+from trainer.interruption import StopRequest
+from trainer.models.loader import load_policy, load_tokenizer
 from trainer.models.scratch import CONTROL, MARKS, make_model, train_tokenizer
 from trainer.rendering.chat import Rendered, render_completion, runs_of_ones
 from trainer.rendering.refusals import Refusals
 from trainer.rows import Demonstration, read_demonstrations
-from trainer.stopping import StopRequest
 
 IGNORED = -100
 """The label of a token without loss."""

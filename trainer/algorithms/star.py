@@ -30,11 +30,11 @@ from contract.trajectory import Task, Trajectory
 from trainer.algorithms.sft import train_sft
 from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import DataFailure
+from trainer.interruption import StopRequest
 from trainer.records import read_trajectories
 from trainer.rewards.tool_use import reference_calls
 from trainer.rollouts.runner import run_rollout
 from trainer.rollouts.summary import summarise
-from trainer.stopping import StopRequest
 
 PUBLISHED = ("model", "adapter", "canary.json")
 """What the last round leaves in its folder, and the run in its own."""

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from contract.trajectory import Task
-from trainer.environments.acting import ToolEnvironment
+from trainer.environments.tool_environment import ToolEnvironment
 from trainer.environments.tools import Toolset
 
 

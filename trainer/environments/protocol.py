@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from contract.messages import Message, ToolSchema
 from contract.trajectory import Task
-from trainer.environments.scripting import ScriptFactory
+from trainer.environments.scripts import ScriptFactory
 
 Split = Literal["train", "held_out"]
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from contract.messages import Message, ToolSchema
 from contract.trajectory import Task
 from trainer.environments.protocol import Score, Split, Transition
-from trainer.environments.scripting import Script, ScriptFactory
+from trainer.environments.scripts import Script, ScriptFactory
 from trainer.failures import DataFailure
 
 SYSTEM = "Answer with one word or number."

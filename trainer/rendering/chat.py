@@ -14,8 +14,8 @@ from trl.chat_template_utils import has_generation_markers
 
 from contract.messages import Message, ToolSchema
 from trainer.failures import ConfigFailure
-from trainer.rendering.checking import check_prompt, check_turns, thinks
-from trainer.rendering.spelling import ANSWER, QUESTION, spelled
+from trainer.rendering.message_form import ANSWER, QUESTION, spelled
+from trainer.rendering.template_checks import check_prompt, check_turns, thinks
 
 
 class Rendered(NamedTuple):

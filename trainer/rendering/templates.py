@@ -9,7 +9,7 @@ from trl.chat_template_utils import add_response_schema, get_training_chat_templ
 from contract.messages import Message, ToolSchema
 from trainer.failures import ConfigFailure
 from trainer.rendering.chat import PROBE, end_of_turn, render_by_prefixes, written
-from trainer.rendering.spelling import ANSWER, QUESTION
+from trainer.rendering.message_form import ANSWER, QUESTION
 
 TOOL: ToolSchema = {
     "type": "function",

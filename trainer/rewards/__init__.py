@@ -1,7 +1,7 @@
 """Rewards out of components: `rewards_for(config, folder)` makes them, `.score(trajectories)` gives each run its total, every
 component's own value, and what the components say of each turn."""
 
-from trainer.rewards.making import rewards_for
+from trainer.rewards.components import rewards_for
 from trainer.rewards.protocol import Component, Score
 from trainer.rewards.total import Reward, Rewards
 

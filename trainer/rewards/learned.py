@@ -11,8 +11,8 @@ from transformers import PreTrainedTokenizerBase
 from contract.configs.models import ModelConfig
 from contract.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
 from contract.trajectory import Trajectory
-from trainer.models.loading import compute_dtype, load_process_model, load_reward_model, load_tokenizer
-from trainer.models.scoring import rewards_of, step_scores
+from trainer.models.loader import compute_dtype, load_process_model, load_reward_model, load_tokenizer
+from trainer.models.reward_scores import rewards_of, step_scores
 from trainer.rendering.chat import Rendered, render_completion
 from trainer.rewards.protocol import Score
 

@@ -17,7 +17,7 @@ from typing import Any
 from contract.messages import Message
 from contract.trajectory import Task, Trajectory
 from trainer.environments import environment_named
-from trainer.environments.scripting import Call
+from trainer.environments.scripts import Call
 from trainer.failures import RunFailure
 from trainer.rewards.format import arguments_of
 from trainer.rewards.protocol import Score

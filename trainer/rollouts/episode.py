@@ -13,7 +13,7 @@ from contract.configs import Budget
 from contract.messages import Message
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from trainer.environments.protocol import Environment, Score, Transition
-from trainer.environments.replaying import Replayed
+from trainer.environments.replay import Replayed
 from trainer.failures import RunFailure
 from trainer.rollouts.policy import Agent, PolicyError, Turn
 

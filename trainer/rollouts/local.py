@@ -13,13 +13,13 @@ from contract.configs import LocalPolicy, Sampling
 from contract.messages import Message, ToolSchema
 from contract.trajectory import Task
 from trainer.failures import ConfigFailure
-from trainer.models.loading import compute_dtype, load_policy, load_tokenizer
+from trainer.interruption import StopRequest
+from trainer.models.loader import compute_dtype, load_policy, load_tokenizer
 from trainer.rendering.chat import end_of_turn, render_continuation, render_prompt, turn_ends
-from trainer.rendering.parsing import parse_turn
+from trainer.rendering.response_parser import parse_turn
 from trainer.rollouts.memory import Memory
 from trainer.rollouts.policy import PolicyError, Turn
 from trainer.rollouts.sampling import Request, Sampled, sample
-from trainer.stopping import StopRequest
 
 
 def load_engine(config: LocalPolicy, folder: Path, stop: StopRequest) -> "LocalEngine":

@@ -18,6 +18,7 @@ from contract.trajectory import Task, Trajectory
 from trainer.environments import environment_named
 from trainer.events import EventLog, memory_in_use_mb
 from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
+from trainer.interruption import StopRequest
 from trainer.records import read_tasks
 from trainer.rollouts.episode import play
 from trainer.rollouts.output import TrajectoryFile
@@ -26,7 +27,6 @@ from trainer.rollouts.react import ReactPolicy
 from trainer.rollouts.scripted import ScriptedEngine
 from trainer.rollouts.summary import summarise
 from trainer.rollouts.unfinished import UnfinishedFolder
-from trainer.stopping import StopRequest
 
 MOST_DEATHS = 3
 """Of servers during one episode."""

@@ -9,7 +9,7 @@ from contract.configs import ScriptedPolicy
 from contract.messages import Message, ToolSchema
 from contract.trajectory import Task
 from trainer.environments.protocol import Environment
-from trainer.environments.scripting import Call, Script, ScriptFactory
+from trainer.environments.scripts import Call, Script, ScriptFactory
 from trainer.failures import ConfigFailure
 from trainer.rollouts.policy import Turn
 

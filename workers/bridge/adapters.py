@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from apps.policies import delivering
+from apps.policies import publication_progress
 from apps.policies.models import Publication
 from apps.policies.weights import Weights
 from trainer.canary import Canary, Verdict, judge
@@ -41,7 +41,7 @@ def publish_adapter(publication: Publication, weights: Weights, *, renew: Callab
         with server:
             verdicts.append(load_proven(adapter, server, others=names_beside(publication), renew=renew))
     worst = max(verdicts, key=lambda verdict: verdict.to_policy)
-    delivering.go_live(publication, canary=worst.to_json(), location=adapter.path)
+    publication_progress.go_live(publication, canary=worst.to_json(), location=adapter.path)
 
 
 def load_proven(

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.cache import cache
 
 from workers.app import app
-from workers.bridge.timing import cpu_tflops, gpu_tflops
+from workers.bridge.time_estimate import cpu_tflops, gpu_tflops
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
-from workers.bridge.sizing import ModelFacts, facts_of_config
+from workers.bridge.memory_estimate import ModelFacts, facts_of_config
 
 TIMEOUT_SECONDS = 6.0
 

@@ -14,18 +14,18 @@ from django.conf import settings
 from apps.common.quantities import size
 from apps.datasets.models import Split, Version
 from apps.policies.models import Policy
-from apps.training.checking import Check, Refusal
 from apps.training.folders import RunFolder
-from apps.training.pacing import paces_of
+from apps.training.pace import paces_of
+from apps.training.preflight import Check, Refusal
 from contract.configs import FileTrainingConfig, ModelConfig, OnlineConfig, TrainingConfig
 from contract.hub_ids import is_hub_id
 from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
 from workers.bridge.capacity import Capacity, largest, measured
 from workers.bridge.configs import config_from
-from workers.bridge.forecasting import Forecast, from_paces, from_shape, unknown
 from workers.bridge.hub import NotOnHub, facts_of_hub
-from workers.bridge.sizing import Estimate, ModelFacts, Unreadable, estimate, facts_of_folder, facts_of_scratch
-from workers.bridge.timing import seconds_of
+from workers.bridge.memory_estimate import Estimate, ModelFacts, Unreadable, estimate, facts_of_folder, facts_of_scratch
+from workers.bridge.rollout_forecast import Forecast, from_paces, from_shape, unknown
+from workers.bridge.time_estimate import seconds_of
 
 BYTES_A_TOKEN = 3.0
 """Of JSON, in English and code: low, so that rows are rather thought too long."""
@@ -35,7 +35,7 @@ SETTING = re.compile(r"[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*")
 
 
 def check(plan: dict[str, Any]) -> Check:
-    """The answer to a plan of `apps.training.launching`, for the page."""
+    """The answer to a plan of `apps.training.launch`, for the page."""
     version = Version.objects.get(pk=plan["version"]) if plan["version"] else None
     base = Policy.objects.get(pk=plan["base"]) if plan["base"] else None
     counts = version.row_counts if version else {}

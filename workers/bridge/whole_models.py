@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from apps.policies import delivering
+from apps.policies import publication_progress
 from apps.policies.models import Endpoint, Publication
 from apps.policies.weights import Weights, weights_of
 from trainer.canary import judge
@@ -42,7 +42,7 @@ def publish_whole_model(publication: Publication, weights: Weights, *, renew: Ca
             point_at_what_is_live(address)
         raise
     worst = max(verdicts, key=lambda verdict: verdict.to_policy)
-    delivering.go_live(publication, canary=worst.to_json(), location=str(weights.model))
+    publication_progress.go_live(publication, canary=worst.to_json(), location=str(weights.model))
 
 
 def point_back_abandoned() -> list[str]:

@@ -2,8 +2,8 @@
 
 from apps.annotation.desk.jobs import CONTINUATIONS, LOADED_TASK, SERVED_TASK
 from workers.app import app
-from workers.bridge.continuing import ContinuationJob
-from workers.bridge.supervising import work
+from workers.bridge.continuation_job import ContinuationJob
+from workers.bridge.supervisor import work
 
 
 @app.task(name=LOADED_TASK)

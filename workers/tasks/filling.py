@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from apps.annotation.queues import filling
+from apps.annotation.queues import items
 from workers.app import app
 
 
@@ -10,7 +10,7 @@ from workers.app import app
 def fill(queue_id: str) -> None:
     """Turn a queue's selection into items. Delivered twice, it goes on where the first one is."""
     try:
-        filling.fill(UUID(queue_id))
+        items.fill(UUID(queue_id))
     except Exception as error:
-        filling.record_failure(UUID(queue_id), f"{type(error).__name__}: {error}")
+        items.record_failure(UUID(queue_id), f"{type(error).__name__}: {error}")
         raise

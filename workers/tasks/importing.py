@@ -1,8 +1,8 @@
 """Imports in the background."""
 
-from apps.trajectories.imports.importing import run_import
+from apps.trajectories.imports.import_job import run_import
 from apps.trajectories.imports.jobs import TASK
-from apps.trajectories.imports.watching import LiveImport
+from apps.trajectories.imports.live import LiveImport
 from workers.app import app
 
 

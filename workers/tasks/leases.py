@@ -2,16 +2,16 @@
 
 import logging
 
-from apps.annotation.desk import assigning
-from apps.annotation.queues import filling, setting
+from apps.annotation.desk import assignments
+from apps.annotation.queues import items, settings
 from workers.app import app
 
 log = logging.getLogger(__name__)
 
 CHORES = (
-    assigning.expire_leases,
-    filling.fill_stalled,
-    setting.close_ended,
+    assignments.expire_leases,
+    items.fill_stalled,
+    settings.close_ended,
 )
 """Functions without arguments that may run twice, at once, or late."""
 

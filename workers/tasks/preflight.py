@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from apps.training.checking import answer
+from apps.training.preflight import answer
 from workers.app import app
 from workers.bridge.preflight import check
 

@@ -4,8 +4,8 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Superseded
 from apps.policies.jobs import PUBLICATIONS, TASK
 from workers.app import app
-from workers.bridge.publishing import publish
-from workers.bridge.restoring import restore_adapters
+from workers.bridge.adapter_restore import restore_adapters
+from workers.bridge.publication_job import publish
 from workers.bridge.retirement import retire_all
 from workers.bridge.whole_models import point_back_abandoned
 

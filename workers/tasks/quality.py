@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from apps.annotation.quality import reporting
+from apps.annotation.quality import reports
 from workers.app import app
 
 
 @app.task(name="quality.measure")
 def measure(queue_id: str) -> None:
     """Read a queue's judgements and keep what they come to. Running twice does no harm."""
-    reporting.measure_quality(UUID(queue_id))
+    reports.measure_quality(UUID(queue_id))

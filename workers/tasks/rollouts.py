@@ -3,7 +3,7 @@
 from apps.trajectories.rollouts.jobs import ROLLOUTS, TASK
 from workers.app import app
 from workers.bridge.rollouts import RolloutJob
-from workers.bridge.supervising import work
+from workers.bridge.supervisor import work
 
 
 @app.task(name=TASK)

@@ -2,8 +2,8 @@
 
 from apps.training.jobs import RUNS, TASK
 from workers.app import app
-from workers.bridge.supervising import work
-from workers.bridge.training import TrainingJob
+from workers.bridge.supervisor import work
+from workers.bridge.training_job import TrainingJob
 
 
 @app.task(name=TASK)

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.accounts import inviting, staffing
+from apps.accounts import invitation_links, membership_changes
 from apps.accounts.access import at_least
 from apps.accounts.forms import InvitationForm, RoleForm
 from apps.accounts.models import Invitation, Membership, Role
@@ -39,9 +39,9 @@ def change_role(request: HtmxRequest, membership_id: int) -> HttpResponse:
     if not form.is_valid():
         return render(request, "accounts/members.html", _page(request, InvitationForm()), status=422)
     try:
-        staffing.change_role(membership=membership, role=form.cleaned_data["role"], by=request.user)
+        membership_changes.change_role(membership=membership, role=form.cleaned_data["role"], by=request.user)
         messages.success(request, f"{membership.user} is now {membership.get_role_display()}.")
-    except (staffing.LastOwner, staffing.NoMember) as refusal:
+    except (membership_changes.LastOwner, membership_changes.NoMember) as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:members")
 
@@ -51,9 +51,9 @@ def change_role(request: HtmxRequest, membership_id: int) -> HttpResponse:
 def remove(request: HtmxRequest, membership_id: int) -> HttpResponse:
     membership = _manageable(request, membership_id)
     try:
-        staffing.remove(membership=membership, by=request.user)
+        membership_changes.remove(membership=membership, by=request.user)
         messages.success(request, f"{membership.user} is no longer in {membership.workspace}.")
-    except (staffing.LastOwner, staffing.NoMember) as refusal:
+    except (membership_changes.LastOwner, membership_changes.NoMember) as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:members")
 
@@ -68,10 +68,10 @@ def invite(request: HtmxRequest) -> HttpResponse:
     link = ""
     if form.is_valid():
         try:
-            made = inviting.invite(workspace=request.member.workspace, by=request.user, **form.cleaned_data)
+            made = invitation_links.invite(workspace=request.member.workspace, by=request.user, **form.cleaned_data)
             link = request.build_absolute_uri(reverse("accounts:join", args=[made.secret]))
             form = InvitationForm()
-        except inviting.AlreadyMember as refusal:
+        except invitation_links.AlreadyMember as refusal:
             form.add_error("email", str(refusal))
     context = {**_page(request, form), "link": link, "invited": request.POST.get("email", "")}
     return render(request, "accounts/members.html", context, status=200 if link else 422)
@@ -84,9 +84,9 @@ def revoke_invitation(request: HtmxRequest, invitation_id: UUID) -> HttpResponse
         Invitation.objects.visible_to(request.member).select_related("workspace"), pk=invitation_id
     )
     try:
-        inviting.revoke(invitation=invitation, by=request.user)
+        invitation_links.revoke(invitation=invitation, by=request.user)
         messages.success(request, f"The link of {invitation.email} no longer works.")
-    except inviting.InvitationGone as refusal:
+    except invitation_links.InvitationGone as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:members")
 

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.accounts import preferring
+from apps.accounts import profile_settings
 from apps.accounts.forms import NameForm, PasswordForm, PreferencesForm
 from apps.accounts.recent_sign_in import PER_PERSON
 from apps.common.http import HtmxRequest
@@ -25,7 +25,7 @@ def change_name(request: HtmxRequest) -> HttpResponse:
     form = NameForm(request.POST)
     if not form.is_valid():
         return _show(request, name_form=form, status=422)
-    preferring.change_name(user=request.user, **form.cleaned_data)
+    profile_settings.change_name(user=request.user, **form.cleaned_data)
     messages.success(request, "Your name is changed.")
     return redirect("accounts:profile")
 
@@ -38,7 +38,7 @@ def change_password(request: HtmxRequest) -> HttpResponse:
     if not form.is_valid():
         return _show(request, password_form=form, status=422)
     PER_PERSON.forgive(str(request.user.pk))
-    preferring.change_password(user=request.user, password=form.cleaned_data["password"])
+    profile_settings.change_password(user=request.user, password=form.cleaned_data["password"])
     update_session_auth_hash(request, request.user)
     messages.success(request, "Your password is changed; other browsers are signed out.")
     return redirect("accounts:profile")
@@ -51,7 +51,7 @@ def preferences(request: HtmxRequest) -> HttpResponse:
     if not form.is_valid():
         return HttpResponse(status=422)
     sent = {name: value for name, value in form.cleaned_data.items() if name in request.POST}
-    preferring.save_preferences(user=request.user, **sent)
+    profile_settings.save_preferences(user=request.user, **sent)
     return redirect("accounts:profile") if "back" in request.POST else HttpResponse(status=204)
 
 

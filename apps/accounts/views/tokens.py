@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.accounts import issuing
+from apps.accounts import api_tokens
 from apps.accounts.access import at_least
 from apps.accounts.forms import TokenForm
 from apps.accounts.models import ApiToken, Role
@@ -37,7 +37,7 @@ def issue(request: HtmxRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, "accounts/tokens.html", _page(request, form), status=422)
     PER_MEMBER.count(str(request.member.pk))
-    made = issuing.issue_token(membership=request.member, **form.cleaned_data)
+    made = api_tokens.issue_token(membership=request.member, **form.cleaned_data)
     return render(request, "accounts/tokens.html", {**_page(request, TokenForm()), "made": made})
 
 
@@ -49,9 +49,9 @@ def revoke(request: HtmxRequest, token_id: UUID) -> HttpResponse:
         pk=token_id,
     )
     try:
-        issuing.revoke_token(token=token, by=request.user)
+        api_tokens.revoke_token(token=token, by=request.user)
         messages.success(request, f"“{token.name}” no longer works.")
-    except issuing.TokenGone as refusal:
+    except api_tokens.TokenGone as refusal:
         messages.info(request, str(refusal))
     return redirect("accounts:tokens")
 

@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.accounts import staffing
+from apps.accounts import membership_changes
 from apps.accounts.forms import WorkspaceForm
 from apps.accounts.membership import current_membership, enter
 from apps.accounts.models import Membership
@@ -36,7 +36,7 @@ def found(request: HtmxRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST)
     if not form.is_valid():
         return render(request, "accounts/workspaces.html", _page(request, form), status=422)
-    membership = staffing.found_workspace(name=form.cleaned_data["name"], owner=request.user)
+    membership = membership_changes.found_workspace(name=form.cleaned_data["name"], owner=request.user)
     enter(session=request.session, membership=membership)
     messages.success(request, f"You are in {membership.workspace}, as its owner.")
     return redirect("home")
@@ -48,9 +48,9 @@ def leave(request: HtmxRequest, workspace_id: UUID) -> HttpResponse:
         Membership.objects.select_related("workspace", "user"), user=request.user, workspace=workspace_id
     )
     try:
-        staffing.remove(membership=membership, by=request.user)
+        membership_changes.remove(membership=membership, by=request.user)
         messages.success(request, f"You left {membership.workspace}.")
-    except (staffing.LastOwner, staffing.NoMember) as refusal:
+    except (membership_changes.LastOwner, membership_changes.NoMember) as refusal:
         messages.error(request, str(refusal))
     return redirect("accounts:workspaces")
 

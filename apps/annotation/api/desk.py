@@ -13,10 +13,10 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.annotation.desk import assigning, labelling
-from apps.annotation.desk.checking import in_words, taught
+from apps.annotation.desk import actions, assignments
+from apps.annotation.desk.known_answers import in_words, taught
 from apps.annotation.kinds import KINDS, kind_of
-from apps.annotation.kinds.asks import Asks
+from apps.annotation.kinds.questions import Asks
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import latest_guideline
 from apps.annotation.refusals import Refusal
@@ -92,10 +92,10 @@ class NextView(MemberView):
     def post(self, request: Request, queue_id: UUID) -> Response:
         queue = get_object_or_404(Queue.objects.visible_to(self.member).for_desk(), pk=queue_id)
         try:
-            assignment = assigning.next_assignment(queue=queue, annotator=assigning.annotator_of(self.member))
+            assignment = assignments.next_assignment(queue=queue, annotator=assignments.annotator_of(self.member))
             if assignment is None:
                 return Response(status=status.HTTP_204_NO_CONTENT)
-            labelling.keep(assignment=assignment)
+            actions.keep(assignment=assignment)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         return Response(_shown(Assignment.objects.of(self.member).with_runs().get(pk=assignment.pk)))
@@ -121,7 +121,7 @@ class JudgmentView(MemberView):
         form = kind.form(_as_sent_by_pages(given.validated_data, asks), asks=asks)
         cleaned(form)
         try:
-            labelling.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
+            actions.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         told = taught(assignment)

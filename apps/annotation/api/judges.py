@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from apps.accounts.models import Role
 from apps.annotation.api.of_queue import OfQueue
 from apps.annotation.forms.settings import JudgeForm
-from apps.annotation.judges import sending
+from apps.annotation.judges import enrollment
 from apps.annotation.judges.machines import rows_of
 from apps.annotation.models import Judge, JudgePrompt, Queue
 from apps.annotation.refusals import Refusal
@@ -73,7 +73,7 @@ class SendSerializer(RequestSerializer):
 
     policy = serializers.UUIDField(help_text="A served model or a reward model.")
     mode = serializers.ChoiceField(choices=Judge.Mode.choices, default=Judge.Mode.PRELABEL)
-    prompt = serializers.CharField(default=sending.DEFAULT_PROMPT, max_length=20_000, help_text="What to look for.")
+    prompt = serializers.CharField(default=enrollment.DEFAULT_PROMPT, max_length=20_000, help_text="What to look for.")
     requests_a_minute = serializers.IntegerField(default=60, help_text="Two for each pair: both orders are asked.")
     prompt_price = serializers.FloatField(default=0.0, help_text="Of a million tokens read.")
     completion_price = serializers.FloatField(default=0.0, help_text="Of a million tokens written.")
@@ -130,7 +130,7 @@ class JudgesView(_QueueOfJudges):
         given.is_valid(raise_exception=True)
         settings = cleaned(JudgeForm(given.validated_data, workspace=self.member.workspace))
         try:
-            judge = sending.send_judge(queue=queue, by=self.member.user, **settings)
+            judge = enrollment.send_judge(queue=queue, by=self.member.user, **settings)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         return self.answer(queue, judge.pk, status.HTTP_201_CREATED)
@@ -154,7 +154,7 @@ class PauseView(_QueueOfJudges):
         responses=JudgeSerializer,
     )
     def post(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
-        return self.steer(sending.pause_judge, queue_id, judge_id)
+        return self.steer(enrollment.pause_judge, queue_id, judge_id)
 
 
 class ResumeView(_QueueOfJudges):
@@ -167,4 +167,4 @@ class ResumeView(_QueueOfJudges):
         responses=JudgeSerializer,
     )
     def post(self, request: Request, queue_id: UUID, judge_id: UUID) -> Response:
-        return self.steer(sending.resume_judge, queue_id, judge_id)
+        return self.steer(enrollment.resume_judge, queue_id, judge_id)

@@ -18,13 +18,13 @@ from apps.annotation.api.of_queue import OfQueue, QueueSerializer
 from apps.annotation.forms.queues import QueueForm
 from apps.annotation.kinds import PAIRWISE, RATING, STEPS, Kind
 from apps.annotation.models import Judgement, Queue
-from apps.annotation.queues.queueing import create_queue
-from apps.annotation.queues.selecting import Selection
+from apps.annotation.queues.queue_lifecycle import create_queue
+from apps.annotation.queues.sources import Selection
 from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, MemberView, cleaned
 from apps.common.api_forms import request_of
 from apps.common.pages import ApiCursorPagination
-from apps.trajectories.filtering import BadFilter, Filters
+from apps.trajectories.filters import BadFilter, Filters
 from contract.quoting import legible
 
 

@@ -17,7 +17,7 @@ from apps.annotation.kinds import kind_of
 from apps.annotation.models import Adjudication, Item
 from apps.annotation.queries import standing_of_items
 from apps.annotation.refusals import Refusal
-from apps.annotation.review.reviewing import adjudicate, awaiting_review
+from apps.annotation.review.adjudication import adjudicate, awaiting_review
 from apps.common.api import Conflict, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 

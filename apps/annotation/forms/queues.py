@@ -5,10 +5,10 @@ from typing import Any
 from django import forms
 
 from apps.accounts.models import Workspace
-from apps.annotation.desk.continuing import ABLE
+from apps.annotation.desk.continuations import ABLE
 from apps.annotation.kinds import KINDS, Kind
-from apps.annotation.kinds.asks import DEFAULT_ASPECTS, Asks, UnreadableLine, read_aspects, read_questions
-from apps.annotation.kinds.pairing import Pairing
+from apps.annotation.kinds.pair_selection import Pairing
+from apps.annotation.kinds.questions import DEFAULT_ASPECTS, Asks, UnreadableLine, read_aspects, read_questions
 from apps.annotation.models import Queue
 from apps.annotation.models.queues import MOST_OVERLAP
 from apps.policies.models import Policy

@@ -8,14 +8,14 @@ from typing import Any, cast
 from django import forms
 
 from apps.accounts.models import User, Workspace
-from apps.annotation.judges.sending import DEFAULT_PROMPT, JUDGING
+from apps.annotation.judges.enrollment import DEFAULT_PROMPT, JUDGING
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.kind import Known
 from apps.annotation.models import Adjudication, Item, Judge, Queue
 from apps.annotation.models.queues import MOST_OVERLAP
-from apps.annotation.queues.raising import FewerPeople
-from apps.annotation.queues.setting import BadAsks, Settings, with_more_asks
-from apps.annotation.wording import a_is_left_in_review
+from apps.annotation.phrases import a_is_left_in_review
+from apps.annotation.queues.overlap import FewerPeople
+from apps.annotation.queues.settings import BadAsks, Settings, with_more_asks
 from apps.policies.models import Policy
 
 

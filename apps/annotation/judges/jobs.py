@@ -6,7 +6,7 @@ from typing import Any
 from django.urls import reverse
 
 from apps.accounts.models import User
-from apps.annotation.desk.labelling import take_back_skips
+from apps.annotation.desk.actions import take_back_skips
 from apps.annotation.models import Judge
 from apps.jobs.kinds import Kind, register
 from apps.jobs.models import Phase

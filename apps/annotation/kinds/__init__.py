@@ -8,7 +8,7 @@ from typing import Any
 from apps.annotation.kinds.kind import Kind
 from apps.annotation.kinds.pairwise import PAIRWISE
 from apps.annotation.kinds.rating import RATING
-from apps.annotation.kinds.runs import RunKind
+from apps.annotation.kinds.single_trajectory import RunKind
 from apps.annotation.kinds.steps import STEPS
 from apps.annotation.models import Item, Judgement, Queue
 

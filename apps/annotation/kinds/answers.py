@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from uuid import UUID
 
-from apps.annotation.kinds.asks import StepsAsks
+from apps.annotation.kinds.questions import StepsAsks
 from apps.annotation.models import Correction, Inspection, Mark, Preference, Rating, StepLabel
 from apps.annotation.refusals import Incomplete
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django import forms
 from django.core.exceptions import ValidationError
 
-from apps.annotation.kinds.asks import Asks, Aspect, Question, aspect_field, question_field
+from apps.annotation.kinds.questions import Asks, Aspect, Question, aspect_field, question_field
 from apps.annotation.models import Assignment
 from apps.common.storable import UNSTORABLE
 

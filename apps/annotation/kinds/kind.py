@@ -12,11 +12,11 @@ from django import forms
 from django.db.models import Q, QuerySet
 from rest_framework import serializers
 
-from apps.annotation.kinds.asks import Alternatives, Asks
 from apps.annotation.kinds.forms import JudgementForm
 from apps.annotation.kinds.meanings import Info, Meanings, Survey
 from apps.annotation.kinds.measures import Gathered
-from apps.annotation.kinds.pairing import Pairing, Preview, Run
+from apps.annotation.kinds.pair_selection import Pairing, Preview, Run
+from apps.annotation.kinds.questions import Alternatives, Asks
 from apps.annotation.models import Adjudication, Assignment, Item, Judgement, Queue
 from apps.annotation.models.judgements import JudgementQuerySet
 from apps.annotation.refusals import Refusal

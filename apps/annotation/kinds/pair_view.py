@@ -12,9 +12,9 @@ from django.core.cache import cache
 
 from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
 from apps.annotation.models import Assignment
-from apps.trajectories.comparison import comparing
+from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Trajectory
-from apps.trajectories.rendering.marking import mark_pair
+from apps.trajectories.rendering.differences import mark_pair
 from apps.trajectories.rendering.steps import StepHead, StepView
 
 OPENED = 6
@@ -99,18 +99,18 @@ def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
     return (item.a, item.b) if assignment.a_is_left else (item.b, item.a)
 
 
-def _compared(left: Trajectory, right: Trajectory) -> comparing.Comparison:
+def _compared(left: Trajectory, right: Trajectory) -> side_by_side.Comparison:
     """The alignment. Long runs take a while to read, their rows come in chunks, and several people compare the same two."""
     key = f"compared:{left.pk}:{left.step_count}:{right.pk}:{right.step_count}"
-    found: comparing.Comparison | None = cache.get(key)
+    found: side_by_side.Comparison | None = cache.get(key)
     if found is None:
-        found = comparing.compare(left, right)
+        found = side_by_side.compare(left, right)
         cache.set(key, found, REMEMBERED_SECONDS)
     return found
 
 
 def _open(
-    left: Trajectory, right: Trajectory, rows: list[comparing.Row], opened: range, part_url: PartUrl
+    left: Trajectory, right: Trajectory, rows: list[side_by_side.Row], opened: range, part_url: PartUrl
 ) -> list[Row]:
     chosen = [row for row in rows if row.number in opened]
     wanted = {
@@ -123,7 +123,7 @@ def _open(
     return [_row(row, ours, theirs) for row in rows]
 
 
-def _row(row: comparing.Row, ours: dict[int, StepView], theirs: dict[int, StepView]) -> Row:
+def _row(row: side_by_side.Row, ours: dict[int, StepView], theirs: dict[int, StepView]) -> Row:
     left = ours.get(row.left.index) if row.left else None
     right = theirs.get(row.right.index) if row.right else None
     if left and right and not row.is_identical:

@@ -12,12 +12,12 @@ from rest_framework import serializers
 
 from apps.annotation.kinds import pair_view
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.kinds.asks import PairwiseAsks, aspect_field
 from apps.annotation.kinds.forms import JudgementForm, Option, asked_aspect
 from apps.annotation.kinds.kind import OF_A_JUDGEMENT, JudgementSerializer, Kind, Known, PartUrl, Place, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
 from apps.annotation.kinds.measures import Gathered, Measure, read
-from apps.annotation.kinds.pairing import Pairing, Preview, Run, draw, preview_of
+from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, draw, preview_of
+from apps.annotation.kinds.questions import PairwiseAsks, aspect_field
 from apps.annotation.models import Adjudication, Assignment, Item, Preference, Queue
 from apps.annotation.refusals import NothingToCompare
 from apps.trajectories.models import Trajectory

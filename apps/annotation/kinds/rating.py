@@ -13,12 +13,12 @@ from django.db.models import Q
 from rest_framework import serializers
 
 from apps.annotation.kinds.answers import MarkedStep, Scores
-from apps.annotation.kinds.asks import RatingAsks, question_field
 from apps.annotation.kinds.forms import JudgementForm, RowsField, asked_question, step_index, text
 from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
 from apps.annotation.kinds.measures import Gathered, Measure, read
-from apps.annotation.kinds.runs import RunKind, RunSerializer
+from apps.annotation.kinds.questions import RatingAsks, question_field
+from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
 from apps.annotation.models import Assignment, Item, Mark, Queue, Rating
 from apps.annotation.refusals import Incomplete
 

@@ -14,13 +14,13 @@ from django.db.models import F
 from rest_framework import serializers
 
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
-from apps.annotation.kinds.asks import Alternatives, StepsAsks
 from apps.annotation.kinds.corrections import branch_after, check_corrections
 from apps.annotation.kinds.forms import TEXT, JudgementForm, RowsField, in_order, step_index, text
 from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, read
-from apps.annotation.kinds.runs import RunKind, RunSerializer
+from apps.annotation.kinds.questions import Alternatives, StepsAsks
+from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
 from apps.annotation.models import Assignment, Correction, Inspection, Item, Queue, StepLabel
 from apps.annotation.refusals import NoSuchStep
 from apps.common.environments import ENVIRONMENTS

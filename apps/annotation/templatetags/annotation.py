@@ -2,12 +2,12 @@
 
 from django import template
 
-from apps.annotation import wording
+from apps.annotation import phrases
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Item, Judgement, Queue
 
 register = template.Library()
-for words in (wording.said, wording.said_of, wording.known_answer, wording.decision):
+for words in (phrases.said, phrases.said_of, phrases.known_answer, phrases.decision):
     register.filter(words)
 
 

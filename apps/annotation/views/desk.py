@@ -17,9 +17,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.annotation.desk import assigning, labelling
-from apps.annotation.desk.assigning import annotator_of
-from apps.annotation.desk.checking import in_words, taught
+from apps.annotation.desk import actions, assignments
+from apps.annotation.desk.assignments import annotator_of
+from apps.annotation.desk.known_answers import in_words, taught
 from apps.annotation.forms.settings import ReasonForm
 from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.kinds import kind_of
@@ -30,7 +30,7 @@ from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, page_before
-from apps.trajectories.answering import answer_part
+from apps.trajectories.content_responses import answer_part
 from apps.trajectories.rendering import markdown
 
 P = ParamSpec("P")
@@ -84,11 +84,11 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     annotator = annotator_of(request.member)
     stopped = ""
     try:
-        assignment = assigning.next_assignment(queue=queue, annotator=annotator)
+        assignment = assignments.next_assignment(queue=queue, annotator=annotator)
     except QueueNotOpen as refusal:
         assignment, stopped = None, str(refusal)
     if assignment:
-        assignment = labelling.keep(assignment=assignment)
+        assignment = actions.keep(assignment=assignment)
     context = {"queue": queue, "kind": kind_of(queue), "progress": desk_progress(queue, annotator), "stopped": stopped}
     context |= _guidelines(queue)
     if assignment:
@@ -102,7 +102,7 @@ def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
     besides = [UUID(text) for text in request.POST.getlist("besides")[:BESIDES] if _is_uuid(text)]
-    assignment = assigning.next_assignment(queue=queue, annotator=annotator, besides=besides)
+    assignment = assignments.next_assignment(queue=queue, annotator=annotator, besides=besides)
     progress = desk_progress(queue, annotator)
     return JsonResponse({"item": _item_url(assignment) if assignment else None, "progress": progress.to_json()})
 
@@ -147,7 +147,7 @@ def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     form = kind.form(request.POST, asks=kind.asked(assignment.queue))
     if not form.is_valid():
         return _invalid(request, assignment, form)
-    labelling.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
+    actions.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
     told = taught(assignment)
     if told and not wants_json(request):
         messages.info(request, in_words(told))
@@ -161,7 +161,7 @@ def draft(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     form = kind.draft_form(request.POST, asks=kind.asked(assignment.queue))
     if not form.is_valid():
         return _invalid(request, assignment, form)
-    labelling.save_draft(assignment=assignment, draft=form.cleaned_data)
+    actions.save_draft(assignment=assignment, draft=form.cleaned_data)
     return JsonResponse({})
 
 
@@ -171,7 +171,7 @@ def skip(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _invalid(request, assignment, form)
-    labelling.skip(assignment=assignment, **form.cleaned_data)
+    actions.skip(assignment=assignment, **form.cleaned_data)
     return _done(request, assignment)
 
 
@@ -181,7 +181,7 @@ def flag(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _invalid(request, assignment, form)
-    labelling.flag(assignment=assignment, flagged="lift" not in request.POST, **form.cleaned_data)
+    actions.flag(assignment=assignment, flagged="lift" not in request.POST, **form.cleaned_data)
     return _done(request, assignment)
 
 
@@ -192,7 +192,7 @@ def keep(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     That it no longer holds the item is news, not an error: an answer sent a moment later may well have come first.
     """
     try:
-        assignment = labelling.keep(assignment=own(request, assignment_id))
+        assignment = actions.keep(assignment=own(request, assignment_id))
     except Refusal as refusal:
         return JsonResponse({"code": refusal.code, "detail": str(refusal)})
     return JsonResponse({"leased_until": assignment.leased_until})
@@ -202,7 +202,7 @@ def keep(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
 def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
-    again = labelling.undo_last(queue=queue, annotator=annotator)
+    again = actions.undo_last(queue=queue, annotator=annotator)
     if not wants_json(request):
         return redirect("annotation:desk", queue_id=queue.pk)
     return JsonResponse({"item": _item_url(again), "progress": desk_progress(queue, annotator).to_json()})
@@ -211,7 +211,7 @@ def undo(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @acting
 def leave(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The browser leaves the desk: what it had loaded ahead is for others."""
-    assigning.release_ahead(queue=_queue(request, queue_id), annotator=annotator_of(request.member))
+    assignments.release_ahead(queue=_queue(request, queue_id), annotator=annotator_of(request.member))
     return JsonResponse({})
 
 

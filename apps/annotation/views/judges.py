@@ -12,15 +12,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.forms.settings import JudgeForm, PromptForm
-from apps.annotation.judges import sending
+from apps.annotation.judges import enrollment
 from apps.annotation.judges.machines import judge_rows
 from apps.annotation.models import Judge
-from apps.annotation.queues import ordering
+from apps.annotation.queues import item_order
 from apps.annotation.refusals import Refusal
 from apps.annotation.views.visible import visible_queue
 from apps.common.http import HtmxRequest
 
-STEERING = {"pause": sending.pause_judge, "resume": sending.resume_judge}
+STEERING = {"pause": enrollment.pause_judge, "resume": enrollment.resume_judge}
 
 
 @at_least(Role.RESEARCHER)
@@ -31,7 +31,7 @@ def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     form = JudgeForm(request.POST or None, workspace=request.member.workspace)
     if request.method == "POST" and form.is_valid():
         try:
-            judge = sending.send_judge(queue=queue, by=request.user, **form.settings())
+            judge = enrollment.send_judge(queue=queue, by=request.user, **form.settings())
             messages.success(request, f"{judge.annotator} is at work.")
             return redirect("annotation:judges", queue_id=queue.pk)
         except Refusal as refusal:
@@ -58,7 +58,7 @@ def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse
     judge = get_object_or_404(Judge, queue=visible_queue(request, queue_id), pk=judge_id)
     form = PromptForm(request.POST)
     if form.is_valid():
-        saved = sending.revise_prompt(judge=judge, text=form.cleaned_data["prompt"], by=request.user)
+        saved = enrollment.revise_prompt(judge=judge, text=form.cleaned_data["prompt"], by=request.user)
         messages.success(request, f"Its prompt is at version {saved.version}; what it said before keeps the old one.")
     else:
         messages.error(request, "Write what it should look for.")
@@ -71,10 +71,10 @@ def reorder(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Put first what teaches most, by what the models here say."""
     queue = visible_queue(request, queue_id)
     order = request.POST.get("order", "")
-    if order not in ordering.SCORES:
+    if order not in item_order.SCORES:
         raise Http404
     try:
-        moved = ordering.reorder(queue=queue, order=order, by=request.user)
+        moved = item_order.reorder(queue=queue, order=order, by=request.user)
         messages.success(request, f"{moved:,} items are in their new order; what is under way stays.")
     except Refusal as refusal:
         messages.error(request, str(refusal))

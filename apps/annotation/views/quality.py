@@ -12,12 +12,12 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation.desk.assigning import annotator_of
+from apps.annotation.desk.assignments import annotator_of
 from apps.annotation.judges.machines import beside_machines
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Queue
-from apps.annotation.quality import showing, telling
-from apps.annotation.quality.reporting import report_of
+from apps.annotation.quality import feedback, presentation
+from apps.annotation.quality.reports import report_of
 from apps.annotation.queries import golds_of, latest_judgements_of
 from apps.annotation.review.feedback import feedback_for
 from apps.annotation.views.visible import visible_queue
@@ -54,7 +54,7 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
         "annotator": annotator,
         "desk": queue.desks.filter(annotator=annotator).first(),
         "report": (report := report_of(queue)),
-        "row": showing.person_row(report.figures, annotator, golds_of(queue)),
+        "row": presentation.person_row(report.figures, annotator, golds_of(queue)),
         "latest": latest_judgements_of(queue, annotator, request.member),
     }
     return render(request, "annotation/person.html", context)
@@ -73,8 +73,8 @@ def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "queue": queue,
         "kind": kind_of(queue),
         "report": report,
-        "row": showing.own_row(report.figures, annotator),
-        "telling": telling,
+        "row": presentation.own_row(report.figures, annotator),
+        "telling": feedback,
         "annotator": annotator,
         "feedback": feedback_for(queue, annotator),
         "compared": beside_machines(queue, annotator),
@@ -90,7 +90,7 @@ def _context(queue: Queue) -> dict[str, Any]:
         "queue": queue,
         "kind": kind_of(queue),
         "report": report,
-        "measures": showing.measure_rows(report.figures),
-        "matrix": showing.matrix(report.figures, annotators),
-        "people": showing.people_rows(report.figures, annotators, golds_of(queue)),
+        "measures": presentation.measure_rows(report.figures),
+        "matrix": presentation.matrix(report.figures, annotators),
+        "people": presentation.people_rows(report.figures, annotators, golds_of(queue)),
     }

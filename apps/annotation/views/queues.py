@@ -20,22 +20,26 @@ from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import is_on_desk
 from apps.annotation.models import Adjudication, Item, Queue
-from apps.annotation.queues import queueing
-from apps.annotation.queues.selecting import Selection, preview_of
+from apps.annotation.queues import queue_lifecycle
+from apps.annotation.queues.sources import Selection, preview_of
 from apps.annotation.refusals import Refusal
+from apps.annotation.review.adjudication import awaiting_review
 from apps.annotation.review.remarks import remarks_in
-from apps.annotation.review.reviewing import awaiting_review
 from apps.annotation.views.visible import visible_queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
-from apps.trajectories.filtering import BadFilter
+from apps.trajectories.filters import BadFilter
 from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering import markdown
 
 GUIDELINES = 2
 """The level of the heading over them."""
-STEERING = {"pause": queueing.pause_queue, "resume": queueing.resume_queue, "close": queueing.close_queue}
+STEERING = {
+    "pause": queue_lifecycle.pause_queue,
+    "resume": queue_lifecycle.resume_queue,
+    "close": queue_lifecycle.close_queue,
+}
 
 
 @require_safe
@@ -64,7 +68,7 @@ def new_queue(request: HtmxRequest) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            queue = queueing.create_queue(
+            queue = queue_lifecycle.create_queue(
                 workspace=request.member.workspace,
                 created_by=request.user,
                 selection=selection,
@@ -202,7 +206,7 @@ def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     latest = queries.latest_guideline(found)
     form = GuidelinesForm(request.POST or None, initial={"text": latest.text if latest else ""})
     if request.method == "POST" and form.is_valid():
-        saved = queueing.revise_guidelines(queue=found, text=form.cleaned_data["text"], by=request.user)
+        saved = queue_lifecycle.revise_guidelines(queue=found, text=form.cleaned_data["text"], by=request.user)
         messages.success(request, f"Guidelines are at version {saved.version}.")
         return redirect("annotation:queue", queue_id=found.pk)
     versions = found.guidelines.select_related("created_by").order_by("-version")

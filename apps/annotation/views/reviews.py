@@ -12,19 +12,19 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation import queries, wording
-from apps.annotation.desk.assigning import annotator_of
+from apps.annotation import phrases, queries
+from apps.annotation.desk.assignments import annotator_of
 from apps.annotation.forms.settings import DecisionForm, RemarkForm
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import is_review_blind
 from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Adjudication, Annotator, Assignment, Item
 from apps.annotation.refusals import Refusal
-from apps.annotation.review import reviewing
+from apps.annotation.review import adjudication
 from apps.annotation.views.visible import visible_queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
-from apps.trajectories.answering import answer_part
+from apps.trajectories.content_responses import answer_part
 
 
 @at_least(Role.REVIEWER)
@@ -32,7 +32,7 @@ from apps.trajectories.answering import answer_part
 def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The next disputed item that nobody decided; `after` skips one."""
     queue = visible_queue(request, queue_id)
-    waiting = reviewing.awaiting_review(queue)
+    waiting = adjudication.awaiting_review(queue)
     after = request.GET.get("after", "")
     found = (
         waiting.filter(position__gt=int(after)).first() if after.isdecimal() and len(after) < 19 else None
@@ -54,7 +54,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     form = DecisionForm(request.POST or None, item=item, judgements=judgements, decision=decision)
     if request.method == "POST" and form.is_valid():
         try:
-            reviewing.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
+            adjudication.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
         except Refusal as refusal:
             form.add_error(None, str(refusal))
         else:
@@ -65,11 +65,11 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "item": item,
         "form": form,
         "decision": decision,
-        "decided": wording.decided(decision, judgements) if decision else "",
-        "judgements": [(each, wording.in_review(each, item)) for each in judgements],
-        "judged_by": wording.judged_by(judgements),
+        "decided": phrases.decided(decision, judgements) if decision else "",
+        "judgements": [(each, phrases.in_review(each, item)) for each in judgements],
+        "judged_by": phrases.judged_by(judgements),
         "hidden": is_review_blind(queue, decision, reviewers_answer=kind.reviewers_answer),
-        "waiting": reviewing.awaiting_review(queue)[:100].count(),
+        "waiting": adjudication.awaiting_review(queue)[:100].count(),
         "kind": kind,
         **kind.runs_shown(_shown(item), _part_url(item)),
     }
@@ -110,7 +110,7 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
     try:
         if not form.is_valid():
             raise Refusal(" ".join(map(str, form.errors["text"])))
-        reviewing.remark(item=item, annotator=annotator, by=request.user, text=form.cleaned_data["text"])
+        adjudication.remark(item=item, annotator=annotator, by=request.user, text=form.cleaned_data["text"])
         messages.success(request, "Sent." if is_own else f"{annotator} reads it on their own page of this queue.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
@@ -121,7 +121,7 @@ def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUI
 
 def _shown(item: Item) -> Assignment:
     """The item as a reviewer sees it: the same sides for everybody, drawn once by the item's number. It is stored nowhere."""
-    return Assignment(item=item, a_is_left=wording.a_is_left_in_review(item))
+    return Assignment(item=item, a_is_left=phrases.a_is_left_in_review(item))
 
 
 def _part_url(item: Item) -> PartUrl:

@@ -15,8 +15,8 @@ from apps.accounts.models import Role, User
 from apps.annotation.forms.settings import DrawGoldForm, KnownForm, ReasonForm, SettingsForm
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Item, Queue
-from apps.annotation.queues import knowing, managing
-from apps.annotation.queues.setting import change_settings
+from apps.annotation.queues import annotators, known_answers
+from apps.annotation.queues.settings import change_settings
 from apps.annotation.refusals import Refusal
 from apps.annotation.views.visible import visible_queue
 from apps.common.http import HtmxRequest
@@ -60,7 +60,7 @@ def draw_gold(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 
 def _drawn(queue: Queue, wanted: int, by: User) -> str:
-    made = knowing.draw_gold(queue=queue, count=wanted, by=by)
+    made = known_answers.draw_gold(queue=queue, count=wanted, by=by)
     return f"{made} item{'s are' if made != 1 else ' is'} gold now."
 
 
@@ -81,25 +81,25 @@ def known(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 def _made_known(item: Item, form: KnownForm, by: User) -> str:
     purpose = Item.Purpose(form.cleaned_data["purpose"])
     if purpose == Item.Purpose.WORK:
-        knowing.make_work(item=item, by=by)
+        known_answers.make_work(item=item, by=by)
         return "It is an ordinary item again."
     because = form.cleaned_data["because"]
-    knowing.make_known(item=item, purpose=purpose, answer=form.answer(), because=because, by=by)
+    known_answers.make_known(item=item, purpose=purpose, answer=form.answer(), because=because, by=by)
     return "It is a gold item now." if purpose == Item.Purpose.GOLD else "It is a training item now."
 
 
 def _pause(queue: Queue, annotator: Annotator, reason: str, by: User) -> str:
-    managing.pause_annotator(queue=queue, annotator=annotator, reason=reason, by=by)
+    annotators.pause_annotator(queue=queue, annotator=annotator, reason=reason, by=by)
     return f"{annotator} gets nothing more here until you let them go on."
 
 
 def _resume(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
-    managing.resume_annotator(queue=queue, annotator=annotator, by=by)
+    annotators.resume_annotator(queue=queue, annotator=annotator, by=by)
     return f"{annotator} can go on."
 
 
 def _retrain(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
-    managing.retrain_annotator(queue=queue, annotator=annotator, by=by)
+    annotators.retrain_annotator(queue=queue, annotator=annotator, by=by)
     return f"{annotator} goes through the training items next."
 
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from apps.datasets.models import Split
+from apps.datasets.rows.chat_encoding import encode
 from apps.datasets.rows.columns import Layout
-from apps.datasets.rows.encoding import encode
 from contract import jsontext
 
 ROW_GROUP_BYTES: Final = 4 * 1024 * 1024

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from apps.datasets.rows.encoding import Turn, alike
+from apps.datasets.rows.chat_encoding import Turn, alike
 
 ASSISTANT = b'{"role":"assistant"'
 """How `encode_message` begins what an assistant said."""

@@ -11,8 +11,8 @@ from apps.datasets.files.splitfiles import SplitFiles
 from apps.datasets.models import Split, Version
 from apps.datasets.recipe import Recipe
 from apps.datasets.rows import ROW_TYPES
-from apps.datasets.rows.encoding import Turn, encode_tools, read_turns
-from apps.datasets.selection.selecting import annotators_of
+from apps.datasets.rows.chat_encoding import Turn, encode_tools, read_turns
+from apps.datasets.selection.pairs import annotators_of
 from apps.policies.models import Policy
 from contract import jsontext
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from apps.datasets.rows import ROW_TYPES, stored_chats
+from apps.datasets.rows.chat_encoding import Turn, read_turns
 from apps.datasets.rows.divergence import Sides, Unusable
-from apps.datasets.rows.encoding import Turn, read_turns
 
 
 class PairRequest(NamedTuple):

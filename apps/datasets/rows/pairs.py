@@ -15,7 +15,7 @@ from apps.datasets.rows.pair_reader import PairMessages, PairReader, PairRequest
 from apps.datasets.rows.pair_reader_process import PairReaderProcess
 from apps.datasets.rows.row_type import PairRule
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.selecting import JudgedPair, judged_pairs
+from apps.datasets.selection.pairs import JudgedPair, judged_pairs
 from apps.datasets.selection.votes import Verdict
 
 PAIRS_AT_ONCE = 96

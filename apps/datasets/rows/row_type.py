@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apps.datasets.rows.chat_encoding import Turn
 from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.divergence import Sides
-from apps.datasets.rows.encoding import Turn
 from apps.datasets.selection.run_votes import RunDecision, RunVote
 from apps.datasets.selection.votes import Verdict
 

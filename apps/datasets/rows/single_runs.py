@@ -9,13 +9,13 @@ from typing import Any
 from apps.annotation.kinds import OF_RUNS
 from apps.datasets.files.splitfiles import Row
 from apps.datasets.rows import stored_chats
+from apps.datasets.rows.chat_encoding import Turn, encode_message
 from apps.datasets.rows.divergence import SameRuns, Unusable
-from apps.datasets.rows.encoding import Turn, encode_message
 from apps.datasets.rows.materials import Files, Materials, Source
 from apps.datasets.rows.row_type import Messages, RunRule
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.run_votes import RunVerdict
-from apps.datasets.selection.selecting_runs import JudgedRun, judged_runs
+from apps.datasets.selection.single_trajectories import JudgedRun, judged_runs
 from contract import jsontext
 
 RUNS_AT_ONCE = 128

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from apps.datasets.rows.chat_encoding import Turn, alike
 from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.divergence import NothingBefore, SameRuns, Sides, first_actions
-from apps.datasets.rows.encoding import Turn, alike
 from apps.datasets.rows.row_type import (
     Messages,
     PairRule,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from apps.common.decoding import Unreadable, decode_result
+from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.files.conversion import Pieces, Unusable
 from contract import jsontext
 

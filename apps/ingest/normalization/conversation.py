@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from apps.common.decoding import Unreadable, decode_result
+from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.normalization.fields import first_of, prompt_key, prompt_of
 from apps.ingest.normalization.parts import call_of, kind_of, result_of, turns_in
 from apps.ingest.normalization.roles import CALL, REASONING, spelled

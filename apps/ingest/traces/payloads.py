@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from apps.common.decoding import Unreadable, decode_result
+from apps.common.nested_json import Unreadable, decode_result
 from apps.ingest.normalization.conversation import tool_schemas
 from apps.ingest.normalization.fields import first_of, mapping, text
 from apps.ingest.normalization.parts import call_of, result_of

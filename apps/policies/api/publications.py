@@ -16,8 +16,8 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 from apps.policies.models import Policy, Publication
-from apps.policies.publishing import PublishingRefused, publish_policy, roll_back_publication
-from apps.policies.registering import MOST_REPLICAS, PolicyRefused, register_server
+from apps.policies.publication import PublishingRefused, publish_policy, roll_back_publication
+from apps.policies.registration import MOST_REPLICAS, PolicyRefused, register_server
 
 
 class PublicationSerializer(serializers.ModelSerializer[Publication]):

@@ -23,7 +23,7 @@ from apps.policies.queries import (
     policy_for_page,
     publications_of,
 )
-from apps.policies.registering import PolicyRefused
+from apps.policies.registration import PolicyRefused
 from apps.policies.reports import calibration_of, report_rows, success_of
 from apps.policies.weights import weights_of
 

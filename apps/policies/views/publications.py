@@ -12,15 +12,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.recent_sign_in import needs_recent_sign_in
+from apps.common.downloads import download
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
-from apps.common.streaming import download
-from apps.policies.downloading import published_folder, tar_of
+from apps.policies.archive import published_folder, tar_of
 from apps.policies.forms import PublishForm
 from apps.policies.models import Policy, Publication
-from apps.policies.publishing import PublishingRefused, roll_back_publication
+from apps.policies.publication import PublishingRefused, roll_back_publication
 from apps.policies.queries import publications_of
-from apps.policies.registering import PolicyRefused
+from apps.policies.registration import PolicyRefused
 from apps.policies.weights import weights_of
 
 

@@ -18,7 +18,7 @@ from apps.common.pages import ApiCursorPagination
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
 from apps.trajectories.models import RolloutBatch
-from apps.trajectories.rollouts import rolling_out
+from apps.trajectories.rollouts import rollout_batches
 
 
 class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
@@ -79,7 +79,7 @@ class RolloutsView(MemberView):
         if policy is None:
             raise ValidationError({"policy": ["There is no such policy in this workspace."]})
         try:
-            batch = rolling_out.start_rollouts(
+            batch = rollout_batches.start_rollouts(
                 workspace=self.member.workspace,
                 policy=policy,
                 environment=given["environment"],
@@ -91,7 +91,7 @@ class RolloutsView(MemberView):
                 tool_calls=given["tool_calls"],
                 by=self.member.user,
             )
-        except rolling_out.RolloutRefused as refusal:
+        except rollout_batches.RolloutRefused as refusal:
             raise ValidationError({"detail": [str(refusal)]}) from None
         answer = RolloutsSerializer(batch, context={"request": request}).data
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})

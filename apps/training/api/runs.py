@@ -20,11 +20,11 @@ from apps.common.pages import ApiCursorPagination
 from apps.datasets.models import Version
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
-from apps.training.checking import refuse_if_known
-from apps.training.launching import launch_run
+from apps.training.launch import launch_run
 from apps.training.metrics import metric_points
 from apps.training.models import Run, RunEvent, RunReward
 from apps.training.plan import Plan, plan_run
+from apps.training.preflight import refuse_if_known
 from apps.training.presets import METHODS, PRESETS
 from apps.training.queries import runs_for_api
 from apps.training.refusals import LaunchRefused, SettingsRefused

@@ -20,7 +20,7 @@ from apps.training.folders import folder_of
 from apps.training.forms.rollouts import RolloutForm
 from apps.training.live import rollouts_context, show_rollouts
 from apps.trajectories.models import RolloutBatch
-from apps.trajectories.rollouts.rolling_out import RolloutRefused, start_rollouts
+from apps.trajectories.rollouts.rollout_batches import RolloutRefused, start_rollouts
 
 
 @require_http_methods(["GET", "POST"])

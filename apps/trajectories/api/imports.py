@@ -20,10 +20,10 @@ from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
 from apps.common.api import MemberView
+from apps.common.downloads import download
 from apps.common.pages import ApiCursorPagination
-from apps.common.streaming import download
 from apps.trajectories.imports import rejected
-from apps.trajectories.imports.uploading import (
+from apps.trajectories.imports.upload import (
     FileTooLarge,
     StoredFile,
     finished_import,

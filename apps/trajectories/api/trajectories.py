@@ -14,10 +14,10 @@ from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 
 from apps.common.api import MemberView
-from apps.common.streaming import download
-from apps.trajectories.filtering import BadFilter, Filters
+from apps.common.downloads import download
+from apps.trajectories.export import rich_form
+from apps.trajectories.filters import BadFilter, Filters
 from apps.trajectories.models import Task, Trajectory, TrajectoryQuerySet
-from apps.trajectories.writing_out import rich_form
 
 
 class TaskInListSerializer(serializers.ModelSerializer[Task]):

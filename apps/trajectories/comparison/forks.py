@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
 
-from apps.trajectories.comparison.forking import Branch, tree_of
-from apps.trajectories.listing import Outcomes
+from apps.trajectories.comparison.fork_tree import Branch, tree_of
+from apps.trajectories.lists import Outcomes
 from apps.trajectories.models import Step, Trajectory, TrajectoryQuerySet
 from apps.trajectories.rendering.steps import LIGHT, StepHead, head_from
 

@@ -1,6 +1,6 @@
 import apps.common.fields
 import apps.common.ids
-import apps.trajectories.searching
+import apps.trajectories.search
 import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.db.models.deletion
@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
             ],
             options={
-                'indexes': [models.Index(fields=['workspace', '-id'], name='task_newest'), django.contrib.postgres.indexes.GinIndex(apps.trajectories.searching.Words(django.db.models.functions.text.Concat('key', models.Value(' '), django.db.models.functions.text.Left('instruction', 20000), output_field=models.TextField())), name='task_words')],
+                'indexes': [models.Index(fields=['workspace', '-id'], name='task_newest'), django.contrib.postgres.indexes.GinIndex(apps.trajectories.search.Words(django.db.models.functions.text.Concat('key', models.Value(' '), django.db.models.functions.text.Left('instruction', 20000), output_field=models.TextField())), name='task_words')],
                 'constraints': [models.UniqueConstraint(fields=('workspace', 'environment', 'key'), name='one_task_per_key')],
             },
         ),

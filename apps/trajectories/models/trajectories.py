@@ -13,7 +13,7 @@ from apps.accounts.models import Role, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
 from apps.policies.models import Policy
 from apps.trajectories.models.jobs import ImportBatch, RolloutBatch
-from apps.trajectories.searching import TASK_WORDS
+from apps.trajectories.search import TASK_WORDS
 
 
 class Task(WorkspaceModel):

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from apps.common.decoding import Unreadable, decode_result
 from apps.common.markup import NOTHING, Markup, element
+from apps.common.nested_json import Unreadable, decode_result
 from apps.trajectories.rendering import diffs, images, markdown, pages, shapes, terminal
 from apps.trajectories.rendering.forms import Place, chunk
 from apps.trajectories.rendering.kinds import RUN, Kind

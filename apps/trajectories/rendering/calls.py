@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.common.decoding import Arguments, arguments_of
 from apps.common.markup import Markup
+from apps.common.nested_json import Arguments, arguments_of
 from apps.trajectories.rendering import diffs
 from apps.trajectories.rendering.blocks import Block, as_form, form_of_json, text_block
 from apps.trajectories.rendering.forms import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from apps.common.markup import Markup, Tag, element, joined, tag
-from apps.trajectories.comparison.diffing import Span, matching_blocks, words
+from apps.trajectories.comparison.step_alignment import Span, matching_blocks, words
 from apps.trajectories.rendering.text import legible
 
 CONTEXT_LINES = 3

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from apps.common.decoding import Unreadable, decode_result
 from apps.common.markup import NOTHING, Markup, element, joined
 from apps.common.markup import text as as_text
+from apps.common.nested_json import Unreadable, decode_result
 from apps.trajectories.rendering import diffs, markdown, pages, shapes, terminal, trees
 from apps.trajectories.rendering.text import Excerpt, excerpt, legible, size_in_words
 

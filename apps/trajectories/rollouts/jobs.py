@@ -6,7 +6,7 @@ from django.urls import reverse
 from apps.common.broker import enqueue
 from apps.jobs.kinds import Event, Kind, register
 from apps.trajectories.models import RolloutBatch
-from apps.trajectories.rollouts import following
+from apps.trajectories.rollouts import live_episodes
 
 TASK = "rollouts.run"
 
@@ -15,7 +15,7 @@ def _tell(batch: RolloutBatch, event: Event) -> None:
     if event.kind in ("finished", "failed"):
         enqueue("experiments.advance_all")  # some experiment may wait for just this batch
     if event.kind == "cancelling":
-        transaction.on_commit(lambda: following.end_all(batch.pk), robust=True)
+        transaction.on_commit(lambda: live_episodes.end_all(batch.pk), robust=True)
 
 
 ROLLOUTS = register(

@@ -16,17 +16,17 @@ from django_htmx.http import HttpResponseClientRedirect
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.disk import DiskFull
+from apps.common.downloads import download
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
-from apps.common.streaming import download
 from apps.ingest import formats
 from apps.jobs import lifecycle
 from apps.trajectories.forms import ImportForm
 from apps.trajectories.imports import rejected
-from apps.trajectories.imports.telling import take_back
-from apps.trajectories.imports.uploading import FileTooLarge, start_import, store
-from apps.trajectories.imports.watching import progress_of
+from apps.trajectories.imports.live import progress_of
+from apps.trajectories.imports.report_outcomes import take_back
+from apps.trajectories.imports.upload import FileTooLarge, start_import, store
 from apps.trajectories.models import ImportBatch
 
 

@@ -14,8 +14,8 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
-from apps.trajectories import listing, saving_views
-from apps.trajectories.filtering import BadFilter, Filters
+from apps.trajectories import lists, view_names
+from apps.trajectories.filters import BadFilter, Filters
 from apps.trajectories.models import SavedView, Task, Trajectory
 
 
@@ -31,11 +31,11 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
         found, problem = visible.none(), str(error)
     views = list(SavedView.objects.visible_to(request.member).order_by("name"))
     context = {
-        "page": page_of(found.for_list(), cursor=request.GET.get("cursor", ""), size=listing.PAGE),
-        "matches": listing.capped_count(found),
+        "page": page_of(found.for_list(), cursor=request.GET.get("cursor", ""), size=lists.PAGE),
+        "matches": lists.capped_count(found),
         "filters": filters,
         "problem": problem,
-        "choices": listing.choices(request.member, filters),
+        "choices": lists.choices(request.member, filters),
         "views": views,
         "is_saved": any(view.query == filters.query for view in views),
     }
@@ -53,10 +53,10 @@ def save_view(request: HtmxRequest) -> HttpResponse:
     """Keep the filters of the list under a name, for the whole workspace."""
     filters = Filters.read(request.POST.get("query", ""))
     try:
-        saving_views.save_view(
+        view_names.save_view(
             workspace=request.member.workspace, name=request.POST.get("name", "")[:60], filters=filters, by=request.user
         )
-    except saving_views.ViewRefused as refusal:
+    except view_names.ViewRefused as refusal:
         messages.error(request, str(refusal))
     return redirect(f"{reverse('trajectories:list')}?{filters.query}")
 
@@ -66,7 +66,7 @@ def save_view(request: HtmxRequest) -> HttpResponse:
 def remove_view(request: HtmxRequest, view_id: UUID) -> HttpResponse:
     """Forget a view; its filters stay on the page."""
     view = get_object_or_404(SavedView.objects.visible_to(request.member), pk=view_id)
-    saving_views.remove_view(view=view)
+    view_names.remove_view(view=view)
     return redirect(f"{reverse('trajectories:list')}?{view.query}")
 
 
@@ -75,8 +75,8 @@ def remove_view(request: HtmxRequest, view_id: UUID) -> HttpResponse:
 def tasks(request: HtmxRequest) -> HttpResponse:
     """Tasks, newest first, with how their runs ended."""
     words = request.GET.get("q", "").strip()[:300]
-    page = page_of(listing.tasks(request.member, words), cursor=request.GET.get("cursor", ""), size=listing.PAGE)
-    context = {"page": page, "rows": listing.with_outcomes(page.rows), "q": words}
+    page = page_of(lists.tasks(request.member, words), cursor=request.GET.get("cursor", ""), size=lists.PAGE)
+    context = {"page": page, "rows": lists.with_outcomes(page.rows), "q": words}
     template = (
         "trajectories/_tasks.html"
         if request.htmx and not request.htmx.history_restore_request
@@ -92,9 +92,9 @@ def task(request: HtmxRequest, task_id: UUID) -> HttpResponse:
     runs = Trajectory.objects.visible_to(request.member).filter(task=found)
     context = {
         "task": found,
-        "outcomes": listing.outcomes_of(found),
-        "by_policy": listing.by_policy(found),
-        "page": page_of(runs.for_list(), cursor=request.GET.get("cursor", ""), size=listing.PAGE),
-        "details": listing.task_details(found),
+        "outcomes": lists.outcomes_of(found),
+        "by_policy": lists.by_policy(found),
+        "page": page_of(runs.for_list(), cursor=request.GET.get("cursor", ""), size=lists.PAGE),
+        "details": lists.task_details(found),
     }
     return render(request, "trajectories/task.html", context)

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_safe
 
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
-from apps.trajectories import finding, queries
-from apps.trajectories.answering import SEALED, answer_part
-from apps.trajectories.imports.preparing import unpack_original
+from apps.trajectories import queries, text_search
+from apps.trajectories.content_responses import SEALED, answer_part
+from apps.trajectories.imports.preparation import unpack_original
 from apps.trajectories.minimap import minimap
 from apps.trajectories.models import Original, Trajectory
 from apps.trajectories.rendering.kinds import KINDS
@@ -104,8 +104,8 @@ def map_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 @require_safe
 def search(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
     """The steps that say `q`, with the words around it."""
-    found = finding.find_in(_found(request, trajectory_id), request.GET.get("q", "")[:200])
-    return JsonResponse({"found": found, "is_all": len(found) < finding.MAX_FOUND})
+    found = text_search.find_in(_found(request, trajectory_id), request.GET.get("q", "")[:200])
+    return JsonResponse({"found": found, "is_all": len(found) < text_search.MAX_FOUND})
 
 
 @require_safe

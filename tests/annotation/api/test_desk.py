@@ -8,7 +8,7 @@ from django.test import Client
 
 from apps.accounts.models import Membership, Role, Workspace
 from apps.annotation.models import Inspection, Preference, Queue, Rating
-from apps.annotation.queues import filling, queueing
+from apps.annotation.queues import items, queue_lifecycle
 from tests import factories
 from tests.annotation import making
 
@@ -53,7 +53,7 @@ def researcher(workspace: Workspace) -> Caller:
 def test_a_queue_is_made_of_what_a_filter_finds(
     researcher: Caller, annotator: Caller, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queueing, "enqueue", lambda *_: None)
+    monkeypatch.setattr(queue_lifecycle, "enqueue", lambda *_: None)
     for _ in range(2):
         making.pair(of=workspace)
     asked = {"name": "Orders", "overlap": 2, "filter": "outcome=success", "guidelines": "Be kind."}
@@ -61,7 +61,7 @@ def test_a_queue_is_made_of_what_a_filter_finds(
     assert (answer.status_code, answer.json()["detail"][:28]) == (409, "No two of the selected runs ")
     answer = researcher.post("queues", {**asked, "filter": ""})
     assert (answer.status_code, answer.json()["state"], answer.json()["items_expected"]) == (201, "filling", 2)
-    filling.fill(answer.json()["id"])
+    items.fill(answer.json()["id"])
     queue = Queue.objects.get(pk=answer.json()["id"])
     assert (queue.kind, queue.overlap, queue.item_count, queue.lease_seconds) == ("pairwise", 2, 2, 1200)
     held = annotator.next(queue)
@@ -128,7 +128,7 @@ def test_an_item_tells_nothing_of_who_made_its_runs(annotator: Caller, workspace
     run = factories.trajectory(
         of=task, steps=[(context, message)], policy=policy, success=True, reward=0.123, external_id="secret-id"
     )
-    queue = queueing.create_queue_of_runs(
+    queue = queue_lifecycle.create_queue_of_runs(
         workspace=workspace, created_by=None, name="Rate it", kind=Queue.Kind.RATING, runs=[run]
     )
     told = json.dumps(annotator.next(queue))
@@ -171,6 +171,6 @@ def test_what_is_wrong_with_a_judgment_is_told_by_its_field(
 
 def test_a_paused_queue_gives_out_nothing(annotator: Caller, workspace: Workspace) -> None:
     queue = making.queue(of=workspace)
-    queueing.pause_queue(queue=queue, by=None)
+    queue_lifecycle.pause_queue(queue=queue, by=None)
     answer = annotator.post(f"queues/{queue.pk}/next")
     assert (answer.status_code, "not open" in answer.json()["detail"]) == (409, True)

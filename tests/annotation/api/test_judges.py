@@ -3,7 +3,7 @@
 import pytest
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.judges import machines, sending
+from apps.annotation.judges import enrollment, machines
 from apps.annotation.models import Item, Judge, JudgeAnswer, Queue
 from apps.jobs import lifecycle
 from apps.policies.models import Endpoint, Policy
@@ -53,7 +53,7 @@ def test_a_model_is_sent_followed_paused_and_let_go_on(researcher, workspace, se
     found = researcher.get(at(queue, str(judge.pk)))
     assert (found["name"], found["policy"], found["state"]) == (policy.name, str(policy.pk), "running")
     assert (found["answered"], found["cost"], found["most_cost"]) == (1, 2.0, 5.0)
-    assert found["prompt"] == {"version": 1, "text": sending.DEFAULT_PROMPT}
+    assert found["prompt"] == {"version": 1, "text": enrollment.DEFAULT_PROMPT}
     assert (found["with_people"]["count"], found["with_people"]["of"]) == (1, 1)
     assert (found["steady"]["count"], found["steady"]["of"]) == (1, 1)
     assert researcher.get(at(queue))["results"] == [found]
@@ -105,7 +105,7 @@ def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave
         factories.preference(2, on=item)
     for name, grades in (("quiet", [-1, 1]), ("busy", [1, 1, 1, 1, -1, 1])):  # the busy one answered last
         policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL, name=name)
-        judge = sending.send_judge(queue=queue, policy=policy, mode="prelabel", prompt="", by=None)
+        judge = enrollment.send_judge(queue=queue, policy=policy, mode="prelabel", prompt="", by=None)
         for item, grade in zip(items, grades, strict=False):
             JudgeAnswer.objects.create(
                 judge=judge, item=item, prompt_version=1, a_left=grade, b_left=grade, strength=grade
@@ -117,7 +117,7 @@ def test_of_each_judge_the_newest_answers_are_compared_however_many_another_gave
 def test_agreement_with_people_is_over_items_without_a_known_answer(researcher, workspace, sent):
     queue = making.queue(of=workspace, items=2, steps=0)
     policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
-    judge = sending.send_judge(queue=queue, policy=policy, mode="prelabel", prompt="", by=None)
+    judge = enrollment.send_judge(queue=queue, policy=policy, mode="prelabel", prompt="", by=None)
     for item in queue.items.all():
         factories.preference(2, on=item)
         JudgeAnswer.objects.create(judge=judge, item=item, prompt_version=1, a_left=1, b_left=1, strength=1)

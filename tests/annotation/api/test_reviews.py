@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import Choice, Scores
 from apps.annotation.models import Adjudication, Preference, Queue
 from tests import factories

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.utils.timezone import now
 
-from apps.annotation.judges.sending import send_judge
+from apps.annotation.judges.enrollment import send_judge
 from apps.annotation.models import Assignment, Judge, JudgeAnswer, Preference
 from apps.policies.models import Endpoint, Policy
 from tests import factories

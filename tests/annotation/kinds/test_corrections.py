@@ -5,16 +5,16 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
-from apps.annotation.kinds.asks import StepsAsks
 from apps.annotation.kinds.corrections import Tool, check_action, check_arguments, fields_of, read_call, tools_of
+from apps.annotation.kinds.questions import StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction
 from apps.annotation.refusals import BadAction
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import making
-from tests.annotation.desk.test_assigning import take
+from tests.annotation.desk.test_assignments import take
 
 SEND = {
     "type": "object",

@@ -9,7 +9,7 @@ import pytest
 
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.kinds.answers import Choice, Scores, Walk
-from apps.annotation.kinds.asks import PairwiseAsks, RatingAsks, StepsAsks
+from apps.annotation.kinds.questions import PairwiseAsks, RatingAsks, StepsAsks
 from apps.annotation.models import Inspection, Item, Preference, Queue, Rating
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,12 +1,12 @@
 import pytest
 
-from apps.annotation.desk.labelling import record, undo_last
+from apps.annotation.desk.actions import record, undo_last
 from apps.annotation.kinds.answers import MarkedStep, Scores
-from apps.annotation.kinds.asks import Question, RatingAsks
+from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Item, Queue, Rating
 from apps.annotation.refusals import AlreadyJudged, Incomplete
 from tests.annotation import making
-from tests.annotation.desk.test_assigning import take
+from tests.annotation.desk.test_assignments import take
 
 pytestmark = pytest.mark.django_db
 ASKS = RatingAsks((Question("polite", "Was it polite?"), Question("fast", "Was it fast?", points=3, required=False)))

@@ -1,14 +1,14 @@
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from apps.annotation.desk.labelling import record, undo_last
+from apps.annotation.desk.actions import record, undo_last
 from apps.annotation.kinds.answers import BetterAction, Choice, Label, Walk
-from apps.annotation.kinds.asks import StepsAsks
+from apps.annotation.kinds.questions import StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Desk, Inspection, Item, Queue
 from apps.annotation.refusals import AlreadyJudged, Incomplete, WrongKind
 from tests import factories
 from tests.annotation import making
-from tests.annotation.desk.test_assigning import take
+from tests.annotation.desk.test_assignments import take
 
 pytestmark = pytest.mark.django_db
 GOOD = {"role": "assistant", "content": "The lamp is on shelf 2."}

@@ -4,13 +4,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
 from apps.annotation.queries import judgements_of_run
 from apps.annotation.review.remarks import remarks_in
 from tests import factories
 from tests.annotation import making
-from tests.annotation.desk.test_assigning import take
+from tests.annotation.desk.test_assignments import take
 
 pytestmark = pytest.mark.django_db
 

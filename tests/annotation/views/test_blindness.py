@@ -8,8 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.desk.assigning import annotator_of, next_assignment
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Desk, Item, Queue
 from tests import factories

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.models import Assignment, Preference, Queue
-from apps.annotation.queues.queueing import pause_queue
+from apps.annotation.queues.queue_lifecycle import pause_queue
 from apps.policies.models import Policy
 from apps.trajectories.models import Step, Trajectory
 from tests import factories

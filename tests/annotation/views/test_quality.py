@@ -8,11 +8,11 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.desk.assigning import annotator_of, next_assignment
-from apps.annotation.desk.labelling import record, undo_last
+from apps.annotation.desk.actions import record, undo_last
+from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Annotator, QualityReport, Queue
-from apps.annotation.quality import reporting
+from apps.annotation.quality import reports
 from tests import factories
 from tests.annotation import making
 
@@ -33,7 +33,7 @@ def researcher(workspace: Workspace, client: Client) -> Client:
 @pytest.fixture
 def sent(monkeypatch):
     calls: list[tuple[object, ...]] = []
-    monkeypatch.setattr("apps.annotation.quality.reporting.enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr("apps.annotation.quality.reports.enqueue", lambda *call: calls.append(call))
     return calls
 
 
@@ -65,37 +65,37 @@ def test_the_page_shows_agreement_people_and_pairs_of_people(researcher, workspa
 
 def test_a_small_queue_is_measured_at_once_and_a_large_one_by_a_worker(workspace, monkeypatch, sent):
     queue = judged_queue(workspace, [2, -1])
-    assert reporting.report_of(queue).figures["judgements"] == 4
-    monkeypatch.setattr(reporting, "MEASURED_AT_ONCE", 3)
-    assert reporting.report_of(queue) == reporting.Report({}, None, is_current=False)
-    reporting.report_of(queue)
+    assert reports.report_of(queue).figures["judgements"] == 4
+    monkeypatch.setattr(reports, "MEASURED_AT_ONCE", 3)
+    assert reports.report_of(queue) == reports.Report({}, None, is_current=False)
+    reports.report_of(queue)
     assert sent == [("quality.measure", str(queue.pk))]  # asked for once
-    reporting.measure_quality(queue.pk)
-    report = reporting.report_of(queue)
+    reports.measure_quality(queue.pk)
+    report = reports.report_of(queue)
     assert report.is_current
     assert report.figures["judgements"] == 4
 
 
 def test_a_report_is_out_of_date_once_somebody_judges_or_takes_back(workspace, monkeypatch, sent):
-    monkeypatch.setattr(reporting, "MEASURED_AT_ONCE", 0)
+    monkeypatch.setattr(reports, "MEASURED_AT_ONCE", 0)
     queue = judged_queue(workspace, [2, -1])
-    reporting.measure_quality(queue.pk)
+    reports.measure_quality(queue.pk)
     undo_last(queue=queue, annotator=queue.desks.first().annotator)
-    assert not reporting.report_of(queue).is_current
+    assert not reports.report_of(queue).is_current
     assert sent == []  # measured a moment ago: rests
     QualityReport.objects.update(measured_at=QualityReport.objects.get().measured_at - timedelta(minutes=1))
-    assert reporting.report_of(queue).figures["judgements"] == 4  # what was known before
+    assert reports.report_of(queue).figures["judgements"] == 4  # what was known before
     assert sent == [("quality.measure", str(queue.pk))]
     cache.clear()
-    reporting.measure_quality(queue.pk)
-    assert reporting.report_of(queue).figures["judgements"] == 3
+    reports.measure_quality(queue.pk)
+    assert reports.report_of(queue).figures["judgements"] == 3
 
 
 def test_while_it_is_measured_the_page_asks_again(researcher, workspace, monkeypatch, sent):
-    monkeypatch.setattr(reporting, "MEASURED_AT_ONCE", 0)
+    monkeypatch.setattr(reports, "MEASURED_AT_ONCE", 0)
     queue = judged_queue(workspace, [2, -1])
     assert 'hx-trigger="every 3s"' in researcher.get(at("quality", queue)).content.decode()
-    reporting.measure_quality(queue.pk)
+    reports.measure_quality(queue.pk)
     part = researcher.get(at("quality", queue), headers={"HX-Request": "true"}).content.decode()
     assert "hx-trigger" not in part
     assert "<html" not in part

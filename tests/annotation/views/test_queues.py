@@ -9,15 +9,15 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Role, Workspace
-from apps.annotation.desk.assigning import next_assignment
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import BetterAction, Choice, Label, MarkedStep, Scores, Walk
-from apps.annotation.kinds.asks import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
+from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
 from apps.annotation.models import Desk, Guideline, Preference, Queue
 from apps.annotation.queries import totals_of
-from apps.annotation.queues.filling import fill
-from apps.annotation.queues.queueing import revise_guidelines
-from apps.annotation.review.reviewing import adjudicate
+from apps.annotation.queues.items import fill
+from apps.annotation.queues.queue_lifecycle import revise_guidelines
+from apps.annotation.review.adjudication import adjudicate
 from tests import factories
 from tests.annotation import making
 
@@ -39,7 +39,7 @@ def researcher(workspace: Workspace, client: Client) -> Client:
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     calls: list[tuple[object, ...]] = []
-    monkeypatch.setattr("apps.annotation.queues.queueing.enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr("apps.annotation.queues.queue_lifecycle.enqueue", lambda *call: calls.append(call))
     return calls
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from apps.datasets.rows.chat_encoding import Turn, encode_message, read_turns
 from apps.datasets.rows.divergence import NoSharedStart, NoTurn, SameRuns, first_actions, sides
-from apps.datasets.rows.encoding import Turn, encode_message, read_turns
 from apps.datasets.rows.step_preference import corrected_action
 
 Message = dict[str, Any]

@@ -11,11 +11,11 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 
 from apps.accounts.models import Membership
-from apps.annotation.desk.labelling import record
+from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import BetterAction, Label, Scores, Walk
-from apps.annotation.kinds.asks import Question, RatingAsks
+from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Annotator, Queue
-from apps.annotation.review.reviewing import adjudicate
+from apps.annotation.review.adjudication import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.models import Version, VersionJudgement
@@ -23,7 +23,7 @@ from apps.datasets.recipe import BadRecipe, Recipe
 from apps.training.queries import lineage_of
 from tests import factories
 from tests.annotation import making
-from tests.annotation.desk.test_assigning import take
+from tests.annotation.desk.test_assignments import take
 from tests.datasets.test_pages import rules
 from tests.trainer.policies import save_policy
 from trainer.rows import (

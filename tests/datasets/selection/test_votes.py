@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from apps.datasets.recipe import BadRecipe, Recipe
-from apps.datasets.selection.believing import beliefs
 from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.label_aggregation import beliefs
 from apps.datasets.selection.votes import Belief, Vote, counted, decide
 
 QUEUE = str(uuid4())

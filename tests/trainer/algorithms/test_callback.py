@@ -11,7 +11,7 @@ from tests.trainer.runs import events_of
 from trainer.algorithms import callback as module
 from trainer.algorithms.callback import RunCallback
 from trainer.events import EventLog
-from trainer.stopping import StopRequest
+from trainer.interruption import StopRequest
 
 
 def test_the_speed_after_a_resume_is_that_of_its_own_steps(tmp_path: Path, monkeypatch):

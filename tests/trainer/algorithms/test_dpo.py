@@ -26,9 +26,9 @@ from tests.trainer.policies import (
 )
 from tests.trainer.rendering.test_chat import THINKS
 from tests.trainer.runs import events_of, run_here
+from trainer.algorithms.data_files import first_turns
 from trainer.algorithms.dpo import PolicyTokenDpo, trl_arguments
 from trainer.algorithms.preferences import Pair, PairCollator, pair_dataset, rendered_pair, usable
-from trainer.algorithms.reading import first_turns
 from trainer.failures import ExitCode
 from trainer.rendering.templates import prepare_template
 

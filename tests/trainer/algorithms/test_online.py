@@ -16,7 +16,7 @@ from contract.messages import Message
 from contract.trajectory import Step, Task, Trajectory
 from tests.trainer.policies import save_policy, small_tokenizer
 from tests.trainer.runs import events_of, run_here
-from trainer.algorithms.practice import CONTEXT, Practice, token_row
+from trainer.algorithms.online_training import CONTEXT, Practice, token_row
 from trainer.environments import ENVIRONMENTS
 from trainer.environments.protocol import Score, Transition
 from trainer.failures import ExitCode
@@ -132,7 +132,7 @@ def test_a_run_keeps_its_rollouts_and_tells_its_figures(tmp_path: Path, kind: st
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_update_is_that_of_the_policys_own_tokens(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch):
     """The gradient of the first step, computed by hand from the rollouts that it kept: advantage times the gradient of each own token's log-probability."""
-    from trainer.algorithms.training import TrainingRun
+    from trainer.algorithms.training_run import TrainingRun
 
     gradients: list[torch.Tensor] = []
     train = TrainingRun.train

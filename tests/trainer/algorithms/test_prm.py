@@ -39,8 +39,8 @@ from trainer.algorithms.judged_steps import (
 from trainer.algorithms.prm import step_loss
 from trainer.algorithms.step_figures import first_error, step_accuracy
 from trainer.failures import ExitCode
-from trainer.models.loading import load_process_model
-from trainer.models.scoring import step_chances, step_ends, step_scores
+from trainer.models.loader import load_process_model
+from trainer.models.reward_scores import step_chances, step_ends, step_scores
 from trainer.rendering.chat import render_completion
 from trainer.rows import judged_steps_from_json
 

@@ -23,10 +23,10 @@ from tests.trainer.environments.playing import call, first_tasks
 from tests.trainer.runs import ROOT, events_of, run_here
 from trainer.environments import SERVED_VARIABLE, environment_named
 from trainer.environments.office import Office
-from trainer.environments.replaying import Diverged, replayed_to
+from trainer.environments.replay import Diverged, replayed_to
 from trainer.environments.served import Served, seed_of, served_at, session
 from trainer.environments.served.actions import actions_at, in_words
-from trainer.environments.serving import Server
+from trainer.environments.server import Server
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts.episode import play
@@ -48,7 +48,7 @@ def office() -> Iterator[str]:
     command = [
         sys.executable,
         "-m",
-        "trainer.environments.serving",
+        "trainer.environments.server",
         "office",
         "--port",
         str(port),
@@ -123,7 +123,7 @@ def test_many_episodes_are_played_at_once_and_can_be_replayed(
 
 
 def lookups(task: Task, rng: Any) -> Any:
-    from trainer.environments.scripting import Call
+    from trainer.environments.scripts import Call
 
     yield Call("find_contact", {"name": "Nobody"})
     yield Call("read_agenda", {"day": "Monday"})

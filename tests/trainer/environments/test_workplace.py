@@ -9,7 +9,7 @@ from contract.messages import Message
 from contract.trajectory import Task
 from tests.trainer.environments.playing import call, first_tasks, played
 from trainer.environments.office import Office
-from trainer.environments.replaying import replayed_to
+from trainer.environments.replay import replayed_to
 
 MIA, OMAR, CLIENT = "mia11@office.test", "omar22@office.test", "desk33@kestrel.test"
 WORLD = {

@@ -16,7 +16,7 @@ from contract.events import Failed
 from tests.trainer.policies import save_policy, small_model
 from tests.trainer.runs import events_of, run_here
 from trainer.failures import ConfigFailure, ExitCode
-from trainer.models.loading import load_policy, load_process_model, load_reward_model, load_tokenizer
+from trainer.models.loader import load_policy, load_process_model, load_reward_model, load_tokenizer
 
 
 class Deadly:

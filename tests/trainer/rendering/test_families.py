@@ -18,7 +18,7 @@ from trainer.rendering.chat import (
     runs_of_ones,
     turn_ends,
 )
-from trainer.rendering.parsing import parse_turn
+from trainer.rendering.response_parser import parse_turn
 from trainer.rendering.templates import prepare_template
 
 FIRST = {"role": "user", "content": "Find the budget."}

@@ -9,7 +9,7 @@ from contract.configs import ModelConfig
 from contract.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
 from contract.trajectory import Step, Task, Trajectory
 from tests.trainer.policies import ANSWER, ASK, FIRST, RESULT, TOOLS, save_policy
-from trainer.models.loading import load_process_model, load_reward_model, load_tokenizer
+from trainer.models.loader import load_process_model, load_reward_model, load_tokenizer
 from trainer.rendering.chat import render_completion
 from trainer.rewards.learned import LearnedOutcome, LearnedProcess
 

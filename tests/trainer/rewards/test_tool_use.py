@@ -6,7 +6,7 @@ import pytest
 
 from contract.trajectory import Step, Task, Trajectory
 from trainer.environments.office import Office
-from trainer.environments.scripting import Call
+from trainer.environments.scripts import Call
 from trainer.rewards.tool_use import ToolUse, align, compare, likeness, reference_calls
 
 FIND, SEND = Call("find", {"name": "budget"}), Call("send", {"file": "f12", "to": "ana"})

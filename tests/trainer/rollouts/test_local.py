@@ -16,11 +16,11 @@ from contract.trajectory import Trajectory
 from tests.trainer.policies import save_policy, small_model, small_tokenizer
 from tests.trainer.runs import events_of, run_here
 from trainer.failures import ExitCode
+from trainer.interruption import StopRequest
 from trainer.records import read_trajectories
 from trainer.rollouts.local import LocalEngine
 from trainer.rollouts.memory import Memory
 from trainer.rollouts.sampling import Request, Sampled
-from trainer.stopping import StopRequest
 
 
 def local_run(folder: Path, **changes: Any) -> dict[str, Any]:

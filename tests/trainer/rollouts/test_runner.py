@@ -15,7 +15,7 @@ from contract.trajectory import Outcome, Task
 from tests.trainer.runs import events_of, kinds_of, run_here
 from trainer.environments.office import Office
 from trainer.environments.protocol import Transition
-from trainer.environments.scripting import Call
+from trainer.environments.scripts import Call
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts.episode import play

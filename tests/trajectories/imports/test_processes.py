@@ -18,11 +18,11 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from apps.accounts.issuing import issue_token
+from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Role
 from apps.common.stack.paths import StackPaths
 from apps.jobs.models import JobState
-from apps.trajectories.imports.importing import WORTH_A_PROCESS
+from apps.trajectories.imports.import_job import WORTH_A_PROCESS
 from apps.trajectories.models import ImportBatch, Original, Step, Trajectory
 from tests import factories
 from tests.live import LiveStack

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apps.common.decoding import arguments_of
+from apps.common.nested_json import arguments_of
 from apps.trajectories.rendering import markdown, pages, terminal
 from apps.trajectories.rendering.blocks import blocks_of, text_block
 from apps.trajectories.rendering.calls import call_view

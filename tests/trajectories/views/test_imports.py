@@ -11,12 +11,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.issuing import issue_token
+from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
 from apps.common import disk
 from apps.jobs.models import JobState
-from apps.trajectories.imports.importing import run_import
-from apps.trajectories.imports.uploading import start_import, store
+from apps.trajectories.imports.import_job import run_import
+from apps.trajectories.imports.upload import start_import, store
 from apps.trajectories.models import ImportBatch, Trajectory
 from tests import factories
 

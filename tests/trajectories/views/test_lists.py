@@ -10,7 +10,7 @@ from django.urls import reverse
 from pytest_django.asserts import assertContains, assertNotContains
 
 from apps.accounts.models import Membership, Role
-from apps.trajectories.filtering import BadFilter, Filters
+from apps.trajectories.filters import BadFilter, Filters
 from apps.trajectories.models import Trajectory
 from tests import factories
 

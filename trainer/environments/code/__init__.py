@@ -8,13 +8,13 @@ from typing import ClassVar
 from contract.messages import Message
 from contract.trajectory import Task
 from contract.values import JsonObject
-from trainer.environments.acting import ToolEnvironment
 from trainer.environments.code.sandbox import run_calls
 from trainer.environments.code.scripts import SCRIPTS
 from trainer.environments.code.tasks import LEVELS, code_tasks
 from trainer.environments.code.workshop import Workshop, passes
 from trainer.environments.protocol import Score, Split
-from trainer.environments.scripting import ScriptFactory
+from trainer.environments.scripts import ScriptFactory
+from trainer.environments.tool_environment import ToolEnvironment
 from trainer.environments.tools import Toolset
 from trainer.failures import DataFailure
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from contract.trajectory import Task
 from contract.values import JsonObject
-from trainer.environments.scripting import Call, Script, ScriptFactory
+from trainer.environments.scripts import Call, Script, ScriptFactory
 
 
 @dataclass(frozen=True)

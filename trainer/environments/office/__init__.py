@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from contract.messages import Message
 from contract.trajectory import Task
-from trainer.environments.acting import ToolEnvironment
 from trainer.environments.office.desk import Desk
 from trainer.environments.office.goals import score
 from trainer.environments.office.scripts import SCRIPTS
@@ -18,11 +17,12 @@ from trainer.environments.office.tasks import LEVELS as DESK_LEVELS
 from trainer.environments.office.tasks import office_task
 from trainer.environments.office.workplace import TOOLS as WORKPLACE_TOOLS
 from trainer.environments.office.workplace import Workplace
-from trainer.environments.office.workplace.judging import judge
 from trainer.environments.office.workplace.requests import LEVELS as WORKPLACE_LEVELS
 from trainer.environments.office.workplace.requests import workplace_task
+from trainer.environments.office.workplace.success_checks import judge
 from trainer.environments.protocol import Score, Split, Transition
-from trainer.environments.scripting import ScriptFactory
+from trainer.environments.scripts import ScriptFactory
+from trainer.environments.tool_environment import ToolEnvironment
 from trainer.environments.tools import Toolset
 from trainer.failures import DataFailure
 

@@ -13,8 +13,8 @@ from contract.trajectory import Task
 from contract.values import JsonObject
 from trainer.environments.office.desk import Hits
 from trainer.environments.office.habits import HABITS, Habits
-from trainer.environments.office.workplace.doing import fulfil
-from trainer.environments.scripting import Call, Script, ScriptFactory
+from trainer.environments.office.workplace.scripted_work import fulfil
+from trainer.environments.scripts import Call, Script, ScriptFactory
 
 
 def work(habits: Habits, task: Task, rng: random.Random) -> Script:

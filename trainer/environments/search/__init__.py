@@ -5,14 +5,14 @@ from typing import ClassVar
 
 from contract.messages import Message
 from contract.trajectory import Task
-from trainer.environments.acting import ToolEnvironment
 from trainer.environments.protocol import Score, Split
-from trainer.environments.scripting import ScriptFactory
+from trainer.environments.scripts import ScriptFactory
 from trainer.environments.search.bm25 import words_in
 from trainer.environments.search.corpus import corpus_named
 from trainer.environments.search.library import Library
 from trainer.environments.search.scripts import SCRIPTS
 from trainer.environments.search.tasks import LEVELS, search_tasks
+from trainer.environments.tool_environment import ToolEnvironment
 from trainer.environments.tools import Toolset
 from trainer.failures import DataFailure
 

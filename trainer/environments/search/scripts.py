@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from contract.trajectory import Task
-from trainer.environments.scripting import Call, Script, ScriptFactory
+from trainer.environments.scripts import Call, Script, ScriptFactory
 from trainer.environments.search.corpus import read_fact
 
 

@@ -10,7 +10,7 @@ from contract.messages import Message, ToolSchema
 from contract.trajectory import Task
 from contract.values import JsonObject
 from trainer.environments.protocol import Score, Split, Transition
-from trainer.environments.scripting import ScriptFactory
+from trainer.environments.scripts import ScriptFactory
 from trainer.environments.served.actions import Actions, actions_at, in_words
 from trainer.environments.served.session import Observed, ServerError, Session, open_session
 from trainer.environments.tools import ToolError

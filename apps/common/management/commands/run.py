@@ -9,7 +9,7 @@ from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError
 
 from apps.common.stack.errors import StackError
-from apps.common.stack.running import Wishes, run
+from apps.common.stack.launcher import Wishes, run
 
 DEFAULT_PORT = 8000
 

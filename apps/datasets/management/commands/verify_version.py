@@ -7,7 +7,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
-from apps.datasets.files.verifying import verify
+from apps.datasets.files.verification import verify
 from apps.datasets.models import Version
 
 

@@ -15,8 +15,8 @@ from django.utils.text import slugify
 
 from apps.accounts.models import Workspace
 from apps.jobs.models import JobState, lease
-from apps.trajectories.imports.importing import run_import
-from apps.trajectories.imports.uploading import FileTooLarge, start_import, store, unfinished_import
+from apps.trajectories.imports.import_job import run_import
+from apps.trajectories.imports.upload import FileTooLarge, start_import, store, unfinished_import
 from apps.trajectories.models import ImportBatch
 
 

@@ -1,0 +1,61 @@
+"""API tokens: a secret shown once, stored hashed, revocable, with an end."""
+
+import secrets
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.authentication import digest_of
+from apps.accounts.models import ApiToken, Membership, User
+
+MARK = "rt_"
+PREFIX_LENGTH = len(MARK) + 6  # enough to tell a person's tokens apart, useless for guessing the rest
+
+
+class TokenGone(Exception):
+    """The token was revoked already."""
+
+
+class NewToken(NamedTuple):
+    """A token with its secret, which exists only here and with whoever copies it."""
+
+    token: ApiToken
+    secret: str
+
+
+@transaction.atomic
+def issue_token(*, membership: Membership, name: str, lifetime: timedelta | None = None) -> NewToken:
+    """A token that acts as `membership`, until it is revoked or its lifetime is over."""
+    secret = MARK + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        membership=membership,
+        name=name,
+        prefix=secret[:PREFIX_LENGTH],
+        digest=digest_of(secret),
+        expires_at=now() + lifetime if lifetime else None,
+    )
+    audit.record(
+        workspace=membership.workspace,
+        actor=membership.user,
+        action="made API token",
+        subject=f"{name} ({token.prefix}…)",
+        about=token,
+    )
+    return NewToken(token, secret)
+
+
+@transaction.atomic
+def revoke_token(*, token: ApiToken, by: User) -> None:
+    """End a token at once. Raises TokenGone."""
+    if not ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now()):
+        raise TokenGone("This token was revoked already.")
+    audit.record(
+        workspace=token.membership.workspace,
+        actor=by,
+        action="revoked API token",
+        subject=f"{token.name} ({token.prefix}…) of {token.membership.user}",
+        about=token,
+    )

@@ -1,0 +1,98 @@
+"""Changing who is in a workspace and what they may do. There is always an owner."""
+
+from functools import partial
+
+from django.db import transaction
+from django.utils.text import slugify
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.models import Invitation, Membership, Role, User, Workspace
+from apps.common import live
+from apps.common.ids import new_id
+
+
+class NoMember(Exception):
+    """Somebody was faster: the person is not in the workspace any more."""
+
+
+class LastOwner(Exception):
+    """A workspace without an owner could never be changed again."""
+
+
+@transaction.atomic
+def found_workspace(*, name: str, owner: User) -> Membership:
+    """A new workspace with its first member."""
+    slug = slugify(name)[:90] or "workspace"
+    workspace, is_new = Workspace.objects.get_or_create(slug=slug, defaults={"name": name})
+    if not is_new:  # somebody else's, of the same name
+        workspace = Workspace.objects.create(name=name, slug=f"{slug}-{str(new_id())[-8:]}")
+    membership = Membership.objects.create(workspace=workspace, user=owner, role=Role.OWNER)
+    audit.record(workspace=workspace, actor=owner, action="created workspace", subject=name, about=workspace)
+    return membership
+
+
+@transaction.atomic
+def change_role(*, membership: Membership, role: Role, by: User) -> None:
+    """Give a member another role. Raises LastOwner, NoMember."""
+    _lock(membership)
+    if role != Role.OWNER:
+        _keep_an_owner(membership)
+    before = Role(membership.role)
+    membership.role = role
+    membership.save(update_fields=["role"])
+    transaction.on_commit(partial(live.look_again, membership.pk))
+    if role != Role.OWNER:
+        _end_invitations_by(membership)
+    audit.record(
+        workspace=membership.workspace,
+        actor=by,
+        action="changed the role of",
+        subject=f"{membership.user} from {before.label} to {role.label}",
+        about=membership,
+    )
+
+
+@transaction.atomic
+def remove(*, membership: Membership, by: User) -> None:
+    """End a membership, its API tokens and the invitations that it made; what the person judged stays. Raises LastOwner, NoMember."""
+    _lock(membership)
+    _keep_an_owner(membership)
+    _end_invitations_by(membership)
+    audit.record(
+        workspace=membership.workspace,
+        actor=by,
+        action="left" if by == membership.user else "removed",
+        subject=membership.workspace.name if by == membership.user else str(membership.user),
+        about=membership,
+        email=membership.user.email,
+        role=Role(membership.role).label,
+    )
+    transaction.on_commit(partial(live.look_again, membership.pk))
+    membership.delete()
+
+
+def _end_invitations_by(membership: Membership) -> None:
+    """Whoever is an owner no more may know open links; one of them would lead back in."""
+    made = Invitation.objects.open().filter(workspace=membership.workspace_id, invited_by=membership.user_id)
+    made.update(revoked_at=now())
+
+
+def _lock(membership: Membership) -> None:
+    """Changes of a workspace's members happen one after the other: two owners cannot remove each other at once."""
+    Workspace.objects.select_for_update().get(pk=membership.workspace_id)
+    try:
+        membership.refresh_from_db(fields=["role"])
+    except Membership.DoesNotExist:
+        raise NoMember(f"{membership.user} is not in {membership.workspace} any more.") from None
+
+
+def _keep_an_owner(membership: Membership) -> None:
+    """Refuse to take the last owner away."""
+    if membership.role != Role.OWNER:
+        return
+    others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER).exclude(pk=membership.pk)
+    if not others.exists():
+        raise LastOwner(
+            f"{membership.user} is the only owner of {membership.workspace}. Make somebody else owner first."
+        )

@@ -1,0 +1,170 @@
+"""Judgements that came in with a file, over REST: what its columns say, and a queue of what they mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.annotation.api.of_queue import QueueSerializer
+from apps.annotation.imported_judgments.adoptable import survey
+from apps.annotation.imported_judgments.conversion import adopt, selection_of
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.meanings import Column, Columns, Meanings
+from apps.annotation.models import Annotator, Queue
+from apps.annotation.queues.sources import Selection
+from apps.annotation.refusals import Refusal
+from apps.common.api import Conflict, MemberView, RequestSerializer
+from apps.trajectories.models import ImportBatch
+
+
+class SaidValueSerializer(serializers.Serializer[Any]):
+    """A value, and how often it stands in the first runs."""
+
+    value = serializers.JSONField(help_text="Text, a number or a boolean.")
+    times = serializers.IntegerField()
+
+
+class SaidColumnSerializer(serializers.Serializer[Any]):
+    """Columns that say one of a few things, in the same words."""
+
+    names = serializers.ListField(child=serializers.CharField())
+    values = SaidValueSerializer(many=True)
+
+
+class SurveySerializer(serializers.Serializer[Any]):
+    """What the first runs of an import say of themselves beside their chat."""
+
+    runs = serializers.IntegerField(help_text="Looked at, from the first on.")
+    sides = serializers.ListField(
+        child=serializers.CharField(), allow_null=True, help_text="What each pair's sides are called; null: no pairs."
+    )
+    verdicts = SaidColumnSerializer(many=True, help_text="Of pairs, or of runs where there are none.")
+    labels = SaidColumnSerializer(many=True, help_text="Of steps.")
+    indexes = serializers.ListField(child=serializers.CharField(), help_text="Columns of whole numbers.")
+    names = serializers.ListField(child=serializers.CharField(), help_text="Columns that may name who judged.")
+
+
+class MeaningSerializer(RequestSerializer):
+    """What one value means."""
+
+    value = serializers.JSONField(help_text="As it stands in the file: text, a number or a boolean.")
+    means = serializers.CharField(
+        help_text="Of a pair `3` (the first side is much better) to `-3`, or `both_bad`; of a run `1` or `-1`; of a step `1`, `0` or `-1`."
+    )
+
+
+class ColumnSerializer(RequestSerializer):
+    """One column that says verdicts: what its values mean or, where it names the first wrong step, how that is counted."""
+
+    name = serializers.CharField(max_length=300)
+    values = MeaningSerializer(many=True, default=list)
+    is_somebody = serializers.BooleanField(default=False, help_text="It is the verdict of an annotator called like it.")
+    of_steps = serializers.BooleanField(default=False, help_text="It stands with steps, not with the run.")
+    first = serializers.ChoiceField(
+        [0, 1],
+        default=None,
+        allow_null=True,
+        help_text="It names the first wrong step, and the first step is this one.",
+    )
+
+
+class AdoptSerializer(RequestSerializer):
+    """What a file's columns mean."""
+
+    name = serializers.CharField(max_length=200, help_text="Of the queue.")
+    kind = serializers.ChoiceField(Queue.Kind.choices)
+    origin = serializers.CharField(
+        max_length=300, default="", allow_blank=True, help_text="Where they come from; the name of the file if empty."
+    )
+    judged_by = serializers.ChoiceField(
+        [(kind.value, kind.label) for kind in (Annotator.Kind.PERSON, Annotator.Kind.MODEL)], default="person"
+    )
+    who = serializers.CharField(
+        max_length=300, default="", allow_blank=True, help_text="The column that names who judged."
+    )
+    columns = ColumnSerializer(many=True, allow_empty=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        known = KINDS[attrs["kind"]].imported_values
+        for column in attrs["columns"]:
+            for value in column["values"]:
+                if value["means"] not in known:
+                    problem = f"“{value['means']}” is no meaning of a value here; expected one of {', '.join(known)}."
+                    raise serializers.ValidationError({"columns": [f"{column['name']}: {problem}"]})
+        return attrs
+
+
+class ImportJudgementsView(MemberView):
+    """GET, POST /api/v1/imports/<id>/judgements"""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="import_judgements_read",
+        summary="What an import's file says of its runs, pairs or steps",
+        responses={200: SurveySerializer, 409: OpenApiResponse(description="The import is not over.")},
+    )
+    def get(self, request: Request, batch_id: UUID) -> Response:
+        found = survey(self.member.workspace, self._selection(self._batch(batch_id)))
+        shown = {"verdicts": _shown(found.verdicts), "labels": _shown(found.labels)}
+        return Response(SurveySerializer({**vars(found), **shown}).data)
+
+    @extend_schema(
+        operation_id="import_judgements_create",
+        summary="Make judgements of what an import's file says, now that it is told what its values mean",
+        description="A worker fills a closed queue; judgements count like those made here, by annotators shown as imported.",
+        request=AdoptSerializer,
+        responses={
+            201: QueueSerializer,
+            400: OpenApiResponse(description="Refused, by field."),
+            409: OpenApiResponse(description="The import is not over, or no value means anything."),
+        },
+    )
+    def post(self, request: Request, batch_id: UUID) -> Response:
+        batch = self._batch(batch_id)
+        given = AdoptSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        asked = given.validated_data
+        meanings = Meanings(asked["kind"], tuple(map(_column, asked["columns"])), asked["who"])
+        try:
+            queue = adopt(
+                workspace=self.member.workspace,
+                selection=self._selection(batch),
+                name=asked["name"],
+                source=asked["origin"] or batch.filename,
+                meanings=meanings,
+                judged_by=asked["judged_by"],
+                by=self.member.user,
+            )
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(QueueSerializer(queue, context={"member": self.member}).data, status=status.HTTP_201_CREATED)
+
+    def _batch(self, batch_id: UUID) -> ImportBatch:
+        return get_object_or_404(ImportBatch.objects.visible_to(self.member), pk=batch_id)
+
+    def _selection(self, batch: ImportBatch) -> Selection:
+        try:
+            return selection_of(batch)
+        except Refusal as refusal:
+            raise Conflict(str(refusal)) from None
+
+
+def _shown(columns: tuple[Columns, ...]) -> list[dict[str, Any]]:
+    return [
+        {"names": each.names, "values": [{"value": json.loads(value), "times": times} for value, times in each.values]}
+        for each in columns
+    ]
+
+
+def _column(asked: dict[str, Any]) -> Column:
+    means = {json.dumps(each["value"]): each["means"] for each in asked["values"]}
+    return Column(asked["name"], means, asked["is_somebody"], asked["of_steps"], asked["first"])

@@ -1,0 +1,21 @@
+"""What is done to queues and in them, for the record; see `accounts.auditing`."""
+
+from typing import Any
+
+from apps.accounts import audit
+from apps.accounts.models import User
+from apps.annotation.models import Queue
+
+
+def record(
+    queue: Queue, by: User | None, action: str, /, *, who: object = None, about: Any = None, **detail: Any
+) -> None:
+    """Write down that `by` did `action` to a queue or, where it is given, to `who` in it."""
+    audit.record(
+        workspace=queue.workspace,
+        actor=by,
+        action=action,
+        subject=f"{who} in {queue}" if who else queue.name,
+        about=about or queue,
+        **detail,
+    )

@@ -1,0 +1,235 @@
+"""What an annotator does with an item in hand: judge it, draft, skip, flag, and take the last act back.
+
+Nothing is overwritten: a judgment taken back stays, marked; the item is assigned to the same person anew. Locks are taken in the
+order that `assigning` names: desk, assignment, item.
+"""
+
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.timezone import now
+
+from apps.annotation.desk import known_answers
+from apps.annotation.desk.assignments import lease_end, lock_desk, retake_place, return_place
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.kind import Place
+from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, Item, Judgement, Queue
+from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, NothingToUndo, PlaceLost, TakenBack, WrongKind
+
+UNDO_REACH = 10
+
+
+@transaction.atomic
+def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guideline_version: int = 0) -> Judgement:
+    """Store one judgment and close its assignment. `answer` is what the queue's kind takes: a Choice, a Walk, Scores.
+
+    The same answer again is answered as the first time: the browser may not have heard us. Another answer raises
+    AlreadyJudged. A lease that ran out is no reason to refuse work while the item still has a place; PlaceLost otherwise.
+    Raises WrongKind, and what `Kind.check` refuses.
+    """
+    kind = kind_of(assignment.queue)
+    if not isinstance(answer, kind.answer):
+        raise WrongKind
+    desk, held = _locked(assignment)
+    if held.state == Assignment.State.JUDGED:
+        judged: Judgement = kind.model.objects.get(assignment=held)
+        if kind.answer_of(judged) != answer:
+            raise AlreadyJudged
+        return judged
+    _hold(held)
+    kind.check(answer, kind.asked(held.queue), held.item)
+    made: Judgement
+    [made] = kind.store([Place(held, answer, _bounded(seconds, held), guideline_version)])
+    _conclude(desk, held, made)
+    return made
+
+
+class _Locked(NamedTuple):
+    desk: Desk
+    assignment: Assignment
+
+
+def _locked(assignment: Assignment) -> _Locked:
+    """The desk, then the assignment with its item, as they are now and stay until the transaction ends."""
+    desk = lock_desk(queue=assignment.queue_id, annotator=assignment.annotator_id)
+    rows = Assignment.objects.select_for_update(of=("self", "item")).select_related("item")
+    fresh = rows.get(pk=assignment.pk)
+    fresh.queue = assignment.queue
+    return _Locked(desk, fresh)
+
+
+def _hold(assignment: Assignment) -> None:
+    """Make sure of the place that a judgement needs, or say why there is none."""
+    if assignment.state == Assignment.State.SKIPPED:
+        raise AlreadySkipped
+    if assignment.state == Assignment.State.UNDONE:
+        raise TakenBack
+    if assignment.state == Assignment.State.EXPIRED and not retake_place(assignment.item):
+        raise PlaceLost
+
+
+def _conclude(desk: Desk, assignment: Assignment, judgement: Judgement) -> None:
+    """Close the assignment of a judgment that was just stored, and count it."""
+    item = assignment.item
+    item.judged += 1
+    _close(assignment, Assignment.State.JUDGED)
+    item.disputed = _is_disputed(item)
+    item.save(update_fields=["judged", "disputed"])
+    desk.save(update_fields=known_answers.count(desk, item, judgement, 1))
+
+
+def _close(assignment: Assignment, state: Assignment.State) -> None:
+    assignment.state, assignment.closed_at = state, now()
+    assignment.save(update_fields=["state", "closed_at", "skip_reason"])
+
+
+def _is_disputed(item: Item) -> bool:
+    """Two standing judgments of the item contradict each other."""
+    if item.overlap == 1 or item.purpose != Item.Purpose.WORK:
+        return False
+    kind = kind_of(item)
+    return len({kind.stance(judgement) for judgement in kind.standing.filter(item=item)} - {None}) > 1
+
+
+def _bounded(seconds: float, assignment: Assignment) -> float:
+    """The browser counts time at work; it cannot be more than has passed since the item was first shown."""
+    passed = now() - (assignment.opened_at or assignment.created_at)
+    judgements = kind_of(assignment.queue).model.objects
+    before = judgements.filter(assignment=assignment.replaces_id).first() if assignment.replaces_id else None
+    return min(max(seconds, 0.0), max(passed.total_seconds(), 0.0) + (before.seconds if before else 0.0))
+
+
+@transaction.atomic
+def skip(*, assignment: Assignment, reason: str = "") -> None:
+    """Leave this item to others."""
+    desk, assignment = _locked(assignment)
+    if assignment.state == Assignment.State.SKIPPED:
+        return
+    if assignment.state == Assignment.State.JUDGED:
+        raise AlreadyJudged
+    if assignment.state == Assignment.State.UNDONE:
+        raise TakenBack
+    if assignment.state == Assignment.State.OPEN:
+        return_place(assignment.item)
+    assignment.skip_reason = reason
+    _close(assignment, Assignment.State.SKIPPED)
+    desk.skipped += 1
+    desk.save(update_fields=["skipped"])
+
+
+def flag(*, assignment: Assignment, reason: str = "", flagged: bool = True) -> None:
+    """Tell the researcher that something is wrong with this item; it stays in hand."""
+    Assignment.objects.filter(pk=assignment.pk).update(flagged=flagged, flag_reason=reason if flagged else "")
+
+
+def save_draft(*, assignment: Assignment, draft: dict[str, Any]) -> None:
+    """Keep answers that are not submitted yet. An expired hold keeps its draft too: the person may get the item back."""
+    Assignment.objects.filter(pk=assignment.pk, state__in=[Assignment.State.OPEN, Assignment.State.EXPIRED]).update(
+        draft=draft
+    )
+
+
+@transaction.atomic
+def keep(*, assignment: Assignment) -> Assignment:
+    """The person looks at this item: note when they first did, and renew their hold. Refuses like a judgement would."""
+    _, assignment = _locked(assignment)
+    if assignment.state == Assignment.State.JUDGED:
+        raise AlreadyJudged
+    _hold(assignment)
+    assignment.state, assignment.closed_at = Assignment.State.OPEN, None
+    assignment.opened_at = assignment.opened_at or now()
+    assignment.leased_until = lease_end(assignment.queue)
+    assignment.save(update_fields=["state", "closed_at", "opened_at", "leased_until"])
+    return assignment
+
+
+@transaction.atomic
+def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
+    """Take back this person's latest judgement or skip in `queue`; the item is theirs again, with the old answer as its draft.
+
+    A skip whose item others took since is passed over. Raises NothingToUndo; PlaceLost where there was nothing but such skips.
+    """
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
+    if queue.is_of_experiment and Queue.objects.filter(pk=queue.pk, state=Queue.State.CLOSED).exists():
+        raise NothingToUndo("This comparison is closed, and its result rests on the answers as they are. They stay.")
+    last = _last_act(queue, annotator)
+    last.queue = queue
+    item = Item.objects.select_for_update().get(pk=last.item_id)
+    if last.state == Assignment.State.JUDGED:
+        draft = _retract(last, item, desk)
+    else:
+        draft = last.draft
+        desk.skipped -= 1
+    desk.save(update_fields=["judged", "skipped", "seconds", "golds", "golds_right"])
+    flag = {"flagged": last.flagged, "flag_reason": last.flag_reason}  # it goes along, or nobody could take it off
+    last.state, last.flagged, last.flag_reason = Assignment.State.UNDONE, False, ""
+    last.save(update_fields=["state", "flagged", "flag_reason"])
+    item.disputed = _is_disputed(item)
+    item.save(update_fields=["judged", "disputed"])
+    return Assignment.objects.create(
+        workspace_id=queue.workspace_id,
+        queue=queue,
+        item=item,
+        annotator=annotator,
+        replaces=last,
+        a_is_left=last.a_is_left,
+        leased_until=lease_end(queue),
+        opened_at=now(),
+        draft=draft,
+        **flag,
+    )
+
+
+def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
+    """The latest judgement or skip within reach; of a skip, the place is taken again. The caller has locked the desk.
+
+    What was taken back already counts for the reach, so that it ends at the same item however often, and however late, one undoes.
+    """
+    acts = Assignment.objects.filter(queue=queue, annotator=annotator, closed_at__isnull=False).exclude(
+        item__purpose=Item.Purpose.TRAINING  # its answer was shown
+    )
+    reached = acts.filter(item__in=_latest_items(acts), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
+    found = list(reached.select_for_update(of=("self",)).select_related("item").order_by("-closed_at"))
+    for act in found:
+        if act.state == Assignment.State.JUDGED or retake_place(act.item):
+            return act
+    if found:
+        raise PlaceLost("Other people have taken what you skipped. It no longer needs you.")
+    raise NothingToUndo
+
+
+def _latest_items(acts: QuerySet[Assignment]) -> set[int]:
+    """So many as undo reaches. Read one by one from the newest on: a desk may have tens of thousands behind it."""
+    done = acts.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED, Assignment.State.UNDONE])
+    items: set[int] = set()
+    for item in done.order_by("-closed_at").values_list("item", flat=True).iterator(chunk_size=5 * UNDO_REACH):
+        items.add(item)
+        if len(items) == UNDO_REACH:
+            break
+    return items
+
+
+@transaction.atomic
+def take_back_skips(*, queue: Queue, annotator: Annotator) -> int:
+    """Let this annotator be given again what they skipped in `queue`, where it still has a place; how many items."""
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
+    skipped = Assignment.objects.filter(queue=queue, annotator=annotator, state=Assignment.State.SKIPPED)
+    taken_back = skipped.update(state=Assignment.State.UNDONE)
+    if taken_back:
+        desk.skipped, desk.position = 0, 0  # the desk has gone past them
+        desk.save(update_fields=["skipped", "position"])
+    return taken_back
+
+
+def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
+    """Mark the judgement as taken back; its answer, as a draft. The place stays taken: it is the same person's."""
+    kind = kind_of(judged.queue)
+    judgement = kind.model.objects.get(assignment=judged)
+    judgement.retracted_at = now()
+    judgement.save(update_fields=["retracted_at"])
+    # A decision that upheld it says nothing any more: what it decided is open again.
+    Adjudication.objects.standing().filter(item=item, upheld=judgement.pk).update(retracted_at=judgement.retracted_at)
+    item.judged -= 1
+    known_answers.count(desk, item, judgement, -1)
+    return {**kind.draft_of(judgement), "seconds": judgement.seconds}

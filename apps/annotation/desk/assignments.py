@@ -1,0 +1,198 @@
+"""Who labels what next.
+
+An item has `overlap` places. Taking one is a conditional update under the item's row lock, so two people never share a
+place; a lease gives it back when its holder went away.
+
+Locks are always taken in this order: desk, assignment, item.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from random import SystemRandom
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, QuerySet, Sum
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.annotation.desk.claims import Place, take_place
+from apps.annotation.desk.known_answers import take_check
+from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
+from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusal
+
+AHEAD = 1
+"""Items that a person may hold besides the one they work on."""
+
+_coin = SystemRandom()
+
+
+def annotator_of(member: Membership) -> Annotator:
+    """This person as an annotator of their workspace, made when they first judge; the same one after they left and came back."""
+    return Annotator.objects.get_or_create(
+        workspace_id=member.workspace_id,
+        user=member.user,
+        defaults={"kind": Annotator.Kind.PERSON, "name": str(member.user)},
+    )[0]
+
+
+def next_assignment(*, queue: Queue, annotator: Annotator, besides: Collection[UUID] = ()) -> Assignment | None:
+    """The item to work on now: one already in hand that is not among `besides`, else a newly taken one; None when none is left.
+
+    Somebody who already holds one item more than they work on gets no further one: `AHEAD` keeps people from hoarding.
+    Raises QueueNotOpen, NotForYou, DeskPaused; but what a person had before them they may finish.
+    """
+    if not may_label(queue, annotator):
+        raise NotForYou
+    found = _next(queue, annotator, besides)
+    if found is None and _lapsed(queue).exists():
+        # The clock ends leases every 15 seconds; whoever would go home meanwhile need not wait for it.
+        expire_leases(queue=queue)
+        found = _next(queue, annotator, besides)
+    return found
+
+
+def _refusal(queue: Queue, desk: Desk) -> Refusal | None:
+    """Why nothing new is given out here, if so."""
+    if queue.state != Queue.State.OPEN or has_ended(queue):
+        return QueueNotOpen()
+    return DeskPaused(desk.pause_reason) if desk.paused_at else None
+
+
+def has_ended(queue: Queue) -> bool:
+    """The queue's date has come, or it has as many judgements as it was to get. The clock closes it soon."""
+    if queue.ends_at and queue.ends_at <= now():
+        return True
+    return queue.ends_after is not None and judged_in(queue) >= queue.ends_after
+
+
+def judged_in(queue: Queue) -> int:
+    """Standing judgements of a queue, known items left out: read from its desks."""
+    judged: int = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))["judged"]
+    return judged
+
+
+def may_label(queue: Queue, annotator: Annotator) -> bool:
+    """Whether items of this queue are for this annotator. Models and rules come because a researcher sent them."""
+    if not queue.is_restricted or annotator.kind != Annotator.Kind.PERSON:
+        return True
+    return queue.labellers.filter(pk=annotator.user_id).exists()
+
+
+@transaction.atomic
+def _next(queue: Queue, annotator: Annotator, besides: Collection[UUID]) -> Assignment | None:
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
+    refusal = _refusal(queue, desk)
+    in_hand = list(_in_hand(queue, annotator))
+    for assignment in in_hand:
+        if assignment.pk not in besides and (refusal is None or assignment.opened_at):
+            return _renewed(assignment, queue)
+    if refusal:
+        raise refusal
+    if sum(assignment.replaces_id is None for assignment in in_hand) > AHEAD:
+        return None
+    place = (
+        (None if in_hand else _left_unfinished(queue, annotator))
+        or take_check(desk, queue, annotator)
+        or take_place(desk, queue, annotator)
+    )
+    return None if place is None else _assign(place, queue, annotator)
+
+
+def lock_desk(*, queue: UUID, annotator: UUID) -> Desk:
+    """This annotator's desk, locked until the transaction ends: one person does one thing at a time."""
+    return Desk.objects.select_for_update().get_or_create(queue_id=queue, annotator_id=annotator)[0]
+
+
+def _in_hand(queue: Queue, annotator: Annotator) -> QuerySet[Assignment]:
+    """Taken-back ones first, in the order they were first done; then what was shown; then what was loaded ahead.
+
+    Locked: one whose lease is just being ended by somebody else is waited for, and is then not among them.
+    """
+    return (
+        Assignment.objects.select_for_update(of=("self",))
+        .filter(queue=queue, annotator=annotator, state=Assignment.State.OPEN)
+        .order_by(F("replaces").asc(nulls_last=True), F("opened_at").asc(nulls_last=True), "pk")
+    )
+
+
+def _renewed(assignment: Assignment, queue: Queue) -> Assignment:
+    assignment.leased_until = lease_end(queue)
+    assignment.save(update_fields=["leased_until"])
+    return assignment
+
+
+def lease_end(queue: Queue) -> datetime:
+    return now() + timedelta(seconds=queue.lease_seconds)
+
+
+def _left_unfinished(queue: Queue, annotator: Annotator) -> Place | None:
+    """An item that this person had begun when their lease ran out, if it still has a place: its draft waits for them."""
+    begun = Assignment.objects.filter(
+        queue=queue, annotator=annotator, state=Assignment.State.EXPIRED, opened_at__isnull=False
+    )
+    last = begun.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at").first()
+    return Place(last.item_id, last.pk) if last and retake_place(last.item) else None
+
+
+def _assign(place: Place, queue: Queue, annotator: Annotator) -> Assignment:
+    """A hold on the item. An expired one of the same person opens again, with its draft and its sides."""
+    if place.expired:
+        again = Assignment.objects.select_for_update().get(pk=place.expired)
+        again.state, again.closed_at, again.leased_until = Assignment.State.OPEN, None, lease_end(queue)
+        again.save(update_fields=["state", "closed_at", "leased_until"])
+        return again
+    return Assignment.objects.create(
+        workspace_id=queue.workspace_id,
+        queue=queue,
+        item_id=place.item,
+        annotator=annotator,
+        a_is_left=_coin.random() < 0.5,
+        leased_until=lease_end(queue),
+    )
+
+
+# Giving places back -------------------------------------------------------------------------------------------------------
+
+
+def _lapsed(queue: Queue | None) -> QuerySet[Assignment]:
+    lapsed = Assignment.objects.filter(state=Assignment.State.OPEN, leased_until__lte=now())
+    return lapsed if queue is None else lapsed.filter(queue=queue)
+
+
+@transaction.atomic
+def expire_leases(*, queue: Queue | None = None, at_most: int = 1000) -> int:
+    """Give back the places of people who went away; how many. Their drafts stay with them."""
+    lapsed = list(_lapsed(queue).select_for_update(skip_locked=True).order_by("leased_until")[:at_most])
+    return _give_back(lapsed)
+
+
+@transaction.atomic
+def release_ahead(*, queue: Queue, annotator: Annotator) -> int:
+    """Give back what was loaded ahead and never shown; how many. Called when the person leaves the desk."""
+    lock_desk(queue=queue.pk, annotator=annotator.pk)
+    unseen = _in_hand(queue, annotator).filter(opened_at=None, replaces=None)
+    return _give_back(list(unseen))
+
+
+def _give_back(assignments: list[Assignment]) -> int:
+    Assignment.objects.filter(pk__in=[assignment.pk for assignment in assignments]).update(
+        state=Assignment.State.EXPIRED, closed_at=now()
+    )
+    places = Counter(assignment.item_id for assignment in assignments)
+    for item in Item.objects.select_for_update().filter(pk__in=places).order_by("pk"):
+        return_place(item, places[item.pk])
+    return len(assignments)
+
+
+def return_place(item: Item, places: int = 1) -> None:
+    """Let others have `places` of `item`, which the caller has locked."""
+    item.taken -= places
+    item.returned_at = now()
+    item.save(update_fields=["taken", "returned_at"])
+
+
+def retake_place(item: Item) -> bool:
+    """Take a place of `item` again for somebody whose lease expired; False when others filled it."""
+    return bool(Item.objects.filter(pk=item.pk, taken__lt=F("overlap")).update(taken=F("taken") + 1))

@@ -1,0 +1,89 @@
+"""Having a policy take over in the middle of a run, for annotators: asked for at the desk, done by a worker."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from apps.annotation.kinds.questions import Alternatives
+from apps.annotation.models import Continuation
+from apps.annotation.refusals import CannotContinue
+from apps.common.environments import ENVIRONMENTS
+from apps.ingest.reading import read_line
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, JobState
+from apps.policies.models import Policy
+from apps.trajectories.imports.bulk_copy import Origin, copy_in
+from apps.trajectories.imports.preparation import prepare
+from apps.trajectories.models import Trajectory
+from contract import jsontext
+
+ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
+
+
+def sample_actions(*, run: Trajectory, index: int, asks: Alternatives) -> Continuation:
+    """What the queue's policy would do at this step; asked for twice, it is sampled once. Raises CannotContinue."""
+    return _ask_for(run, index, asks, count=asks.count, action=None)
+
+
+def run_on(*, run: Trajectory, index: int, action: dict[str, Any], asks: Alternatives) -> Continuation:
+    """How it ends if `action` is done at this step and the queue's policy goes on. Raises CannotContinue."""
+    if run.task.environment not in ENVIRONMENTS:
+        raise CannotContinue("The world of this run cannot be set up again here, so nobody can go on in it.")
+    return _ask_for(run, index, asks, count=1, action=action)
+
+
+@transaction.atomic
+def _ask_for(
+    run: Trajectory, index: int, asks: Alternatives, *, count: int, action: dict[str, Any] | None
+) -> Continuation:
+    policy = Policy.objects.filter(pk=asks.policy, workspace=run.workspace_id, archived_at=None).first()
+    if policy is None or policy.kind not in ABLE:
+        raise CannotContinue(
+            "The policy that this queue names cannot act any more. A researcher can make a queue with another."
+        )
+    if not 0 <= index < run.step_count:
+        raise CannotContinue(f"There is no step {index + 1}: this run has {run.step_count}.")
+    wanted = {
+        "trajectory": run,
+        "index": index,
+        "policy": policy,
+        "count": count,
+        "temperature": asks.temperature,
+        "action_hash": hashlib.sha256(jsontext.canonical(action)).hexdigest() if action else "",
+    }
+    alike = Continuation.objects.exclude(state=JobState.FAILED)
+    if found := alike.filter(**wanted).first():
+        return found
+    try:
+        with transaction.atomic():
+            made = Continuation.objects.create(**wanted, workspace_id=run.workspace_id, action=action)
+    except IntegrityError:  # somebody else asked for the same at this moment
+        return alike.get(**wanted)
+    lifecycle.queue(made)
+    return made
+
+
+# What a worker writes -------------------------------------------------------------------------------------------------
+
+
+def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]], problem: str = "") -> None:
+    """The different ones of the sampled actions; without any, it failed for `problem`. Raises Superseded."""
+    different = [message for place, message in enumerate(messages) if message not in messages[:place]]
+    if different:
+        lifecycle.finish(continuation, messages=different)
+    else:
+        lifecycle.fail(continuation, Failure("no_answer", f"The policy gave no answer here. {problem}".strip()))
+
+
+@transaction.atomic
+def finish_going_on(continuation: Continuation, *, line: bytes) -> None:
+    """Store the new trajectory as a branch of the run. Raises Superseded."""
+    record = read_line(line)
+    record.info = {**record.info, "continuation": str(continuation.pk)}
+    prepared = prepare(record, line)
+    copy_in([prepared], Origin(continuation.workspace_id, "branch", policy_id=continuation.policy_id))
+    Trajectory.objects.filter(pk=prepared.id).update(parent=continuation.trajectory_id, branch_step=continuation.index)
+    lifecycle.finish(continuation, branch_id=prepared.id, done=1)

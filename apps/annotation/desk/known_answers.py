@@ -1,0 +1,96 @@
+"""Items whose answer is known: gold, slipped in among the others unseen, and training, which newcomers see first and learn from.
+
+A known answer is what `Item.known` keeps: `{"answer": …, "because": …}`. What the answer may be, the item's kind says (`Kind.known`).
+"""
+
+from random import Random
+from typing import Any, NamedTuple
+
+from apps.annotation.desk.claims import Place, take_known
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Annotator, Assignment, Desk, Item, Judgement, Queue
+
+
+def take_check(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
+    """A training item while this person has not done all of them; then, at chance and as often as the queue asks, a gold item.
+
+    Models learn nothing by being told, so they go without training.
+    """
+    learns = annotator.kind != Annotator.Kind.MODEL
+    if (
+        learns
+        and queue.training_count > desk.trained
+        and (place := take_known(desk, queue, annotator, Item.Purpose.TRAINING))
+    ):
+        return place
+    if queue.gold_count and is_gold_due(desk, queue):
+        return take_known(desk, queue, annotator, Item.Purpose.GOLD)
+    return None
+
+
+def is_gold_due(desk: Desk, queue: Queue) -> bool:
+    """So many of every 20 (or 100) items, at places drawn for this desk: nobody gets none by bad luck, or can tell which come.
+
+    Asking again does not roll the dice again.
+    """
+    size = 20 if queue.gold_percent % 5 == 0 else 100
+    block, place = divmod(desk.offered, size)
+    return place in Random(f"{desk.pk} {block}").sample(range(size), size * queue.gold_percent // 100)
+
+
+def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> list[str]:
+    """Count a judgement (`by` 1) or one that was taken back (−1) on its desk, which the caller saves: the columns that changed."""
+    match item.purpose:
+        case Item.Purpose.GOLD:
+            desk.golds += by
+            desk.golds_right += by * is_right(item, judgement)
+            _take_time(desk, judgement, by)
+            return ["golds", "golds_right", "seconds"]
+        case Item.Purpose.TRAINING:
+            desk.trained += by
+            desk.trained_right += by * is_right(item, judgement)
+            return ["trained", "trained_right"]
+        case _:
+            desk.judged += by
+            _take_time(desk, judgement, by)
+            return ["judged", "seconds"]
+
+
+def _take_time(desk: Desk, judgement: Judgement, by: int) -> None:
+    desk.seconds = max(desk.seconds + by * judgement.seconds, 0.0)
+
+
+def known_of(item: Item) -> dict[str, Any]:
+    """What is known of a gold or training item; the database sees to it that there is something."""
+    known: dict[str, Any] = item.known or {}
+    return known
+
+
+def is_right(item: Item, judgement: Judgement) -> bool:
+    """Whether a judgment of a gold or training item says what is known. How strongly it says so does not matter."""
+    return bool(kind_of(judgement).known(judgement) == known_of(item)["answer"])
+
+
+class Lesson(NamedTuple):
+    """What a newcomer is told of their answer to a training item."""
+
+    is_right: bool
+    expected: str
+    because: str
+
+
+def taught(assignment: Assignment) -> Lesson | None:
+    """Of the judgement that closed `assignment`; None where the item is no training item."""
+    if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.TRAINING:
+        return None
+    kind = kind_of(assignment.queue)
+    judgement = kind.model.objects.get(assignment=assignment)
+    known = known_of(assignment.item)
+    expected = kind.known_words(known["answer"], a_is_left=assignment.a_is_left)
+    return Lesson(is_right(assignment.item, judgement), expected, known.get("because", ""))
+
+
+def in_words(lesson: Lesson) -> str:
+    """For the desk."""
+    verdict = "Right:" if lesson.is_right else "This was practice, and the answer is another one:"
+    return f"{verdict} {lesson.expected}. {lesson.because}".strip()

@@ -1,0 +1,161 @@
+"""What imported runs say of themselves beside their chat: the columns of their files that no format knows, and so stayed with them.
+
+What a column means is not guessed: tools spell one verdict in ways that contradict each other (1 and 2, 0 and 1, names). See `meanings`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
+
+from apps.accounts.models import Workspace
+from apps.annotation.kinds.meanings import WHOLE, Columns, Info, Survey
+from apps.annotation.queues.sources import Selection, selected
+from apps.common.storable import is_storable
+from apps.ingest.formats.judged_pairs import COMPARED, NAMES
+from apps.trajectories.models import Step, Trajectory
+
+LOOKED_AT = 3_000
+"""Runs, from the first on: enough to meet every value that matters."""
+STEPS_LOOKED_AT = 20_000
+MOST_VALUES = 12
+"""Different ones of a column that says a verdict; with more it is a text, a name or a measurement."""
+MOST_NAMES = 500
+LONGEST = 60
+"""Characters of a value."""
+
+SOMEBODY = re.compile("annotat|judge|rater|labell?er|worker|person|human|expert|reviewer|user")
+"""What numbered columns are often called that are each somebody's verdict."""
+
+
+class Pair(NamedTuple):
+    """Two runs that one record of the file held side by side."""
+
+    a: Trajectory
+    b: Trajectory
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the file calls its two sides."""
+        return self.a.info[COMPARED]["side"], self.b.info[COMPARED]["side"]
+
+    @property
+    def info(self) -> Info:
+        """What the record says of the pair: both runs carry it. Where one side is called `chosen`, that name says something too."""
+        said = {key: value for key, value in self.a.info.items() if key in self.b.info and key != COMPARED}
+        return {NAMES[0]: NAMES[0], **said} if self.sides == NAMES else said
+
+
+def survey(workspace: Workspace, selection: Selection) -> Survey:
+    """Read from the first runs of the selection. Raises BadFilter."""
+    runs = list(runs_of(workspace, selection)[:LOOKED_AT])
+    pairs = [pair for pair in pairs_of(runs) if pair]
+    if pairs:
+        said = _columns(pair.info for pair in pairs)
+        return Survey(len(runs), pairs[0].sides, _alike(said, least=1, sides=pairs[0].sides), (), (), _names(said))
+    said = _columns(run.info for run in runs)
+    steps = Step.objects.filter(trajectory__in=[run.pk for run in runs]).order_by("trajectory", "index")
+    labels = _alike(_columns(steps.values_list("info", flat=True)[:STEPS_LOOKED_AT]))
+    return Survey(len(runs), None, _alike(said), labels, _indexes(said), _names(said))
+
+
+def runs_of(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
+    """The selected runs with what they say of themselves, oldest first. Raises BadFilter."""
+    return selected(workspace, selection).order_by("pk").only("task", "course", "info", "step_count")
+
+
+def pairs_of(runs: Iterable[Trajectory]) -> Iterator[Pair | None]:
+    """The pairs among these runs, each with its first side first; None for a run whose other side is not there."""
+    sides: dict[str, dict[str, Trajectory]] = defaultdict(dict)
+    for run in runs:
+        match run.info.get(COMPARED):
+            case {"pair": str(pair), "side": str(side)}:
+                sides[pair][side] = run
+    for found in sides.values():
+        yield Pair(*(found[side] for side in sorted(found))) if len(found) == 2 else None
+
+
+@dataclass
+class _Column:
+    """The values of one column."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    whole_numbers: int = 0
+    fractions: int = 0
+    is_short: bool = True
+    """Nothing else than short text, booleans and numbers stands there."""
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            return
+        if type(value) not in (str, bool, int, float) or len(str(value)) > LONGEST:
+            self.is_short = False
+        elif len(self.counts) <= MOST_NAMES:
+            self.counts[json.dumps(value)] += 1
+            self.whole_numbers += type(value) is int or (type(value) is str and bool(WHOLE.fullmatch(value)))
+            self.fractions += type(value) is float and not value.is_integer()
+
+
+def _columns(infos: Iterable[Info]) -> dict[str, _Column]:
+    """Of short values, by name."""
+    found: dict[str, _Column] = defaultdict(_Column)
+    for info in infos:
+        for key, value in info.items():
+            if is_storable(key):  # what a queue is made of is kept with it
+                found[key].add(value)
+    return {name: column for name, column in found.items() if column.is_short and column.counts}
+
+
+def _alike(
+    columns: Mapping[str, _Column], *, least: int = 2, sides: tuple[str, str] | None = None
+) -> tuple[Columns, ...]:
+    """Those that say one of a few things, `least` of them at least. Names that differ by a number only go together, unless the numbers are
+    those of the two `sides`: what is good for one of them is bad for the other.
+
+    Of many values most are said again and again; a boolean may be said once.
+    """
+    together: dict[str, list[str]] = defaultdict(list)
+    for name, column in columns.items():
+        is_said_again = column.counts.total() >= 2 * len(column.counts) or least == 1
+        if {*column.counts} <= {"true", "false"} or (least <= len(column.counts) <= MOST_VALUES and is_said_again):
+            together[name if _is_of_side(name, columns, sides) else re.sub(r"\d+", "#", name)].append(name)
+    found = []
+    for names in together.values():
+        counts = sum((columns[name].counts for name in names), Counter[str]())
+        found.append(Columns(tuple(names), tuple(sorted(counts.items(), key=lambda each: _in_order(each[0])))))
+    return tuple(found)
+
+
+def _is_of_side(name: str, columns: Mapping[str, _Column], sides: tuple[str, str] | None) -> bool:
+    """Whether a column says something of one side and another the same of the other, as `score_0` and `score_1` do; people are numbered, too."""
+    stem = name.rstrip("0123456789")
+    numbers = {each.removeprefix(stem) for each in columns if each.startswith(stem)}
+    return sides is not None and numbers == {*sides} and not SOMEBODY.search(stem)
+
+
+def _in_order(value: str) -> tuple[bool, float, str]:
+    read = json.loads(value)
+    return (True, 0.0, read) if isinstance(read, str) else (False, float(read), value)
+
+
+def _indexes(columns: Mapping[str, _Column]) -> tuple[str, ...]:
+    return tuple(name for name, column in columns.items() if column.whole_numbers == column.counts.total())
+
+
+def _names(columns: Mapping[str, _Column]) -> tuple[str, ...]:
+    """Each said more than once: what names one record only names no person."""
+    return tuple(
+        name
+        for name, column in columns.items()
+        if len(column.counts) <= MOST_NAMES
+        and column.counts.total() > len(column.counts)
+        and not column.fractions
+        and name != NAMES[0]
+        and not {*column.counts} <= {"true", "false"}
+    )

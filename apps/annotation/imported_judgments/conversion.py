@@ -1,0 +1,188 @@
+"""Judgements that came in with a file become judgements here: a closed queue of them, filled by a worker a few tasks at a time.
+
+Nobody judges anything anew: what an item says is what `meanings` reads in the columns of its runs. A killed filling goes on behind the last batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Case, F, QuerySet, When
+from django.utils.timezone import now
+
+from apps.accounts.models import User, Workspace
+from apps.annotation.audit import record
+from apps.annotation.imported_judgments.adoptable import runs_of
+from apps.annotation.imported_judgments.records import Found, found_in
+from apps.annotation.kinds import KINDS, kind_of
+from apps.annotation.kinds.kind import Place
+from apps.annotation.kinds.meanings import Meanings
+from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
+from apps.annotation.queues.sources import Selection, selected
+from apps.annotation.refusals import Refusal
+from apps.common.broker import enqueue
+from apps.jobs.models import JobState
+from apps.trajectories.models import ImportBatch
+from apps.trajectories.outlines import visible
+
+TASKS_A_BATCH = 500
+
+
+class SaysNothing(Refusal):
+    code = "says_nothing"
+    message = "No value means anything yet, so there is nothing to make judgements of. Say what at least one means."
+
+
+class StillImporting(Refusal):
+    code = "still_importing"
+    message = "This import is not over. Wait for its end, or let it go on, so that all of its judgements are there."
+
+
+def selection_of(batch: ImportBatch) -> Selection:
+    """All that an import brought in. Raises StillImporting."""
+    if batch.state != JobState.DONE:
+        raise StillImporting
+    return Selection(filter=_filter_of(batch))
+
+
+def adopted_from(batch: ImportBatch) -> QuerySet[Queue]:
+    """The queues that were made of this import's judgements, the newest first."""
+    found = Queue.objects.filter(workspace=batch.workspace_id, selection__has_key="adopted")
+    return found.filter(selection__selection__filter=_filter_of(batch)).order_by("-pk")
+
+
+def _filter_of(batch: ImportBatch) -> str:
+    return f"batch={batch.pk}"
+
+
+@transaction.atomic
+def adopt(
+    *,
+    workspace: Workspace,
+    selection: Selection,
+    name: str,
+    source: str,
+    meanings: Meanings,
+    judged_by: str,
+    by: User | None,
+) -> Queue:
+    """A queue of what the selected runs say of themselves: each verdict a judgement by an annotator of the kind `judged_by` who came with `source`.
+
+    A worker fills it. Raises SaysNothing, BadFilter.
+    """
+    if not meanings.columns:
+        raise SaysNothing
+    kind, runs = KINDS[meanings.kind], selected(workspace, selection)
+    until = runs.order_by("-pk").values_list("pk", flat=True).first()
+    queue = Queue.objects.create(
+        workspace=workspace,
+        created_by=by,
+        name=name,
+        kind=meanings.kind,
+        asks=kind.imported_asks.to_json(),
+        state=Queue.State.FILLING,
+        overlap=max(1, sum(column.is_somebody for column in meanings.columns)),
+        selection={
+            "selection": replace(selection, until=until).to_json(),
+            "adopted": {"source": source, "meanings": meanings.to_json(), "judged_by": judged_by, "left_out": {}},
+        },
+        items_expected=runs.count() // len(kind.run_names),
+        filling_at=now(),
+    )
+    record(queue, by, "adopted judgements", source=source)
+    enqueue("filling.fill", str(queue.pk))
+    return queue
+
+
+def fill_batch(queue: Queue) -> bool:
+    """Add the items and judgements of the next tasks of a queue whose row the caller has locked; False at the end."""
+    adopted = queue.selection["adopted"]
+    runs = runs_of(queue.workspace, Selection.from_json(queue.selection["selection"]))
+    beyond = runs.filter(task_id__gt=queue.filled_to) if queue.filled_to else runs
+    tasks = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:TASKS_A_BATCH])
+    left_out: Counter[str] = Counter(adopted["left_out"])
+    if not tasks:
+        _end(queue, left_out)
+        return False
+    in_order = runs.filter(task_id__in=tasks).order_by("task_id", "pk")
+    found = list(found_in(in_order, Meanings.from_json(adopted["meanings"]), left_out))
+    _store(queue, found, judged_by=adopted["judged_by"], source=adopted["source"])
+    adopted["left_out"] = dict(+left_out)
+    queue.filled_to, queue.item_count = tasks[-1], queue.item_count + len(found)
+    return True
+
+
+def _end(queue: Queue, left_out: Counter[str]) -> None:
+    """What is judged is over: others may judge it too once the queue is opened again and asks more people."""
+    queue.state = Queue.State.CLOSED if queue.item_count else Queue.State.FAILED
+    reasons = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
+    queue.error = "" if queue.item_count else f"Nothing became a judgement: {reasons or 'its runs are gone'}."
+
+
+# Storing -------------------------------------------------------------------------------------------------------------
+
+
+def _store(queue: Queue, found: Sequence[Found], *, judged_by: str, source: str) -> None:
+    kind = kind_of(queue)
+    items = [
+        Item(
+            queue=queue,
+            kind=queue.kind,
+            task_id=each.task,
+            a_id=each.a,
+            b_id=each.b,
+            position=queue.item_count + place,
+            overlap=max(queue.overlap, len(each.said)),
+            taken=len(each.said),
+            judged=len(each.said),
+            disputed=len({kind.stance(answer) for answer in each.said.values()} - {None}) > 1,
+        )
+        for place, each in enumerate(found)
+    ]
+    Item.objects.bulk_create(items, batch_size=2000)
+    who = _annotators(queue, {name for each in found for name in each.said}, judged_by, source)
+    places = [
+        Place(_assignment(queue, item, who[name]), answer, is_imported=True)
+        for item, each in zip(items, found, strict=True)
+        for name, answer in each.said.items()
+    ]
+    Assignment.objects.bulk_create([place.assignment for place in places], batch_size=2000)
+    kind.store(places)
+    _count(queue, Counter(place.assignment.annotator_id for place in places))
+
+
+def _count(queue: Queue, judged: Counter[UUID]) -> None:
+    """Add to what each annotator judged here, in two statements however many they are: data sets have hundreds of thousands."""
+    desks = (Desk(queue=queue, annotator_id=annotator) for annotator in sorted(judged))
+    Desk.objects.bulk_create(desks, ignore_conflicts=True)
+    more = Case(*(When(annotator_id=annotator, then=count) for annotator, count in judged.items()), default=0)
+    Desk.objects.filter(queue=queue, annotator__in=judged).update(judged=F("judged") + more)
+
+
+def _annotators(queue: Queue, names: Iterable[str], kind: str, source: str) -> dict[str, Annotator]:
+    """Who bears these names, made where they are new."""
+    shown = {name: visible(name or source)[:200] for name in names}
+    theirs = Annotator.objects.filter(workspace_id=queue.workspace_id, source=source, kind=kind)
+    known = {each.name: each for each in theirs.filter(name__in=shown.values())}
+    if new := {*shown.values()} - known.keys():
+        made = (Annotator(workspace_id=queue.workspace_id, source=source, kind=kind, name=name) for name in sorted(new))
+        Annotator.objects.bulk_create(made, ignore_conflicts=True)
+        known |= {each.name: each for each in theirs.filter(name__in=new)}
+    return {name: known[name_shown] for name, name_shown in shown.items()}
+
+
+def _assignment(queue: Queue, item: Item, annotator: Annotator) -> Assignment:
+    return Assignment(
+        workspace_id=queue.workspace_id,
+        queue=queue,
+        item=item,
+        annotator=annotator,
+        state=Assignment.State.JUDGED,
+        a_is_left=True,
+        leased_until=now(),
+        closed_at=now(),
+    )

@@ -1,0 +1,195 @@
+"""What imported runs come to as judgements, once it is known what their columns mean. Reads only."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, groupby, islice
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Case, F, Value, When
+from django.db.models.expressions import CombinedExpression
+
+from apps.accounts.models import Workspace
+from apps.annotation.imported_judgments.adoptable import LOOKED_AT, STEPS_LOOKED_AT, pairs_of, runs_of
+from apps.annotation.judges.transcript import said as said_in
+from apps.annotation.kinds import KINDS, Kind
+from apps.annotation.kinds.meanings import Info, Meanings
+from apps.annotation.kinds.pairwise import called
+from apps.annotation.queues.sources import Selection
+from apps.trajectories.models import Step, Task, Trajectory
+from apps.trajectories.outlines import visible
+
+SIDE_MISSING = "pairs whose other side is not among the runs"
+SAME_TWICE = "pairs whose two sides are the same"
+SAID_AGAIN = "judgements of a pair that the same annotator had judged before"
+SAYS_NOTHING = "of which nothing with a meaning is said"
+STEPS_A_READING = 20_000
+"""Steps whose columns are read at once: a query for each task would be thousands, and all of a filling's could fill the memory."""
+EXAMPLES = 3
+SHOWN = 600
+"""Characters of an example's answer."""
+
+
+@dataclass
+class Found:
+    """One item and what was said of it, by the names of annotators."""
+
+    task: UUID
+    a: UUID
+    b: UUID | None = None
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[Found]:
+    """The items of these runs, which come task by task; what gives none is counted in `left_out`, by reason."""
+    kind = KINDS[meanings.kind]
+    if kind.has_sides:
+        for task, group in groupby(runs, key=lambda run: run.task_id):
+            yield from _pairs(task, list(group), meanings, left_out)
+        return
+    for run, steps in _with_steps(runs) if kind.labels_steps else ((run, ()) for run in runs):
+        if said := kind.imported(meanings, run.info, steps):
+            yield Found(run.task_id, run.pk, said=said)
+        else:
+            left_out[SAYS_NOTHING] += 1
+
+
+def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out: Counter[str]) -> list[Found]:
+    """Each record's pair is an item; where a column names who judged, records of the same two answers are one, whichever comes first there."""
+    kind = KINDS[meanings.kind]
+    first: dict[int | UUID, UUID] = {}
+    for run in runs:
+        first.setdefault(_course(run), run.pk)
+    found: dict[tuple[UUID, UUID], Found] = {}
+    for pair in pairs_of(runs):
+        if pair is None:
+            left_out[SIDE_MISSING] += 1
+            continue
+        said = kind.imported(meanings, pair.info, ())
+        if (is_same := _course(pair.a) == _course(pair.b)) or not said:
+            left_out[SAME_TWICE if is_same else SAYS_NOTHING] += 1
+            continue
+        a, b = (first[_course(run)] if meanings.who else run.pk for run in pair)
+        is_turned = (b, a) in found
+        item = found.setdefault((b, a) if is_turned else (a, b), Found(task, a, b))
+        for who, grade in said.items():
+            left_out[SAID_AGAIN] += who in item.said
+            item.said.setdefault(who, grade.turned if is_turned else grade)
+    return list(found.values())
+
+
+def _course(run: Trajectory) -> int | UUID:
+    """Equal for runs that cannot be told apart."""
+    return run.pk if run.course is None else run.course
+
+
+def _with_steps(runs: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[Info]]]:
+    """Each with what was noted of its steps."""
+    for some in _readings(runs):
+        steps: dict[UUID, list[Any]] = defaultdict(list)
+        noted = Step.objects.filter(trajectory__in=[run.pk for run in some]).order_by("trajectory", "index")
+        for run_id, info in noted.values_list("trajectory", "info"):
+            steps[run_id].append(info)
+        for run in some:
+            yield run, steps[run.pk]
+
+
+def _readings(runs: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
+    """These runs, in order, some at a time: as many as have STEPS_A_READING steps."""
+    some: list[Trajectory] = []
+    steps = 0
+    for run in runs:
+        if some and steps + run.step_count > STEPS_A_READING:
+            yield some
+            some, steps = [], 0
+        some.append(run)
+        steps += run.step_count
+    if some:
+        yield some
+
+
+class Example(NamedTuple):
+    """An item as a person can check it: is that what the file means?"""
+
+    instruction: str
+    answers: list[tuple[str, str]]
+    """What each side is called, and the step of its run that tells most."""
+    said: list[tuple[str, str]]
+    """Who, and what in words."""
+
+
+class Preview(NamedTuple):
+    """What the first runs of a selection would give."""
+
+    runs: int
+    is_all: bool
+    items: int
+    judgements: int
+    annotators: list[str]
+    left_out: list[tuple[str, int]]
+    examples: list[Example]
+
+
+def preview(workspace: Workspace, selection: Selection, meanings: Meanings, sides: tuple[str, str] | None) -> Preview:
+    """Read from as many runs as a survey. Raises BadFilter."""
+    runs = list(runs_of(workspace, selection)[:LOOKED_AT])
+    is_all = len(runs) < LOOKED_AT
+    if KINDS[meanings.kind].labels_steps:
+        steps = accumulate(run.step_count for run in runs)
+        within = [run for run, so_far in zip(runs, steps, strict=True) if so_far <= STEPS_LOOKED_AT] or runs[:1]
+        runs, is_all = within, is_all and len(within) == len(runs)
+    left_out: Counter[str] = Counter()
+    found = list(found_in(sorted(runs, key=lambda run: (run.task_id, run.pk)), meanings, left_out))
+    return Preview(
+        runs=len(runs),
+        is_all=is_all,
+        items=len(found),
+        judgements=sum(len(each.said) for each in found),
+        annotators=sorted({name for each in found for name in each.said}),
+        left_out=(+left_out).most_common(),
+        examples=_examples(KINDS[meanings.kind], list(_unlike(found)), sides),
+    )
+
+
+def _unlike(found: Iterable[Found]) -> Iterator[Found]:
+    """A few that say different things."""
+    seen: dict[Any, Found] = {}
+    for each in found:
+        seen.setdefault(str(next(iter(each.said.values()))), each)
+    return islice(seen.values(), EXAMPLES)
+
+
+def _examples(kind: Kind[Any, Any, Any], found: Sequence[Found], sides: tuple[str, str] | None) -> list[Example]:
+    tasks = Task.objects.only("instruction").in_bulk({each.task for each in found})
+    told = _telling_steps(kind, found)
+    examples = []
+    for each in found:
+        runs = filter(None, (each.a, each.b))
+        answers = [
+            (called(side) if side else "", told.get(run, "")) for side, run in zip(sides or ("",), runs, strict=False)
+        ]
+        words = [(name, kind.imported_said(said, sides)) for name, said in each.said.items()]
+        examples.append(Example(tasks[each.task].instruction[:SHOWN], answers, words))
+    return examples
+
+
+def _telling_steps(kind: Kind[Any, Any, Any], found: Iterable[Found]) -> dict[UUID, str]:
+    """By run, what was done in the step that an answer points at or, where none does, in the last one."""
+    indexes = [
+        When(trajectory__in=[run for run in (each.a, each.b) if run], then=_telling_index(kind, each.said))
+        for each in found
+    ]
+    runs = [run for each in found for run in (each.a, each.b) if run]
+    steps = Step.objects.filter(trajectory__in=runs, index=Case(*indexes, default=-1))
+    return {
+        run: visible("\n".join(said_in({**message, "role": ""})).removeprefix(": "))[:SHOWN]
+        for run, message in steps.values_list("trajectory", "message")
+    }
+
+
+def _telling_index(kind: Kind[Any, Any, Any], said: Mapping[str, Any]) -> Value | CombinedExpression:
+    index = kind.points_at(next(iter(said.values())))
+    return F("trajectory__step_count") - 1 if index is None else Value(index)

@@ -1,0 +1,255 @@
+"""Machine annotators at work: a stretch of a queue at a time, by one worker at a time."""
+
+import logging
+from collections.abc import Callable, Iterator
+from math import exp
+from time import monotonic
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.utils.timezone import now
+
+from apps.annotation.desk.actions import record, skip
+from apps.annotation.desk.assignments import next_assignment
+from apps.annotation.judges.jobs import JUDGES
+from apps.annotation.judges.llm_judge import Model, NoAnswer, Pace, Refused, Usage, Verdict
+from apps.annotation.judges.transcript import transcript
+from apps.annotation.kinds.answers import Choice
+from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer
+from apps.annotation.refusals import QueueNotOpen, Refusal
+from apps.jobs import lifecycle
+from apps.jobs.models import HELD, Failure, Phase, Superseded, lease
+from apps.policies.aliases import resolved
+from apps.trajectories.models import Trajectory
+from apps.trajectories.outlines import visible
+
+logger = logging.getLogger(__name__)
+
+STRETCH_SECONDS = 60.0
+"""After so long a worker hands the judge on, so that other tasks get their turn."""
+MOST_CHARACTERS = 24_000
+"""Of each run."""
+FAILURES_IN_A_ROW = 5
+
+
+def go_on(judge_id: UUID) -> None:
+    """Judge for a while, then hand on. Does nothing where another worker has this judge, or it is not to work."""
+    work(judge_id, _stretch)
+
+
+def work(judge_id: UUID, stretch: Callable[[Judge], None]) -> None:
+    """Claim the judge, let it do a stretch, and hand it on where it has more to do. `stretch` raises Refused where it cannot go on.
+
+    What nobody expected is logged and stops the judge: taken up again, it would come to the same place, and pay for the way each time.
+    """
+    judge = lifecycle.claim(JUDGES, judge_id)
+    if judge is None:
+        return
+    try:
+        with lifecycle.kept(judge):
+            _do(judge, stretch)
+        if judge.phase in HELD:
+            lifecycle.release(judge, "It goes on when other work had its turn.")
+    except Superseded:
+        return  # another worker has it
+
+
+def _do(judge: Judge, stretch: Callable[[Judge], None]) -> None:
+    try:
+        stretch(judge)
+    except Refused as refused:
+        fail(judge, "refused", str(refused))
+    except (Superseded, OperationalError, InterfaceError):
+        raise  # where the database is away the lease expires, and the judge goes on when it is back
+    except Exception as error:
+        logger.exception("Judge %s broke", judge.pk)
+        fail(
+            judge,
+            "crash",
+            "This is a fault of the program, not of the model; the server's log says more. What was judged is kept. "
+            f"Let it go on to try again. {type(error).__name__}: {error}",
+        )
+
+
+def fail(judge: Judge, category: str, words: str) -> None:
+    """It cannot go on; say why."""
+    lifecycle.fail(judge, Failure(category, visible(words)))
+
+
+def unasked(judge: Judge) -> QuerySet[Item]:
+    """The items that it has said nothing about, in the queue's order; without those that train people."""
+    asked = JudgeAnswer.objects.filter(judge=judge, item=OuterRef("pk"))
+    items = Item.objects.filter(~Exists(asked), queue=judge.queue).exclude(purpose=Item.Purpose.TRAINING)
+    return items.select_related("task", "a", "b").order_by("position")
+
+
+# Reward models -------------------------------------------------------------------------------------------------------
+
+
+GRADED = ((0.9, 3), (0.75, 2), (0.55, 1))
+"""From how likely one run is the better one, to how strongly it is preferred; below the last, neither is."""
+
+
+@transaction.atomic
+def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None) -> None:
+    """What a reward model says of a pair: the difference of its rewards, and the grade that this likelihood comes to."""
+    columns: dict[str, object] = {"prompt_version": 0, "a_left": 0, "b_left": 0, "strength": 0}
+    if a is None or b is None:
+        columns["error"] = "Its chat template refuses a run of this pair."
+    else:
+        strength = graded(a - b)
+        columns |= {"a_left": strength, "b_left": strength, "strength": strength, "margin": a - b}
+    _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
+    counter = "failed" if "error" in columns else "answered"
+    lifecycle.get_on(judge, **{counter: F(counter) + int(is_new)})
+
+
+def graded(margin: float) -> int:
+    """A grade in favour of run a from the difference of rewards, read as Bradley–Terry does."""
+    likely = 1 / (1 + exp(-abs(margin)))
+    grade = next((grade for least, grade in GRADED if likely >= least), 0)
+    return grade if margin > 0 else -grade
+
+
+def finish(judge: Judge) -> None:
+    """All is scored. A reward model in places of its own judges now, from what it said."""
+    if judge.mode == Judge.Mode.JOIN:
+        for item, assignment in _assigned(judge):
+            said = JudgeAnswer.objects.usable().filter(judge=judge, item=item).first()
+            if assignment is None:
+                continue
+            if said is None:
+                skip(assignment=assignment, reason="It could not score this pair.")
+            else:
+                record(assignment=assignment, answer=Choice(said.strength, rationale=f"Margin {said.margin:.2f}"))
+    lifecycle.finish(judge)
+
+
+# Served models -------------------------------------------------------------------------------------------------------
+
+
+def _stretch(judge: Judge) -> None:
+    prompt = judge.prompts.order_by("-version").first()
+    policy = judge.annotator.policy
+    if prompt is None or policy is None or policy.endpoint is None:
+        raise Refused("The model or its prompt is gone. Send another one.")
+    began, in_a_row = monotonic(), 0
+    with Model(
+        url=policy.endpoint.base_url,
+        model=resolved(policy.endpoint, policy.location).name,
+        key_variable=policy.endpoint.key_variable,
+        temperature=judge.temperature,
+        pace=Pace(judge.requests_a_minute),
+        trying=lambda: lifecycle.write(judge, leased_until=now() + lease()),
+    ) as model:
+        for item, held in _work(judge):
+            said, used = _ask(judge, model, item, prompt.text)
+            if isinstance(said, Verdict):
+                _record(judge, item, held, said, prompt.version, used)
+                in_a_row = 0
+            else:
+                in_a_row += 1
+                _record_failure(judge, item, held, str(said), prompt.version, used)
+                if in_a_row >= FAILURES_IN_A_ROW:
+                    raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {said}")
+            judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens"])
+            if judge.has_spent_all:
+                return _pause(judge, f"It has cost {judge.cost:.2f}, which is all that it may.")
+            if judge.phase == Phase.STOPPING:
+                return lifecycle.stop(judge, "It was paused.")
+            if monotonic() - began > STRETCH_SECONDS:
+                return None
+    if judge.phase in HELD:
+        lifecycle.finish(judge)
+    return None
+
+
+def _pause(judge: Judge, words: str) -> None:
+    """It may not go on for now; say why."""
+    lifecycle.stop(judge, words, failure=Failure("paused", words).as_json())
+
+
+def _ask(judge: Judge, model: Model, item: Item, criteria: str) -> tuple[Verdict | NoAnswer, Usage]:
+    """What it says of a pair, or why that is unusable; and what it cost, which is counted whatever becomes of the answer."""
+    found: Verdict | NoAnswer
+    try:
+        found = model.compare(
+            task=item.task.instruction,
+            a=transcript(item.a, most=MOST_CHARACTERS),
+            b=transcript(_second(item), most=MOST_CHARACTERS),
+            criteria=criteria,
+        )
+    except NoAnswer as problem:
+        found = problem
+    finally:
+        used = model.take_usage()
+        Judge.objects.filter(pk=judge.pk).update(
+            prompt_tokens=F("prompt_tokens") + used.prompt, completion_tokens=F("completion_tokens") + used.completion
+        )
+    return found, used
+
+
+def _work(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
+    """What is left for this judge, one after the other; in a place of its own with its assignment."""
+    if judge.mode == Judge.Mode.JOIN:
+        yield from _assigned(judge)
+        return
+    while item := unasked(judge).first():
+        yield item, None
+
+
+def _assigned(judge: Judge) -> Iterator[tuple[Item, Assignment | None]]:
+    while True:
+        try:
+            held = next_assignment(queue=judge.queue, annotator=judge.annotator)
+        except QueueNotOpen as refusal:
+            return _pause(judge, str(refusal))
+        if held is None:
+            return
+        held.queue, held.annotator = judge.queue, judge.annotator
+        yield Item.objects.select_related("task", "a", "b").get(pk=held.item_id), held
+        judge.queue.refresh_from_db()
+
+
+def _second(item: Item) -> Trajectory:
+    assert item.b is not None, "judges are sent to pairs only"
+    return item.b
+
+
+@transaction.atomic
+def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict, version: int, used: Usage) -> None:
+    """The answer with both its orders; and, in a place of its own, the judgement. A second delivery changes nothing."""
+    columns = {**verdict._asdict(), "prompt_version": version, **_tokens(used)}
+    _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
+    lifecycle.get_on(judge, answered=F("answered") + int(is_new))
+    if held is not None:
+        try:
+            record(
+                assignment=held, answer=Choice(verdict.strength, both_bad=verdict.both_bad, rationale=verdict.reason)
+            )
+        except Refusal:
+            return  # others filled the place while the model thought; what it said is kept beside them
+
+
+def _tokens(used: Usage) -> dict[str, int]:
+    return {"prompt_tokens": used.prompt, "completion_tokens": used.completion}
+
+
+@transaction.atomic
+def _record_failure(judge: Judge, item: Item, held: Assignment | None, problem: str, version: int, used: Usage) -> None:
+    """Kept, so that the pair is not asked for again and again; `resume_judge` gives it another chance."""
+    problem = visible(problem)
+    columns = {
+        "prompt_version": version,
+        "a_left": 0,
+        "b_left": 0,
+        "strength": 0,
+        "error": problem[:2000],
+        **_tokens(used),
+    }
+    _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
+    failure = Failure("no_answer", problem[:1000]).as_json()
+    lifecycle.get_on(judge, failed=F("failed") + int(is_new), failure=failure)
+    if held is not None:
+        skip(assignment=held, reason=problem[:300])

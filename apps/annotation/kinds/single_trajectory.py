@@ -1,0 +1,108 @@
+"""What all kinds have in common that judge a single run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, QuerySet
+from rest_framework import serializers
+
+from apps.annotation.kinds import trajectory_view
+from apps.annotation.kinds.kind import A, J, JudgementSerializer, K, Kind, PartUrl
+from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, shuffled_place
+from apps.annotation.models import Adjudication, Assignment, Item
+from apps.annotation.refusals import NothingToJudge
+from apps.trajectories.models import Trajectory
+
+
+class RunSerializer(JudgementSerializer[J]):
+    """A judgment of one run."""
+
+    trajectory = serializers.UUIDField(source="item.a_id")
+
+
+class RunKind(Kind[K, A, J]):
+    """A run is shown by itself; a reviewer says whose judgment of it stands."""
+
+    noun = "run"
+
+    # On the desk ------------------------------------------------------------------------------------------------------
+
+    rows_template = "annotation/_walk_rows.html"
+    cannot_tell = "I cannot tell what is right here"
+
+    def runs_shown(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
+        return {"run": trajectory_view.run_of(assignment, part_url)}
+
+    def rows_shown(self, assignment: Assignment, part_url: PartUrl, start: int) -> dict[str, Any]:
+        return {"rows": trajectory_view.rows_of(assignment, part_url, start)}
+
+    def run_at(self, assignment: Assignment, side: str) -> Trajectory | None:
+        return assignment.item.a if side == trajectory_view.SIDE else None
+
+    # Review -----------------------------------------------------------------------------------------------------------
+
+    reviewers_answer = False
+    question_of_review = "Whose judgement stands?"
+
+    def review_choices(self, judgements: Sequence[J]) -> list[tuple[str, str]]:
+        return [(str(judgement.pk), self.words(judgement)) for judgement in judgements]
+
+    def decision(self, given: str, *, a_is_left: bool) -> dict[str, Any]:
+        return {"upheld": UUID(given)}
+
+    def chosen(self, decision: Adjudication, *, a_is_left: bool) -> str:
+        return str(decision.upheld)
+
+    def decided_words(self, decision: Adjudication, judgements: Sequence[J], *, a_is_left: bool | None) -> str:
+        upheld = (self.words(each) for each in judgements if each.pk == decision.upheld)
+        return next(upheld, "one judgement stands")
+
+    def agrees(self, decision: Adjudication, judgement: J) -> bool:
+        return decision.upheld == judgement.pk
+
+    def decided_for(self, judgement: J, decision: Adjudication) -> str:
+        return "your judgement stands" if self.agrees(decision, judgement) else "another judgement stands"
+
+    def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
+        if decision["upheld"] is None or decision["strength"] is not None or decision["both_bad"]:
+            return "upheld", "Give the id of the judgement that stands, and nothing else."
+        return None
+
+    # In datasets ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
+        """Whether a judgment with these columns accepts the run: +1 it does, −1 it doesn't, 0 neither."""
+
+    # Making queues ----------------------------------------------------------------------------------------------------
+
+    nothing_to_do = NothingToJudge
+
+    def preview(self, pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
+        sizes = runs.order_by().values("task_id").annotate(count=Count("pk")).values_list("count", flat=True)
+        result = Preview()
+        for size in sizes.iterator(chunk_size=10_000):
+            drawn = size if pairing.per_task is None else min(size, pairing.per_task)
+            result.tasks += 1
+            result.paired_tasks += 1
+            result.runs += size
+            result.paired_runs += drawn
+            result.items += drawn
+        return result
+
+    def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:
+        """At most `per_task` of them: the same ones whenever the runs are the same."""
+        chosen: Sequence[int] = range(len(runs))
+        if pairing.per_task is not None and pairing.per_task < len(runs):
+            chosen = sorted(Random(f"{pairing.seed} {task}").sample(chosen, pairing.per_task))
+        for place in chosen:
+            run = runs[place].id
+            yield Item(task_id=task, a_id=run, position=shuffled_place(f"{pairing.seed} {run}"))
+
+    def pairing_words(self, pairing: Pairing) -> str:
+        return pairing.of_single_runs

@@ -1,0 +1,265 @@
+"""How good the judgements of a queue are, from what `gathering` found. Pure; the result is JSON, for keeping."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import combinations, pairwise
+from statistics import median
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from scipy.stats import binomtest
+
+from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
+from apps.annotation.quality.agreement import Patterns, alpha, fleiss, raw, to_json
+from apps.annotation.quality.feedback import batched, settled
+from apps.annotation.quality.kappa import cohen
+from apps.annotation.quality.shares import share
+
+PEOPLE_COMPARED = 24
+"""The busiest; with more, a matrix of pairs can be read no more."""
+PERIODS = 12
+ITEMS_A_PERIOD = 20
+FAST = 1 / 3
+"""Of what half of people's judgements take: below it, one of theirs counts as speeding."""
+PAUSE = timedelta(minutes=30)
+"""Judgements farther apart belong to different sittings."""
+
+
+def measure(gathered: Gathered) -> dict[str, Any]:
+    """Everything that the pages of quality show."""
+    work, machines = gathered.work, gathered.machines
+    main = gathered.measures[0] if gathered.measures else None
+    typical = _median(_seconds([*work, *gathered.golds]))
+    return {
+        "judgements": len(work),
+        "items": len({each.item for each in work}),
+        "median_seconds": typical,
+        "measures": [row for each in gathered.measures for row in _agreements(each, machines)],
+        "over_time": over_time(*_of_peers(main, work, machines)) if main else [],
+        "pairs": between_people(main) if main else {"people": [], "cells": []},
+        "annotators": people(main, work, typical or 0.0, machines),
+        "own": own(main, [*work, *gathered.golds], typical or 0.0, machines),
+    }
+
+
+# Agreement -----------------------------------------------------------------------------------------------------------
+
+
+def _agreements(measure: Measure, machines: Collection[UUID]) -> list[dict[str, Any]]:
+    """Among people; then, where models or rules judged in places of their own, among all, which says how these change it."""
+    of_people = [given for given in measure.given if given.annotator not in machines]
+    rows = [{**_agreement(replace(measure, given=of_people)), "among": "people"}]
+    if len(of_people) == len(measure.given):
+        return rows
+    return [*(rows if of_people else []), {**_agreement(measure), "among": "all"}]
+
+
+def _of_peers(measure: Measure, work: Sequence[Work], machines: Collection[UUID]) -> tuple[Measure, Sequence[Work]]:
+    """What people said; where none of them judged, what machines said."""
+    given = [each for each in measure.given if each.annotator not in machines]
+    if not given:
+        return measure, work
+    return replace(measure, given=given), [each for each in work if each.annotator not in machines]
+
+
+def _agreement(measure: Measure) -> dict[str, Any]:
+    items: dict[int, list[Given]] = defaultdict(list)
+    for given in measure.given:
+        items[given.item].append(given)
+    grades = Patterns.of_parts((_by_thing(said).values() for said in items.values()), measure.values)
+    coarse = grades.merged(_side, (-1, 0, 1)) if measure.sides else grades
+    found = {"raw": raw(coarse), "nominal": alpha(coarse, "nominal")}
+    if measure.ordered and len(measure.values) > 2:
+        found |= {"ordinal": alpha(grades, "ordinal"), "interval": alpha(grades, "interval")}
+    found["fleiss"] = fleiss(coarse)
+    return {
+        "key": measure.key,
+        "name": measure.name,
+        "values": len(measure.values),
+        "sides": measure.sides,
+        **{name: to_json(estimate) for name, estimate in found.items()},
+    }
+
+
+def _side(value: int) -> int:
+    return (value > 0) - (value < 0)
+
+
+def _by_thing(given: Iterable[Given]) -> dict[Hashable, list[int]]:
+    things: dict[Hashable, list[int]] = defaultdict(list)
+    for each in given:
+        things[each.thing].append(each.value)
+    return things
+
+
+def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
+    """Agreement in stretches of as many items each, in the order in which the items got their last judgement."""
+    finished: dict[int, datetime] = {}
+    times: Counter[int] = Counter()
+    for each in work:
+        times[each.item] += 1
+        finished[each.item] = max(each.at, finished.get(each.item, each.at))
+    shared = sorted((item for item in finished if times[item] > 1), key=lambda item: (finished[item], item))
+    size = max(ITEMS_A_PERIOD, -(-len(shared) // PERIODS))
+    things: dict[int, list[Given]] = defaultdict(list)
+    for given in measure.given:
+        things[given.item].append(given)
+    found = []
+    for start in range(0, len(shared), size):
+        stretch = shared[start : start + size]
+        if start and len(stretch) < ITEMS_A_PERIOD:
+            break  # too few to say anything; they come with the next stretch
+        patterns = Patterns.of(_by_thing(given for item in stretch for given in things[item]).values(), measure.values)
+        coarse = patterns.merged(_side, (-1, 0, 1)) if measure.sides else patterns
+        found.append(
+            {
+                "until": finished[stretch[-1]].isoformat(timespec="minutes"),
+                "through": start + len(stretch),
+                "alpha": to_json(alpha(coarse, "nominal")),
+                "raw": to_json(raw(coarse)),
+            }
+        )
+    return found
+
+
+def between_people(measure: Measure) -> dict[str, Any]:
+    """Cohen's kappa of each two of the busiest, over what both judged."""
+    said: dict[UUID, dict[Hashable, int]] = defaultdict(dict)
+    for each in measure.given:
+        said[each.annotator][each.thing] = _side(each.value) if measure.sides else each.value
+    busiest = sorted(said, key=lambda who: (-len(said[who]), str(who)))[:PEOPLE_COMPARED]
+    values = (-1, 0, 1) if measure.sides else measure.values
+    cells = []
+    for x, y in combinations(busiest, 2):
+        both = said[x].keys() & said[y].keys()
+        if both:
+            kappa = cohen(((said[x][thing], said[y][thing]) for thing in both), values)
+            same = sum(said[x][thing] == said[y][thing] for thing in both)
+            cells.append({"x": str(x), "y": str(y), "kappa": to_json(kappa), "same": share(same, len(both)).to_json()})
+    return {"people": [str(who) for who in busiest], "cells": cells}
+
+
+# People --------------------------------------------------------------------------------------------------------------
+
+
+class Consensus(NamedTuple):
+    """How often somebody said what most of the others said."""
+
+    same: int
+    of: int
+    """Things that others judged as well, and on which most of them agree."""
+
+
+def with_others(
+    measure: Measure, among: Mapping[UUID, Collection[int]] | None = None, machines: Collection[UUID] = ()
+) -> dict[UUID, Consensus]:
+    """Of each annotator. Their own judgement takes no part in what the others say; where others are divided, nothing is compared.
+
+    The others are people: `machines` are compared with them and are nobody's measure, unless no person judged. `among`: the
+    items of each annotator to compare them on; all of theirs without it.
+    """
+    if all(given.annotator in machines for given in measure.given):
+        machines = ()
+    votes: dict[Hashable, Counter[int]] = defaultdict(Counter)
+    said = [(each, _side(each.value) if measure.sides else each.value) for each in measure.given]
+    for given, value in said:
+        votes[given.thing][value] += given.annotator not in machines
+    same: Counter[UUID] = Counter()
+    of: Counter[UUID] = Counter()
+    for given, value in said:
+        if among is not None and given.item not in among.get(given.annotator, ()):
+            continue
+        mine = given.annotator not in machines
+        others = [times - (mine and each == value) for each, times in votes[given.thing].items()]
+        most = max(others)
+        if not most or others.count(most) > 1:
+            continue
+        of[given.annotator] += 1
+        same[given.annotator] += votes[given.thing][value] - mine == most
+    return {who: Consensus(same[who], of[who]) for who in of}
+
+
+def people(
+    measure: Measure | None, work: Sequence[Work], typical: float, machines: Collection[UUID] = ()
+) -> dict[str, dict[str, Any]]:
+    """By annotator id. `typical`: seconds that half of people's judgements take."""
+    by: dict[UUID, list[Work]] = defaultdict(list)
+    for each in work:
+        by[each.annotator].append(each)
+    agreeing = with_others(measure, machines=machines) if measure else {}
+    return {
+        str(who): {
+            **_pace(mine, typical),
+            "consensus": share(*agreeing.get(who, Consensus(0, 0))).to_json(),
+            "left": _left(mine),
+        }
+        for who, mine in by.items()
+    }
+
+
+def own(
+    measure: Measure | None, answers: Iterable[Work], typical: float, machines: Collection[UUID] = ()
+) -> dict[str, dict[str, Any]]:
+    """What each annotator is told of themselves, by their id. `answers`: gold ones too, or a figure that stood still would tell them.
+
+    Pace and sides are what they know already; how right they were comes as `telling` says.
+    """
+    by: dict[UUID, list[Work]] = defaultdict(list)
+    for each in sorted(answers, key=lambda each: each.at):
+        by[each.annotator].append(each)
+    told = {who: settled(mine) for who, mine in by.items()}
+    items = {who: {each.item for each in mine} for who, mine in told.items()}
+    agreeing = with_others(measure, items, machines) if measure else {}
+    return {
+        str(who): {
+            **_pace(mine, typical),
+            "left": _left(mine),
+            "told": len(told[who]),
+            "consensus": share(*agreeing.get(who, Consensus(0, 0))).to_json(),
+            "gold": _right(batched(told[who], lambda each: each.is_right is not None)),
+        }
+        for who, mine in by.items()
+    }
+
+
+def _right(golds: Sequence[Work]) -> dict[str, Any]:
+    return share(sum(bool(each.is_right) for each in golds), len(golds)).to_json()
+
+
+def _pace(mine: Sequence[Work], typical: float) -> dict[str, Any]:
+    timed = _seconds(mine)
+    at_work = sum(timed)
+    fast = sum(seconds < FAST * typical for seconds in timed)
+    return {
+        "judged": len(mine),
+        "median_seconds": _median(timed),
+        "seconds": round(at_work, 1) if timed else None,
+        "per_hour": round(3600 * len(timed) / at_work, 1) if at_work else None,
+        "sittings": sittings(each.at for each in mine),
+        "fast": share(fast, len(timed)).to_json(),
+        "latest": max(each.at for each in mine).isoformat(timespec="seconds"),
+    }
+
+
+def _seconds(work: Sequence[Work]) -> list[float]:
+    """Of people's judgements only."""
+    return [each.seconds for each in work if each.seconds is not None]
+
+
+def _median(seconds: Sequence[float]) -> float | None:
+    return median(seconds) if seconds else None
+
+
+def sittings(times: Iterable[datetime]) -> int:
+    """How many times somebody sat down to work."""
+    ordered = sorted(times)
+    return 1 + sum(later - earlier > PAUSE for earlier, later in pairwise(ordered)) if ordered else 0
+
+
+def _left(mine: Sequence[Work]) -> dict[str, Any]:
+    """How often the left side won, and how likely a habit so strong is by chance (exact binomial test, two-sided)."""
+    sides = [each.chose_left for each in mine if each.chose_left is not None]
+    found = share(sum(sides), len(sides)).to_json()
+    return {**found, "p": float(f"{binomtest(sum(sides), len(sides)).pvalue:.2g}") if sides else None}

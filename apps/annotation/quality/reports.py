@@ -1,0 +1,92 @@
+"""Keeping the quality of queues measured: in the background where there is much to read, and again when people judged more."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import perf_counter
+from typing import Any
+from uuid import UUID
+
+from django.core.cache import cache
+from django.db.models import F, Sum
+from django.utils.timezone import now
+
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Desk, QualityReport, Queue
+from apps.annotation.quality.judgment_table import gather
+from apps.annotation.quality.measures import measure
+from apps.common.broker import enqueue
+
+MEASURED_AT_ONCE = 200
+"""So few judgements are measured while the page waits, which takes about a tenth of a second."""
+REST = 20
+"""A report is left alone for so many times what it took: a busy queue must not keep a worker measuring."""
+REST_AT_LEAST = timedelta(seconds=15)
+ASKED_SECONDS = 60
+METHOD = 5
+"""Counted up when `measuring` finds something else in the same judgements, so that kept reports are out of date."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the pages of quality show, as of a moment."""
+
+    figures: dict[str, Any]
+    """As `measuring.measure` returns them; empty where nothing was measured yet."""
+    measured_at: datetime | None
+    is_current: bool
+    """Nothing was judged or taken back since."""
+
+
+def report_of(queue: Queue) -> Report:
+    """The quality of a queue as far as it is known. A large queue's is measured by a worker, who is asked where it is out of date."""
+    if _answers(queue) <= MEASURED_AT_ONCE:
+        return Report(measure(gather(queue)), now(), is_current=True)
+    kept = QualityReport.objects.filter(queue=queue).first()
+    if kept is None:
+        _ask(queue)
+        return Report({}, None, is_current=False)
+    is_current = kept.basis == basis_of(queue)
+    if not is_current and now() - kept.measured_at > max(REST_AT_LEAST, timedelta(seconds=REST * kept.took_seconds)):
+        _ask(queue)
+    return Report(kept.figures, kept.measured_at, is_current)
+
+
+def measure_quality(queue_id: UUID) -> None:
+    """Measure a queue and keep the result. Two at once do the same work twice and keep the same figures."""
+    queue = Queue.objects.get(pk=queue_id)
+    basis = basis_of(queue)  # before reading: what comes meanwhile makes the report out of date, not wrong
+    began = perf_counter()
+    figures = measure(gather(queue))
+    QualityReport.objects.update_or_create(
+        queue=queue,
+        defaults={
+            "basis": basis,
+            "figures": figures,
+            "measured_at": now(),
+            "took_seconds": perf_counter() - began,
+        },
+    )
+    cache.delete(_asked(queue))
+
+
+def basis_of(queue: Queue) -> str:
+    """Changes whenever somebody judges or takes back: the newest judgement, and how many stand. Read from counters and one index."""
+    judgements = kind_of(queue).model.objects.filter(queue=queue)
+    newest = judgements.order_by("-pk").values_list("pk", flat=True).first()
+    return f"{newest} {_answers(queue)} {METHOD}"
+
+
+def _answers(queue: Queue) -> int:
+    """Standing judgements, gold ones too: were these left out, a report that stays current would tell who asks which were gold."""
+    counted = Desk.objects.filter(queue=queue).aggregate(all=Sum(F("judged") + F("golds"), default=0))
+    found: int = counted["all"]
+    return found
+
+
+def _asked(queue: Queue) -> str:
+    return f"quality-asked:{queue.pk}"
+
+
+def _ask(queue: Queue) -> None:
+    if cache.add(_asked(queue), True, ASKED_SECONDS):
+        enqueue("quality.measure", str(queue.pk))

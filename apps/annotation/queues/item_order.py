@@ -1,0 +1,89 @@
+"""Putting the items first whose judgement teaches most, by what machine annotators say of them (reward models, served models).
+
+Uncertain: where the models of the ensemble disagree (Christiano et al., 2017, section 2.2.2: the variance of their predictions).
+Informative: where an answer tells most about which of the models is right, the mutual information of answer and model (Houlsby et al.,
+2011, arXiv 1112.5745). A pair on which all of them toss a coin is uncertain to each but teaches nothing about them.
+"""
+
+from collections import defaultdict
+from math import exp, log
+from statistics import fmean, pvariance
+
+from django.db import transaction
+from django.db.models import Max, Q
+
+from apps.accounts.models import User
+from apps.annotation.audit import record
+from apps.annotation.models import Item, JudgeAnswer, Queue
+from apps.annotation.refusals import Refusal
+
+LIKELY = {0: 0.5, 1: 0.65, 2: 0.82, 3: 0.95}
+"""How likely a grade makes it that the preferred run is the better one, where a model gives no margin."""
+
+
+class NothingSaid(Refusal):
+    code = "nothing_said"
+    message = "No two models have said something about the items that wait. Send two reward models, or served models, under Machines first."
+
+
+def uncertain(chances: list[float]) -> float:
+    """The variance of what the models predict; 0 where they agree."""
+    return pvariance(chances)
+
+
+def informative(chances: list[float]) -> float:
+    """Nats that the answer tells about the models: the entropy of their mean, less their mean entropy."""
+    return _entropy(fmean(chances)) - fmean(_entropy(chance) for chance in chances)
+
+
+def _entropy(p: float) -> float:
+    return -sum(q * log(q) for q in (p, 1 - p) if q > 0)
+
+
+SCORES = {Queue.Order.UNCERTAIN: uncertain, Queue.Order.INFORMATIVE: informative}
+
+
+@transaction.atomic
+def reorder(*, queue: Queue, order: str, by: User | None) -> int:
+    """Move what waits, the highest score first, behind what is under way; how many items have a score. Raises NothingSaid.
+
+    Items keep their judgements, and nobody loses their place: new positions lie beyond all old ones, so desks find them.
+    """
+    held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
+    score = SCORES[Queue.Order(order)]
+    chances = chances_of(held)
+    scored = {item: score(found) for item, found in chances.items() if len(found) > 1}
+    waiting = list(
+        Item.objects.filter(queue=held, purpose=Item.Purpose.WORK, taken=0)
+        .order_by("position")
+        .values_list("pk", flat=True)
+    )
+    moved = [item for item in waiting if item in scored]
+    if not moved:
+        raise NothingSaid
+    ranked = sorted(moved, key=lambda item: -scored[item]) + [item for item in waiting if item not in scored]
+    beyond = (Item.objects.filter(queue=held).aggregate(most=Max("position"))["most"] or 0) + 1
+    Item.objects.bulk_update(
+        [Item(pk=item, position=beyond + place) for place, item in enumerate(ranked)], ["position"], batch_size=2000
+    )
+    Queue.objects.filter(pk=held.pk).update(order=order)
+    record(held, by, "changed the order of", order=order, scored=len(moved), waiting=len(waiting))
+    return len(moved)
+
+
+def chances_of(queue: Queue) -> dict[int, list[float]]:
+    """Of each unseen item: how likely each model thinks that run a is the better one."""
+    answers = JudgeAnswer.objects.usable().filter(Q(item__taken=0), judge__queue=queue).order_by("judge", "pk")
+    found: dict[int, list[float]] = defaultdict(list)
+    for item, margin, strength in answers.values_list("item", "margin", "strength"):
+        found[item].append(_from_margin(margin) if margin is not None else _from_grade(strength))
+    return found
+
+
+def _from_margin(margin: float) -> float:
+    return 1 / (1 + exp(-max(-30.0, min(30.0, margin))))
+
+
+def _from_grade(strength: int) -> float:
+    likely = LIKELY[abs(strength)]
+    return likely if strength >= 0 else 1 - likely

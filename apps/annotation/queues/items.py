@@ -1,0 +1,81 @@
+"""Turning a selection of trajectories into the items of a queue: in batches, each with its progress in one transaction.
+
+A killed filling goes on behind the last batch; two fillings of one queue take turns and add nothing twice.
+"""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.annotation.imported_judgments import conversion
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.pair_selection import Pairing
+from apps.annotation.models import Item, Queue
+from apps.annotation.queues.sources import Selection, runs_by_task
+from apps.common.broker import enqueue
+
+TASKS_A_BATCH = 500
+STALLED_AFTER = timedelta(minutes=1)
+
+
+def fill(queue_id: UUID) -> int:
+    """Fill a queue to the end and open it; how many items it has. Does nothing to a queue that is not being filled."""
+    while _fill_batch(queue_id):
+        pass
+    return Queue.objects.get(pk=queue_id).item_count
+
+
+@transaction.atomic
+def _fill_batch(queue_id: UUID) -> bool:
+    """Add the items of the next tasks; False at the end."""
+    queue = Queue.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=queue_id)
+    if queue.state != Queue.State.FILLING:
+        return False
+    has_more = conversion.fill_batch(queue) if "adopted" in queue.selection else _draw_batch(queue)
+    queue.filling_at = now()
+    queue.save(update_fields=["state", "error", "item_count", "selection", "filled_to", "filling_at"])
+    return has_more
+
+
+def _draw_batch(queue: Queue) -> bool:
+    kind, pairing = kind_of(queue), Pairing.from_json(queue.selection["pairing"])
+    selection = Selection.from_json(queue.selection["selection"])
+    items: list[Item] = []
+    last = None
+    for last, runs in runs_by_task(queue.workspace, selection, pairing, after=queue.filled_to, tasks=TASKS_A_BATCH):
+        items += kind.draw(pairing, last, runs)
+    if last is None:
+        queue.state = Queue.State.OPEN if queue.item_count else Queue.State.FAILED
+        queue.error = (
+            "" if queue.item_count else "None of the selected runs is there any more, so there is nothing to judge."
+        )
+    else:
+        _add(queue, items)
+        queue.filled_to = last
+    return last is not None
+
+
+def _add(queue: Queue, items: list[Item]) -> None:
+    """Items of a shuffled queue come with their places."""
+    for place, item in enumerate(items):
+        item.queue, item.kind, item.overlap = queue, queue.kind, queue.overlap
+        if queue.order != Queue.Order.RANDOM:
+            item.position = queue.item_count + place
+    Item.objects.bulk_create(items, batch_size=2000)
+    queue.item_count += len(items)
+
+
+def record_failure(queue_id: UUID, error: str) -> None:
+    """Say on the queue's page why it could not be filled."""
+    Queue.objects.filter(pk=queue_id, state=Queue.State.FILLING).update(state=Queue.State.FAILED, error=error)
+
+
+def fill_stalled() -> int:
+    """Ask workers again for queues whose filling stopped moving, because a worker died; how many."""
+    stalled = Queue.objects.filter(state=Queue.State.FILLING, filling_at__lt=now() - STALLED_AFTER)
+    ids = list(stalled.values_list("pk", flat=True))
+    for queue_id in ids:
+        enqueue("filling.fill", str(queue_id))
+    return len(ids)

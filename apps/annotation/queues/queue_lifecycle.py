@@ -1,0 +1,170 @@
+"""Making queues and steering them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts.models import User, Workspace
+from apps.annotation.audit import record
+from apps.annotation.desk.assignments import has_ended
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.pair_selection import Pair, Pairing
+from apps.annotation.kinds.questions import Asks
+from apps.annotation.models import Guideline, Item, Queue
+from apps.annotation.queues.sources import Selection, preview_of, selected
+from apps.annotation.refusals import Refusal
+from apps.common.broker import enqueue
+from apps.trajectories.models import Trajectory
+
+
+class WrongState(Refusal):
+    code = "wrong_state"
+
+
+class EndHasCome(Refusal):
+    code = "end_has_come"
+    message = "The end that its settings give has come. Move it or take it away there, then open the queue again."
+
+
+@transaction.atomic
+def create_queue(
+    *,
+    workspace: Workspace,
+    created_by: User | None,
+    name: str,
+    selection: Selection,
+    pairing: Pairing,
+    overlap: int = 1,
+    lease_seconds: int = 1200,
+    order: str = Queue.Order.FIFO,
+    skipped_come_back: bool = False,
+    guidelines: str = "",
+    kind: str = Queue.Kind.PAIRWISE,
+    asks: Asks | None = None,
+) -> Queue:
+    """A queue from a selection of trajectories; a worker fills it. NothingToCompare or NothingToJudge when there would be no item.
+
+    `pairing` says which runs of a task are compared with which or, where runs are judged by themselves, how many there are.
+    """
+    newest = selected(workspace, selection).order_by("-pk").values_list("pk", flat=True).first()
+    selection = Selection(ids=selection.ids, filter=selection.filter, until=newest)
+    expected = preview_of(workspace, selection, pairing, kind).items
+    if not expected:
+        raise KINDS[kind].nothing_to_do
+    queue = Queue.objects.create(
+        workspace=workspace,
+        created_by=created_by,
+        name=name,
+        kind=kind,
+        asks=asks.to_json() if asks else {},
+        state=Queue.State.FILLING,
+        order=order,
+        overlap=overlap,
+        lease_seconds=lease_seconds,
+        skipped_come_back=skipped_come_back,
+        selection={"selection": selection.to_json(), "pairing": pairing.to_json()},
+        items_expected=expected,
+        filling_at=now(),
+    )
+    if guidelines.strip():
+        revise_guidelines(queue=queue, text=guidelines, by=created_by)
+    record(queue, created_by, "made queue", items=expected, overlap=overlap)
+    enqueue("filling.fill", str(queue.pk))
+    return queue
+
+
+def create_queue_of_pairs(*, pairs: Iterable[Pair], **settings: Any) -> Queue:
+    """An open queue of exactly these pairs, in this order; `settings` as for `create_queue_of_runs`."""
+    items = (
+        Item(position=position, task_id=pair.task, a_id=pair.a, b_id=pair.b) for position, pair in enumerate(pairs)
+    )
+    return _create_open(kind=Queue.Kind.PAIRWISE, items=items, **settings)
+
+
+def create_queue_of_runs(*, kind: Queue.Kind, runs: Iterable[Trajectory], **settings: Any) -> Queue:
+    """An open queue of exactly these runs, in this order, each judged by itself.
+
+    workspace, created_by, name; overlap, lease_seconds, guidelines, selection, asks. Annotators see the name: it must not
+    say who made the runs.
+    """
+    items = (Item(position=position, task_id=run.task_id, a_id=run.pk) for position, run in enumerate(runs))
+    return _create_open(kind=kind, items=items, **settings)
+
+
+@transaction.atomic
+def _create_open(
+    *,
+    workspace: Workspace,
+    created_by: User | None,
+    name: str,
+    kind: Queue.Kind,
+    items: Iterable[Item],
+    overlap: int = 1,
+    lease_seconds: int = 1200,
+    guidelines: str = "",
+    selection: dict[str, Any] | None = None,
+    asks: Asks | None = None,
+) -> Queue:
+    queue = Queue.objects.create(
+        workspace=workspace,
+        created_by=created_by,
+        name=name,
+        kind=kind,
+        state=Queue.State.OPEN,
+        overlap=overlap,
+        lease_seconds=lease_seconds,
+        selection=selection or {},
+        asks=asks.to_json() if asks else {},
+    )
+    made = list(items)
+    if not made:
+        raise KINDS[kind].nothing_to_do
+    for item in made:
+        item.queue, item.kind, item.overlap = queue, kind, overlap
+    Item.objects.bulk_create(made, batch_size=1000)
+    Queue.objects.filter(pk=queue.pk).update(item_count=len(made), items_expected=len(made))
+    queue.item_count = queue.items_expected = len(made)
+    if guidelines.strip():
+        revise_guidelines(queue=queue, text=guidelines, by=created_by)
+    record(queue, created_by, "made queue", items=len(made), overlap=overlap)
+    return queue
+
+
+@transaction.atomic
+def revise_guidelines(*, queue: Queue, text: str, by: User | None) -> Guideline:
+    """Add a version of the guidelines, unless nothing changed. Judgements keep the version that their author saw."""
+    Queue.objects.select_for_update().get(pk=queue.pk)  # two editors make two versions, one after the other
+    latest = queue.guidelines.order_by("-version").first()
+    if latest and latest.text == text:
+        return latest
+    return Guideline.objects.create(queue=queue, version=latest.version + 1 if latest else 1, text=text, created_by=by)
+
+
+def pause_queue(*, queue: Queue, by: User | None) -> None:
+    """Give nothing new out for a while. Work in hand is still accepted."""
+    _change_state(queue, by, "paused queue", to=Queue.State.PAUSED, only_from=[Queue.State.OPEN])
+
+
+def resume_queue(*, queue: Queue, by: User | None) -> None:
+    """Give work out again. Raises EndHasCome, for the clock would close it a moment later."""
+    if has_ended(queue):
+        raise EndHasCome
+    _change_state(queue, by, "resumed queue", to=Queue.State.OPEN, only_from=[Queue.State.PAUSED, Queue.State.CLOSED])
+
+
+def close_queue(*, queue: Queue, by: User | None) -> None:
+    """End a queue, whether or not all is judged. Its judgements stay; a queue still being filled stops there."""
+    steerable = [Queue.State.FILLING, Queue.State.FAILED, Queue.State.OPEN, Queue.State.PAUSED]
+    _change_state(queue, by, "closed queue", to=Queue.State.CLOSED, only_from=steerable)
+
+
+@transaction.atomic
+def _change_state(queue: Queue, by: User | None, action: str, *, to: Queue.State, only_from: list[Queue.State]) -> None:
+    changed = Queue.objects.filter(pk=queue.pk, state__in=only_from).update(state=to)
+    if not changed:
+        queue.refresh_from_db(fields=["state"])
+        raise WrongState(f"This queue is {queue.get_state_display().lower()}; reload the page to see it as it is now.")
+    queue.state = to
+    record(queue, by, action)

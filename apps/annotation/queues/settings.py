@@ -1,0 +1,109 @@
+"""Changing the settings of a queue, and ending it when its date or its number has come."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.accounts.models import Membership, User
+from apps.annotation.audit import record
+from apps.annotation.desk.assignments import has_ended
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.questions import Asks, UnreadableLine
+from apps.annotation.models import Queue
+from apps.annotation.queues.overlap import raise_overlap
+from apps.annotation.queues.queue_lifecycle import close_queue
+from apps.annotation.refusals import Refusal
+
+
+class NotAMember(Refusal):
+    code = "not_a_member"
+    message = "Only members of this workspace can be named. Reload the page and choose again."
+
+
+class BadAsks(Refusal):
+    code = "bad_asks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What may change while people work. Leases that were given out keep their end."""
+
+    name: str
+    overlap: int
+    """May grow only: what was judged stays."""
+    lease_seconds: int
+    skipped_come_back: bool
+    gold_percent: int
+    blind_review: bool
+    shows_machines: bool
+    ends_at: datetime | None
+    ends_after: int | None
+    more_asks: str = ""
+    """Aspects or questions that are asked from now on as well, one a line as `asks` reads them."""
+    labellers: Collection[int] | None
+    """Ids of the users who may label; None for everybody of the workspace."""
+
+
+@transaction.atomic
+def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
+    """Store them, and what they were before. Raises NotAMember, BadAsks, FewerPeople, FixedByPlan."""
+    held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)  # assignments refer to it while people work
+    columns: dict[str, Any] = {
+        "name": settings.name,
+        "overlap": settings.overlap,
+        "lease_seconds": settings.lease_seconds,
+        "skipped_come_back": settings.skipped_come_back,
+        "gold_percent": settings.gold_percent,
+        "blind_review": settings.blind_review,
+        "shows_machines": settings.shows_machines,
+        "ends_at": settings.ends_at,
+        "ends_after": settings.ends_after,
+        "is_restricted": settings.labellers is not None,
+        "asks": with_more_asks(held, settings.more_asks),
+    }
+    named = set(settings.labellers or ())
+    if Membership.objects.filter(workspace=held.workspace_id, user__in=named).count() != len(named):
+        raise NotAMember
+    before = {name: getattr(held, name) for name in columns}
+    if settings.overlap != held.overlap:
+        raise_overlap(queue=held, overlap=settings.overlap)
+    for name, value in columns.items():
+        setattr(held, name, value)
+    held.save(update_fields=list(columns))
+    held.labellers.set(named)
+    changed = {name: [_plain(before[name]), _plain(value)] for name, value in columns.items() if before[name] != value}
+    record(held, by, "changed settings of", **changed, labellers=len(named))
+    return held
+
+
+def with_more_asks(queue: Queue, lines: str) -> dict[str, Any]:
+    """What `queue` asks and these lines, one an aspect or question. What it asked before stays, for there are answers. Raises BadAsks."""
+    asks: Asks = kind_of(queue).asked(queue)
+    if not lines.strip():
+        return dict(queue.asks)
+    try:
+        return asks.with_more(lines).to_json()
+    except UnreadableLine as problem:
+        raise BadAsks(str(problem)) from None
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def close_ended() -> int:
+    """Close open queues whose end has come; how many. The clock calls this."""
+    due = [queue for queue in Queue.objects.open().filter(_WITH_AN_END) if has_ended(queue)]
+    for queue in due:
+        try:
+            close_queue(queue=queue, by=None)
+        except Refusal:  # somebody paused or closed it meanwhile
+            continue
+    return len(due)
+
+
+_WITH_AN_END = Q(ends_at__isnull=False) | Q(ends_after__isnull=False)

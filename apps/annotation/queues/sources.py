@@ -1,0 +1,86 @@
+"""The trajectories that a queue is made from: picked one by one, or everything that a filter of the list finds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Self
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+
+from apps.accounts.models import Workspace
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.pair_selection import COURSE, Pairing, Preview, Run
+from apps.trajectories.filters import Filters
+from apps.trajectories.models import Trajectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Trajectories of one workspace. Kept with the queue, so that everybody can see what it was made from."""
+
+    ids: list[UUID] = field(default_factory=list)
+    """These and no others; empty when a filter selects."""
+    filter: str = ""
+    """The query string of the list of trajectories; empty means all."""
+    until: UUID | None = None
+    """The newest trajectory when the queue was made: what is imported later does not slip in."""
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        until = stored["until"]
+        return cls(
+            ids=[UUID(text) for text in stored["ids"]], filter=stored["filter"], until=UUID(until) if until else None
+        )
+
+    @classmethod
+    def from_query(cls, given: QueryDict) -> Self:
+        """From `trajectory` ids, or from everything that `filter` (a query string of the list of trajectories) finds."""
+        ids = [UUID(text) for text in given.getlist("trajectory") if _is_uuid(text)]
+        return cls(ids=ids, filter="" if ids else given.get("filter", "")[:2000])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ids": [str(one) for one in self.ids],
+            "filter": self.filter,
+            "until": str(self.until) if self.until else None,
+        }
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def selected(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
+    """The selection as it stands, within the workspace whatever ids it names. Raises BadFilter."""
+    found = Trajectory.objects.filter(workspace=workspace)
+    if selection.ids:
+        found = found.filter(pk__in=selection.ids)
+    elif selection.filter:
+        found = Filters.read(selection.filter).apply(found)
+    if selection.until:
+        found = found.filter(pk__lte=selection.until)
+    return found
+
+
+def preview_of(workspace: Workspace, selection: Selection, pairing: Pairing, kind: str) -> Preview:
+    """What `pairing` would give on this selection, counted by the database without reading a step."""
+    return KINDS[kind].preview(pairing, selected(workspace, selection))
+
+
+def runs_by_task(
+    workspace: Workspace, selection: Selection, pairing: Pairing, *, after: UUID | None, tasks: int
+) -> Iterator[tuple[UUID, list[Run]]]:
+    """The selected runs of the next `tasks` tasks beyond `after`, task by task."""
+    found = selected(workspace, selection)
+    beyond = found.filter(task_id__gt=after) if after else found
+    batch = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:tasks])
+    runs = found.filter(task_id__in=batch).order_by("task_id", "pk").annotate(known_course=COURSE)
+    rows = runs.values_list("task_id", "pk", *pairing.traits, "known_course")
+    for task, task_rows in groupby(rows, key=lambda row: row[0]):
+        yield task, [Run(pk, pairing.read(traits), course) for _, pk, *traits, course in task_rows]

@@ -1,0 +1,106 @@
+"""Deciding what holds where people contradict each other, and talking with them about it."""
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.timezone import now
+
+from apps.accounts.models import User
+from apps.annotation.audit import record
+from apps.annotation.kinds import kind_of
+from apps.annotation.models import Adjudication, Annotator, Item, Queue, Remark
+from apps.annotation.refusals import Refusal
+
+
+class NoReason(Refusal):
+    code = "no_reason"
+    message = "Say why: the people who judged it read your reason and learn from it."
+
+
+class NotJudged(Refusal):
+    code = "not_judged"
+    message = "Nobody judged this item yet, so there is nothing to decide."
+
+
+class NotAmongThem(Refusal):
+    code = "not_among_them"
+    message = "That judgement does not stand on this item any more. Reload the page and choose again."
+
+
+class NotYours(Refusal):
+    code = "not_yours"
+    message = "There is nothing of yours on this item."
+
+
+def undecided() -> QuerySet[Item]:
+    """Disputed items that nobody decided, of all queues."""
+    decided = Adjudication.objects.standing().filter(item=OuterRef("pk"))
+    return Item.objects.filter(~Exists(decided), disputed=True)
+
+
+def awaiting_review(queue: Queue) -> QuerySet[Item]:
+    """Those of a queue, in its order."""
+    return undecided().filter(queue=queue).order_by("position")
+
+
+@transaction.atomic
+def adjudicate(
+    *,
+    item: Item,
+    by: User,
+    reason: str,
+    strength: int | None = None,
+    both_bad: bool = False,
+    upheld: UUID | None = None,
+    blind: bool = True,
+) -> Adjudication:
+    """Decide an item: a pair by `strength` in favour of run a, another by the judgement that is `upheld`.
+
+    A decision before it is taken back. The same decision again is answered as the first time. Raises Refusal.
+    """
+    if not reason.strip():
+        raise NoReason
+    held = Item.objects.select_for_update(of=("self",)).select_related("queue").get(pk=item.pk)
+    kind = kind_of(held)
+    standing = set(kind.standing.filter(item=held).values_list("pk", flat=True))
+    if not standing:
+        raise NotJudged
+    if not kind.reviewers_answer and upheld not in standing:
+        raise NotAmongThem
+    answer = {"strength": strength, "both_bad": both_bad, "upheld": upheld, "reason": reason.strip()}
+    before = Adjudication.objects.standing().filter(item=held)
+    same = before.filter(by=by, **answer).first()
+    if same:
+        return same
+    before.update(retracted_at=now())
+    made = Adjudication.objects.create(
+        workspace_id=held.queue.workspace_id, queue=held.queue, item=held, by=by, was_blind=blind, **answer
+    )
+    record(
+        held.queue,
+        by,
+        "decided an item of",
+        item=held.pk,
+        strength=strength,
+        both_bad=both_bad,
+        upheld=str(upheld or ""),
+    )
+    return made
+
+
+@transaction.atomic
+def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
+    """Say something about `annotator`'s judgement of `item`: a reviewer to them, or they in answer. Raises NotYours."""
+    if not kind_of(item).model.objects.filter(item=item, annotator=annotator).exists():
+        raise NotYours
+    if not text.strip():
+        raise NoReason("Write something first.")
+    return Remark.objects.create(
+        workspace_id=annotator.workspace_id,
+        queue_id=item.queue_id,
+        item=item,
+        annotator=annotator,
+        by=by,
+        text=text.strip(),
+    )

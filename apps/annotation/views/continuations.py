@@ -1,0 +1,91 @@
+"""At the desk: what a policy would do at a step, and how a run ends after a better action. Asked for, then looked after."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from apps.annotation.desk import continuations
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.corrections import check_action, tools_of
+from apps.annotation.kinds.questions import Alternatives
+from apps.annotation.models import Assignment, Continuation
+from apps.annotation.refusals import BadAction
+from apps.annotation.views.desk import acting, own_with_runs
+from apps.common.http import HtmxRequest
+from apps.jobs.models import JobState
+from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.queries import heads_of
+
+WORDS = {JobState.WAITING: "Waiting for a worker", JobState.RUNNING: "The policy is at work"}
+
+
+@acting
+def alternatives(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
+    """Have actions sampled at a step; asked again, the same ones."""
+    assignment, asks = _asking(request, assignment_id)
+    return _status(assignment, continuations.sample_actions(run=assignment.item.a, index=index, asks=asks))
+
+
+@acting
+def run_on(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
+    """Have a policy go on after the better action `message`."""
+    assignment, asks = _asking(request, assignment_id)
+    run = assignment.item.a
+    try:
+        message = json.loads(request.POST.get("message", ""))
+    except (ValueError, RecursionError):
+        raise BadAction from None
+    before = get_object_or_404(Step.objects.only("message"), trajectory=run, index=index)
+    check_action(message, tools_of(run.tools, before.message))
+    return _status(assignment, continuations.run_on(run=run, index=index, action=message, asks=asks))
+
+
+@require_safe
+def status(request: HtmxRequest, assignment_id: UUID, continuation_id: UUID) -> HttpResponse:
+    """How far it is and, at the end, what came of it."""
+    assignment, _ = _asking(request, assignment_id)
+    found = Continuation.objects.filter(trajectory=assignment.item.a).select_related("branch")
+    return _status(assignment, get_object_or_404(found, pk=continuation_id))
+
+
+def _asking(request: HtmxRequest, assignment_id: UUID) -> tuple[Assignment, Alternatives]:
+    assignment = own_with_runs(request, assignment_id)
+    kind = kind_of(assignment.queue)
+    asks = kind.alternatives(kind.asked(assignment.queue))
+    if asks is None:
+        raise Http404
+    return assignment, asks
+
+
+def _status(assignment: Assignment, continuation: Continuation) -> JsonResponse:
+    told: dict[str, Any] = {
+        "url": reverse("annotation:continuation", args=[assignment.pk, continuation.pk]),
+        "active": continuation.is_active,
+        "words": WORDS.get(JobState(continuation.state), ""),
+        "done": continuation.done,
+        "count": continuation.count,
+        "error": continuation.error,
+    }
+    if continuation.state == JobState.DONE and continuation.action is None:
+        told |= {"messages": continuation.messages, "policy": str(continuation.policy_id)}
+    elif continuation.state == JobState.DONE:
+        told |= _ending(continuation.branch, continuation.index)
+    return JsonResponse(told)
+
+
+def _ending(branch: Trajectory | None, index: int) -> dict[str, Any]:
+    """The steps of a branch from the better action on, in a line each, and how it ended."""
+    if branch is None:
+        return {"error": "The run that went on from here was deleted."}
+    lines = [f"{head.number}  {head.tool} {head.headline}".rstrip() for head in heads_of(branch)[index:]]
+    ended = f"It ended: {branch.termination}."
+    if branch.success is not None:
+        ended = "It reached what was asked." if branch.success else "It did not reach what was asked."
+    return {"lines": lines, "ended": ended, "success": branch.success}

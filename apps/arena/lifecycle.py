@@ -1,0 +1,196 @@
+"""Starting an experiment, moving it along, and ending it."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.models import User, Workspace
+from apps.annotation.models import Queue
+from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs
+from apps.arena.models import Experiment
+from apps.arena.pairs import Attempt, match
+from apps.arena.queries import Standing, standing
+from apps.arena.stopping_rule import Outcome, StoppingRule
+from apps.jobs.models import JobState
+from apps.policies.models import Policy
+from apps.trajectories.models import RolloutBatch, Trajectory
+from apps.trajectories.rollouts import rollout_batches
+
+GUIDELINES = """\
+Two runs of the same task, by two agents. Which one would you rather have had working for you?
+
+- First: did it do what was asked, all of it, and nothing that was not asked?
+- Then: did it take a sensible way, without needless steps or risks?
+- Call it a tie when you would not mind which one you got. Use “both bad” when you would want neither.
+"""
+
+
+UNFINISHED = "Rollouts did not finish: "
+"""How the error of an experiment begins that may go on when its rollouts do."""
+
+
+class NotRunning(Exception):
+    """The experiment is decided already, or never got as far as judgements."""
+
+
+@transaction.atomic
+def start_experiment(
+    *,
+    workspace: Workspace,
+    name: str,
+    environment: str,
+    policy_a: Policy,
+    policy_b: Policy,
+    tasks: int,
+    levels: list[str],
+    samples: int,
+    overlap: int,
+    rule: StoppingRule,
+    seed: int,
+    by: User,
+    steps: int | None = None,
+) -> Experiment:
+    """Let both policies attempt the same held-out tasks; the blind queue follows when both are done.
+
+    Everything that decides the outcome later (tasks, seed, stopping rule) is written down now. A run is cut after `steps`; None
+    leaves that to the trainer.
+    """
+    plan = {
+        "tasks": tasks,
+        "levels": levels,
+        "steps": steps,
+        "samples": samples,
+        "overlap": overlap,
+        "seed": seed,
+        "rule": asdict(rule),
+    }
+    rollouts = [
+        rollout_batches.start_rollouts(
+            workspace=workspace,
+            policy=policy,
+            environment=environment,
+            tasks={"split": "held_out", "count": tasks, "levels": levels, "seed": seed},
+            samples=samples,
+            seed=seed,
+            budget={"steps": steps} if steps else None,
+            by=by,
+        )
+        for policy in (policy_a, policy_b)
+    ]
+    experiment = Experiment.objects.create(
+        workspace=workspace,
+        name=name,
+        environment=environment,
+        policy_a=policy_a,
+        policy_b=policy_b,
+        rollouts_a=rollouts[0],
+        rollouts_b=rollouts[1],
+        plan=plan,
+        created_by=by,
+    )
+    audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, about=experiment, **plan)
+    return experiment
+
+
+def advance(experiment: Experiment) -> None:
+    """Take the next step that is due, if one is: make the queue, or end by the rule. Safe to call at any time, by anyone."""
+    if experiment.state == Experiment.State.ROLLING_OUT:
+        _make_queue(experiment)
+    elif experiment.state == Experiment.State.LABELLING:
+        _end_by_rule(experiment)
+
+
+@transaction.atomic
+def _make_queue(experiment: Experiment) -> None:
+    locked = Experiment.objects.select_for_update().get(pk=experiment.pk)
+    if locked.state != Experiment.State.ROLLING_OUT or locked.queue_id:
+        return
+    batches = list(RolloutBatch.objects.filter(pk__in=[locked.rollouts_a_id, locked.rollouts_b_id]))
+    if any(batch.state in (JobState.FAILED, JobState.CANCELLED) for batch in batches):
+        locked.state = Experiment.State.FAILED
+        locked.error = UNFINISHED + "; ".join(
+            f"{batch.policy.name} {batch.get_state_display().lower()}" + (f" ({batch.error})" if batch.error else "")
+            for batch in batches
+            if batch.state != JobState.DONE
+        )
+        locked.save(update_fields=["state", "error"])
+        return
+    if not batches or any(batch.state != JobState.DONE for batch in batches):
+        return
+    matching = match(_runs(locked.rollouts_a_id), _runs(locked.rollouts_b_id))
+    if not (matching.pairs or matching.alike):
+        locked.state = Experiment.State.FAILED
+        locked.error = "The two policies have no task in common that both finished, so there is nothing to compare."
+        locked.save(update_fields=["state", "error"])
+        return
+    locked.alike = [[str(each.task), each.place] for each in matching.alike]
+    if matching.pairs:
+        locked.queue = create_queue_of_pairs(
+            workspace=locked.workspace,
+            created_by=locked.created_by,
+            # Annotators see this name, so it says nothing about who made the runs.
+            name=f"Blind comparison on {locked.environment}, {locked.created_at:%-d %b, %H:%M}",
+            pairs=matching.pairs,
+            overlap=locked.plan["overlap"],
+            guidelines=GUIDELINES,
+            selection={"experiment": str(locked.pk), "unmatched_tasks": matching.unmatched_tasks},
+        )
+    locked.state = Experiment.State.LABELLING
+    locked.save(update_fields=["alike", "queue", "state"])
+
+
+def take_up_again() -> int:
+    """Let experiments go on that failed because rollouts did, once those are resumed or done; how many. The queue follows as usual."""
+    going_on = RolloutBatch.objects.exclude(state__in=[JobState.FAILED, JobState.CANCELLED])
+    failed = Experiment.objects.filter(state=Experiment.State.FAILED, queue=None, error__startswith=UNFINISHED)
+    resumed = failed.filter(rollouts_a__in=going_on, rollouts_b__in=going_on)
+    return resumed.update(state=Experiment.State.ROLLING_OUT, error="")
+
+
+def _runs(batch_id: Any) -> list[Attempt]:
+    runs = Trajectory.objects.filter(rollout_batch=batch_id, step_count__gt=0).order_by("external_id", "id")
+    return [Attempt(*run) for run in runs.values_list("task_id", "id", "course")]
+
+
+def _end_by_rule(experiment: Experiment) -> None:
+    figures = standing(experiment)
+    if figures.outcome is not Outcome.UNDECIDED:
+        _end(experiment, figures, by=None)
+
+
+def stop_experiment(*, experiment: Experiment, by: User) -> None:
+    """End before the rule does. The verdict says so: such a result is a look, not a decision. Raises NotRunning."""
+    figures = standing(experiment)
+    if not _end(experiment, figures, by=by):
+        raise NotRunning(f"{experiment} is not being labelled, so there is nothing to stop.")
+
+
+def evidence_of(experiment: Experiment) -> dict[str, Any]:
+    """What a promotion refers to: the experiment, and its verdict or, while it runs, its figures of this moment."""
+    figures = experiment.verdict or standing(experiment).as_evidence()
+    return {"experiment": str(experiment.pk), "name": experiment.name, **figures}
+
+
+@transaction.atomic
+def _end(experiment: Experiment, figures: Standing, *, by: User | None) -> bool:
+    verdict = {**figures.as_evidence(), "stopped_by_rule": by is None, "stopped_by": by.name if by else ""}
+    ended = Experiment.objects.filter(pk=experiment.pk, state=Experiment.State.LABELLING).update(
+        state=Experiment.State.STOPPED, verdict=verdict, stopped_at=now()
+    )
+    if not ended:
+        return False
+    Queue.objects.filter(experiment=experiment, state__in=[Queue.State.OPEN, Queue.State.PAUSED]).update(
+        state=Queue.State.CLOSED
+    )
+    audit.record(
+        workspace=experiment.workspace,
+        actor=by,
+        action="stopped experiment" if by else "experiment ended by its rule",
+        subject=experiment.name,
+        about=experiment,
+        outcome=figures.outcome,
+    )
+    return True

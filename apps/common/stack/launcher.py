@@ -1,0 +1,146 @@
+"""What `manage.py run` does: start every part, say where it answers, watch it, and end it in order."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from apps.common.stack import ports, programs, readiness
+from apps.common.stack.errors import StackError
+from apps.common.stack.logs import last_lines, open_log
+from apps.common.stack.paths import StackPaths
+from apps.common.stack.services import EmbeddedServices
+from apps.common.stack.signals import StopRequested, StopSignal
+from apps.common.stack.supervisor import Supervisor, kill_descendants, stop_together
+from contract.lifetime import adopt_orphans, die_with_parent, tied_to_this_process
+
+QUEUES = {"default": 2, "gpu": 1}  # tasks at once; a device holds one training run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What the person at the terminal asked for."""
+
+    host: str
+    port: int
+    or_a_neighbour: bool
+    """Whether another port will do when this one is taken."""
+    web_processes: int
+    seed: bool
+    """Whether to fill the demo workspace."""
+    tied_to_parent: bool
+    """Whether to stop when the parent (make) dies."""
+
+
+def run(paths: StackPaths, wishes: Wishes) -> None:
+    """Run the stack until SIGINT, SIGTERM or SIGHUP. Raises StackError when it cannot."""
+    adopt_orphans()
+    if wishes.tied_to_parent:
+        die_with_parent(signal.SIGTERM)
+    services = EmbeddedServices(paths, postgres="DATABASE_URL" not in os.environ, valkey="VALKEY_URL" not in os.environ)
+    undo, stop = ExitStack(), StopSignal()
+    stop.listen()
+    try:
+        _start(paths, wishes, services, undo, stop).watch(stop.sleep)
+    except StopRequested:
+        _say("\nStopping … (Ctrl-C again to kill what still works)")
+    finally:
+        stop.then(lambda: kill_descendants(keep=[part.process for part in services.parts]))
+        started = time.monotonic()
+        undo.close()
+        kill_descendants()
+        _say(f"Stopped in {time.monotonic() - started:.1f} s.")
+
+
+def _start(
+    paths: StackPaths, wishes: Wishes, services: EmbeddedServices, undo: ExitStack, stop: StopSignal
+) -> Supervisor:
+    """Start everything in order; what has started is ended by `undo`, in the reverse order."""
+    with _step("Database and broker"):
+        undo.enter_context(services)
+    listener = ports.listen(host=wishes.host, port=wishes.port, or_a_neighbour=wishes.or_a_neighbour)
+    undo.callback(listener.close)
+    host, port = listener.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    if port != wishes.port:
+        _say(f"  Port {wishes.port} is in use by another program; taking {port}.")
+    # No endpoint may turn out to be Retrace itself, which trusts nothing that comes from its own machine any more than the rest.
+    env = programs.environment(paths, OUTGOING_REFUSED_SERVICES=f"{f'[{host}]' if ':' in host else host}:{port}")
+    stop.check()
+    with _step("Migrations"):
+        _manage(paths, env, "migrate", "--no-input")
+    stop.check()
+    sign_ins = _seed(paths, env) if wishes.seed else ""
+    stop.check()
+    parts = [
+        *programs.web(paths, listener=listener.fileno(), count=wishes.web_processes, env=env),
+        *(programs.worker(paths, queue=queue, concurrency=count, env=env) for queue, count in QUEUES.items()),
+        programs.clock(paths, env=env),
+    ]
+    with _step("Web and workers"):
+        undo.callback(stop_together, parts)
+        for part in parts:
+            part.start()
+        checks = readiness.page_answers(address), readiness.workers_answer(QUEUES)
+        readiness.wait_for(parts, *checks, sleep=stop.sleep)
+    services.lock.announce(address)
+    _say(f"\nRetrace answers at {address}\n{sign_ins}\nLogs are in {paths.logs}. Ctrl-C stops everything.\n")
+    return Supervisor([*services.parts, *parts], _say)
+
+
+def _seed(paths: StackPaths, env: Mapping[str, str]) -> str:
+    """Fill the demo workspace, and return what the command says on stdout: who can sign in.
+
+    A demo that cannot be made is no reason to refuse to start.
+    """
+    try:
+        with _step("Demo workspace"):
+            return _manage(paths, env, "seed_demo")
+    except StackError as error:
+        _say(f"{error}\nGoing on without it.")
+        return ""
+
+
+def _manage(paths: StackPaths, env: Mapping[str, str], *arguments: str) -> str:
+    """Run a management command to its end and return its stdout; its stderr goes to the log.
+
+    A child process, because database connections bring threads, and a program with threads should not fork.
+    """
+    log_path = paths.logs / f"{arguments[0]}.log"
+    with open_log(log_path) as log:
+        finished = subprocess.run(
+            [sys.executable, str(programs.ROOT / "manage.py"), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=programs.ROOT,
+            env=dict(env),
+            text=True,
+            start_new_session=True,
+            preexec_fn=tied_to_this_process(),
+            check=False,
+        )
+    if finished.returncode != 0:
+        raise StackError(f"`manage.py {' '.join(arguments)}` failed. The end of {log_path}:\n{last_lines(log_path)}")
+    return finished.stdout
+
+
+@contextmanager
+def _step(name: str) -> Iterator[None]:
+    """Print what is being done, and how long it took."""
+    print(f"  {name + ' …':<24}", end="", flush=True)
+    started = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        _say("failed" if not isinstance(sys.exception(), StopRequested) else "")
+        raise
+    _say(f"{time.monotonic() - started:5.1f} s")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

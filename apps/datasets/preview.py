@@ -1,0 +1,67 @@
+"""What a recipe would make, before anything is frozen."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from apps.accounts.models import Workspace
+from apps.annotation.queries import flagged_items
+from apps.common.quantities import count
+from apps.datasets.models import Split
+from apps.datasets.recipe import Recipe
+from apps.datasets.selection.drops import REASONS
+from apps.datasets.selection.splits import assign
+from apps.datasets.selection.survey import Survey, survey
+
+
+class SplitPreview(NamedTuple):
+    """One split, as it would be."""
+
+    split: Split
+    tasks: int
+    new_tasks: int
+    """Tasks that would get this split now, for ever."""
+    rows: int
+    share: float
+
+
+class Preview(NamedTuple):
+    """A version, as it would be."""
+
+    survey: Survey
+    splits: list[SplitPreview]
+    dropped: list[tuple[str, int]]
+    """Reasons in words, and how many."""
+    flagged: int = 0
+    """Flagged items of its queues that go in like the others."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What someone should know before freezing."""
+        found = []
+        if self.flagged:
+            found.append(
+                f"Annotators flagged {count(self.flagged)} of these items. Look at them on the page of their queue, or leave them out."
+            )
+        rows = {entry.split: entry.rows for entry in self.splits}
+        if self.survey.rows and not rows[Split.TRAIN]:
+            found.append("No row is for training: all these tasks are held out or in another split.")
+        if rows[Split.TRAIN] and not rows[Split.VALIDATION] and not rows[Split.TEST]:
+            found.append("Every row is for training, so nothing is left to measure on.")
+        return found
+
+
+def preview(recipe: Recipe, workspace: Workspace) -> Preview:
+    """Count rows, tasks and what is dropped. Reads judgements only, not one step."""
+    found = survey(recipe, workspace)
+    entries = found.tasks.values()
+    chosen = assign([entry.task for entry in entries], shares=recipe.shares, seed=recipe.seed)
+    splits = []
+    for split in Split:
+        inside = [entry for entry in entries if chosen[entry.task.id] is split]
+        rows = sum(entry.rows for entry in inside)
+        new = sum(entry.task.split is None for entry in inside)
+        splits.append(SplitPreview(split, len(inside), new, rows, rows / found.rows if found.rows else 0.0))
+    dropped = [(REASONS[reason], times) for reason, times in found.dropped.most_common()]
+    kept = len(flagged_items(recipe.queues)) if recipe.flagged == "keep" else 0
+    return Preview(found, splits, dropped, kept)

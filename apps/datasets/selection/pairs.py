@@ -1,0 +1,147 @@
+"""The judgements that a recipe asks for, pair by pair, in an order that depends on nothing but the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from apps.accounts.models import Workspace
+from apps.annotation.models import Annotator
+from apps.annotation.queries import flagged_items
+from apps.datasets.models import Split
+from apps.datasets.recipe import Recipe
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.label_aggregation import Beliefs, beliefs
+from apps.datasets.selection.splits import SplitTask
+from apps.datasets.selection.votes import Decision, Ruling, Vote, counted, decide, decide_by, latest
+
+# A pair is unordered here: run `first` has the smaller id, and strengths are turned to favour it. Two queues may hold the
+# same two runs the other way round.
+JUDGEMENTS = """
+SELECT t.id, t.environment, t.key, t.held_out, ts.split,
+       x.id::text, y.id::text, x.step_count, y.step_count, x.policy_id, y.policy_id,
+       i.id, p.id::text, p.annotator_id,
+       CASE WHEN i.a_id = x.id THEN p.strength ELSE -p.strength END,
+       p.both_bad, (i.a_id = x.id) = p.a_was_left,
+       r.id, CASE WHEN i.a_id = x.id THEN r.strength ELSE -r.strength END, r.both_bad
+FROM annotation_preference p
+JOIN annotation_item i ON i.id = p.item_id
+JOIN trajectories_task t ON t.id = i.task_id
+JOIN trajectories_trajectory x ON x.id = LEAST(i.a_id, i.b_id)
+JOIN trajectories_trajectory y ON y.id = GREATEST(i.a_id, i.b_id)
+LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
+LEFT JOIN annotation_adjudication r ON r.item_id = i.id
+  AND (%(until)s::timestamptz IS NULL AND r.retracted_at IS NULL
+       OR r.created_at <= %(until)s AND (r.retracted_at IS NULL OR r.retracted_at > %(until)s))
+WHERE i.purpose = 'work' AND i.id <> ALL(%(left_out)s) AND p.workspace_id = %(workspace)s AND p.queue_id = ANY(%(queues)s) AND p.annotator_id = ANY(%(annotators)s)
+  AND (%(until)s::timestamptz IS NULL
+       OR p.created_at <= %(until)s AND (p.retracted_at IS NULL OR p.retracted_at > %(until)s))
+  AND (%(until)s::timestamptz IS NOT NULL OR p.retracted_at IS NULL)
+ORDER BY t.environment COLLATE "C", t.key COLLATE "C", x.id, y.id, p.id
+"""
+
+
+class Pair(NamedTuple):
+    """Two runs of one task with all the votes on them."""
+
+    task: SplitTask
+    first: str
+    """Ids of runs and judgements are text here: they are only compared, written and passed on, which text is quicker at."""
+    second: str
+    first_steps: int
+    second_steps: int
+    first_policy: UUID | None
+    second_policy: UUID | None
+    items: tuple[int, ...]
+    votes: tuple[Vote, ...]
+    ruling: Ruling | None
+    """The newest decision of a reviewer, where there is one."""
+
+
+class JudgedPair(NamedTuple):
+    """A pair and what its counted votes come to."""
+
+    pair: Pair
+    counted: list[Vote]
+    decision: Decision
+
+
+def annotators_of(recipe: Recipe, workspace: Workspace) -> dict[UUID, Annotator]:
+    """Those whose judgements the recipe lets in."""
+    chosen = Annotator.objects.filter(workspace=workspace, kind__in=recipe.annotator_kinds)
+    return {annotator.pk: annotator for annotator in chosen.exclude(pk__in=recipe.without_annotators)}
+
+
+def items_left_out(recipe: Recipe) -> tuple[int, ...]:
+    """The flagged items that it leaves out: those that it names or, before its version is made, those that are flagged now."""
+    if recipe.flagged == "keep" or recipe.without_items or recipe.until:
+        return recipe.without_items
+    return tuple(flagged_items(recipe.queues))
+
+
+def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
+    """Every pair with a judgement that the recipe lets in, through a server-side cursor: memory does not grow with their number."""
+    believed = _beliefs(recipe, workspace)
+    for pair in _pairs(recipe, workspace):
+        votes = counted(pair.votes, recipe)
+        if pair.ruling and recipe.adjudicated == "win":
+            decision = decide_by(pair.ruling, votes or latest(pair.votes), recipe)
+        else:
+            decision = decide(votes, recipe, believed.get((pair.first, pair.second)))
+        if decision.verdicts and (unfit := _unfit(pair)):
+            decision = Decision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
+        yield JudgedPair(pair, votes, decision)
+
+
+def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:
+    """What people's habits say of every pair: that takes all judgements at once, so they are read a time before. Empty for plain votes."""
+    if recipe.aggregation == "votes":
+        return {}
+    pairs = ((pair.first, pair.second, counted(pair.votes, recipe)) for pair in _pairs(recipe, workspace))
+    return beliefs(pairs, recipe.aggregation)
+
+
+def _unfit(pair: Pair) -> Drop | None:
+    """Why no judgement could make this pair a row."""
+    if not (pair.first_steps and pair.second_steps):
+        return Drop.NO_STEPS
+    if pair.task.held_out and pair.task.split == Split.TRAIN:
+        return Drop.HELD_OUT
+    return None
+
+
+def _pairs(recipe: Recipe, workspace: Workspace) -> Iterator[Pair]:
+    with connection.chunked_cursor() as cursor:
+        cursor.cursor.itersize = 2000
+        cursor.execute(
+            JUDGEMENTS,
+            {
+                "workspace": workspace.pk,
+                "queues": [UUID(queue) for queue in recipe.queues],
+                "annotators": list(annotators_of(recipe, workspace)),
+                "left_out": list(items_left_out(recipe)),
+                "until": recipe.until,
+            },
+        )
+        for _, rows in groupby(cursor, key=lambda row: row[5:7]):
+            yield _pair(list(rows))
+
+
+def _pair(rows: list[tuple[Any, ...]]) -> Pair:
+    first, second, first_steps, second_steps, first_policy, second_policy = rows[0][5:11]
+    return Pair(
+        task=SplitTask(*rows[0][:5]),
+        first=first,
+        second=second,
+        first_steps=first_steps,
+        second_steps=second_steps,
+        first_policy=first_policy,
+        second_policy=second_policy,
+        items=tuple(sorted({row[11] for row in rows})) if len(rows) > 1 else (rows[0][11],),
+        votes=tuple(Vote(*row[12:17]) for row in rows),
+        ruling=max((Ruling(*row[17:]) for row in rows if row[17]), default=None),
+    )

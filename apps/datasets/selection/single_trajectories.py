@@ -1,0 +1,136 @@
+"""The judgements of single runs that a recipe asks for, run by run, in an order that depends on nothing but the data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from apps.accounts.models import Workspace
+from apps.annotation.kinds import OF_RUNS
+from apps.annotation.models import Inspection
+from apps.datasets.models import Split
+from apps.datasets.recipe import Recipe
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.pairs import annotators_of, items_left_out
+from apps.datasets.selection.run_verdicts import decide_run
+from apps.datasets.selection.run_votes import RunDecision, RunVote, standing
+from apps.datasets.selection.splits import SplitTask
+
+JUDGEMENTS = """
+SELECT t.id, t.environment, t.key, t.held_out, ts.split, x.id, x.step_count, x.policy_id, i.id, r.upheld, j.*
+FROM (
+    SELECT p.id, p.item_id, p.annotator_id, 'steps' AS kind, p.ending, p.first_error,
+           NULL::smallint AS thumb, NULL::jsonb AS answers, NULL::jsonb AS asks,
+           (SELECT array_agg(ARRAY[l.index, l.value] ORDER BY l.index)
+            FROM annotation_steplabel l WHERE l.inspection_id = p.id AND NOT l.is_filled) AS labels,
+           (SELECT array_agg(c.index ORDER BY c.index)
+            FROM annotation_correction c WHERE c.inspection_id = p.id) AS corrected,
+           (SELECT array_agg(c.message::text ORDER BY c.index)
+            FROM annotation_correction c WHERE c.inspection_id = p.id) AS messages,
+           (SELECT array_agg(c.policy_id ORDER BY c.index)
+            FROM annotation_correction c WHERE c.inspection_id = p.id) AS sampled
+    FROM annotation_inspection p WHERE {chosen}
+    UNION ALL
+    SELECT p.id, p.item_id, p.annotator_id, 'rating', NULL, NULL, p.thumb, p.answers, q.asks, NULL, NULL, NULL, NULL
+    FROM annotation_rating p JOIN annotation_queue q ON q.id = p.queue_id WHERE {chosen}
+) AS j
+JOIN annotation_item i ON i.id = j.item_id
+JOIN trajectories_task t ON t.id = i.task_id
+JOIN trajectories_trajectory x ON x.id = i.a_id
+LEFT JOIN datasets_tasksplit ts ON ts.task_id = t.id
+LEFT JOIN annotation_adjudication r ON r.item_id = i.id
+  AND (%(until)s::timestamptz IS NULL AND r.retracted_at IS NULL
+       OR r.created_at <= %(until)s AND (r.retracted_at IS NULL OR r.retracted_at > %(until)s))
+WHERE i.purpose = 'work' AND i.id <> ALL(%(left_out)s)
+ORDER BY t.environment COLLATE "C", t.key COLLATE "C", x.id, j.id
+"""
+CHOSEN = """
+p.workspace_id = %(workspace)s AND p.queue_id = ANY(%(queues)s) AND p.annotator_id = ANY(%(annotators)s)
+AND (%(until)s::timestamptz IS NULL
+     OR p.created_at <= %(until)s AND (p.retracted_at IS NULL OR p.retracted_at > %(until)s))
+AND (%(until)s::timestamptz IS NOT NULL OR p.retracted_at IS NULL)
+"""
+
+
+class JudgedRun(NamedTuple):
+    """A run, the votes on it that count, and what they come to."""
+
+    task: SplitTask
+    run: UUID
+    steps: int
+    policy: UUID | None
+    items: tuple[int, ...]
+    counted: list[RunVote]
+    decision: RunDecision
+
+
+def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
+    """Every run with a judgement that the recipe lets in, through a server-side cursor."""
+    with connection.chunked_cursor() as cursor:
+        cursor.cursor.itersize = 1000
+        cursor.execute(
+            JUDGEMENTS.format(chosen=CHOSEN),
+            {
+                "workspace": workspace.pk,
+                "queues": [UUID(queue) for queue in recipe.queues],
+                "annotators": list(annotators_of(recipe, workspace)),
+                "left_out": list(items_left_out(recipe)),
+                "until": recipe.until,
+            },
+        )
+        for _, rows in groupby(cursor, key=lambda row: row[5]):
+            yield _run(list(rows), recipe)
+
+
+def _run(rows: list[tuple[Any, ...]], recipe: Recipe) -> JudgedRun:
+    task = SplitTask(*rows[0][:5])
+    run, steps, policy = rows[0][5:8]
+    reviewed = recipe.adjudicated == "win"
+    votes = standing([(_vote(row[10:]), row[9] if reviewed else None) for row in rows])
+    decision = decide_run(votes, recipe, steps=steps)
+    unfit = Drop.NO_STEPS if not steps else Drop.HELD_OUT if task.held_out and task.split == Split.TRAIN else None
+    if decision.verdicts and unfit:
+        decision = RunDecision([], [*decision.dropped, *([unfit] * len(decision.verdicts))])
+    return JudgedRun(task, run, steps, policy, tuple(sorted({row[8] for row in rows})), votes, decision)
+
+
+def _vote(row: tuple[Any, ...]) -> RunVote:
+    (
+        judgement,
+        _,
+        annotator,
+        kind,
+        ending,
+        first_error,
+        thumb,
+        answers,
+        asks,
+        labels,
+        corrected,
+        messages,
+        sampled,
+    ) = row
+    said = {"ending": ending, "thumb": thumb, "answers": _decoded(answers)}
+    return RunVote(
+        judgement,
+        annotator,
+        kind,
+        OF_RUNS[kind].opinion(said, _decoded(asks)),
+        -1 if ending == Inspection.Ending.SOLVED else first_error,
+        dict(labels or ()),
+        tuple(
+            (index, message.encode("utf-8", "surrogatepass"), policy)
+            for index, message, policy in zip(corrected or (), messages or (), sampled or (), strict=True)
+        ),
+    )
+
+
+def _decoded(value: Any) -> dict[str, Any]:
+    """Django leaves jsonb as text in raw queries."""
+    decoded: dict[str, Any] = json.loads(value) if isinstance(value, str) else value or {}
+    return decoded

@@ -1,0 +1,67 @@
+"""What a recipe comes to, before any step is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from apps.accounts.models import Workspace
+from apps.datasets.recipe import Recipe
+from apps.datasets.selection.drops import Drop
+from apps.datasets.selection.pairs import judged_pairs
+from apps.datasets.selection.single_trajectories import judged_runs
+from apps.datasets.selection.splits import SplitTask
+
+
+@dataclass
+class TaskRows:
+    """A task and how many rows its pairs make."""
+
+    task: SplitTask
+    rows: int = 0
+
+
+@dataclass
+class Survey:
+    """What a recipe comes to, before any step is read."""
+
+    judgements: int = 0
+    """Votes that were counted."""
+    pairs: int = 0
+    runs: int = 0
+    """Single runs with a judgement."""
+    rows: int = 0
+    dropped: Counter[Drop] = field(default_factory=Counter)
+    tasks: dict[UUID, TaskRows] = field(default_factory=dict)
+    """Tasks with at least one row."""
+
+    def add(self, task: SplitTask, *, votes: int, rows: int, dropped: Sequence[Drop]) -> None:
+        """Count what came of one pair or run."""
+        self.judgements += votes
+        if dropped:
+            self.dropped.update(dropped)
+        if rows:
+            self.rows += rows
+            self.tasks.setdefault(task.id, TaskRows(task)).rows += rows
+
+
+def survey(recipe: Recipe, workspace: Workspace) -> Survey:
+    """Count what the recipe would make. Two runs that say the same are found only when their steps are read."""
+    found = Survey()
+    for pair, votes, decision in judged_pairs(recipe, workspace):
+        found.add(pair.task, votes=len(votes), rows=len(decision.verdicts), dropped=decision.dropped)
+        found.pairs += bool(votes)
+    for judged in judged_runs(recipe, workspace):
+        decided = judged.decision
+        found.add(judged.task, votes=len(judged.counted), rows=len(decided.verdicts), dropped=decided.dropped)
+        found.runs += 1
+    return found
+
+
+def leaves_rows(recipe: Recipe, workspace: Workspace) -> bool:
+    """Whether the recipe would make any; reads judgements only up to the first one that does."""
+    return any(pair.decision.verdicts for pair in judged_pairs(recipe, workspace)) or any(
+        run.decision.verdicts for run in judged_runs(recipe, workspace)
+    )

@@ -1,0 +1,228 @@
+"""The pieces that the demo's story is made of. Each makes its thing once, through the same functions as the pages, and says
+whether it is there and done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from apps.accounts.models import Membership, Workspace
+from apps.annotation.kinds.pair_selection import Pairing
+from apps.annotation.models import Queue
+from apps.annotation.queues.queue_lifecycle import create_queue
+from apps.annotation.queues.sources import Selection
+from apps.annotation.refusals import NothingToCompare
+from apps.arena.lifecycle import start_experiment
+from apps.arena.models import Experiment
+from apps.arena.stopping_rule import StoppingRule
+from apps.datasets.freezing import NothingToFreeze, create_dataset, request_version
+from apps.datasets.models import Dataset, Version
+from apps.datasets.recipe import Recipe
+from apps.demo import rule_annotators
+from apps.demo.sign_ins import RESEARCHER
+from apps.jobs import lifecycle
+from apps.jobs.models import JobState
+from apps.policies.models import Policy
+from apps.training.launch import launch_run
+from apps.training.models import Run
+from apps.training.plan import plan_run
+from apps.training.refusals import LaunchRefused
+from apps.trajectories.models import RolloutBatch, Trajectory
+from apps.trajectories.rollouts.rollout_batches import start_rollouts
+
+ENVIRONMENT = "office"
+MOST_TRIES = 3
+"""Of rollouts and runs that fail: a machine that was short of memory for a moment must not end the story."""
+JUDGEMENTS_AT_ONCE = 200
+"""Of a rule, before others get their turn."""
+GUIDELINES = """\
+Two runs of the same office task, by two agents. Which one would you rather have had working for you?
+
+- First: did it do **all** of what was asked, and nothing that was not asked?
+- Then: did it take a sensible way? Needless steps and failed calls count against it.
+- Use *tie* when you would not mind which one you got, and *both bad* when you would want neither.
+"""
+DEMONSTRATION_GUIDELINES = """\
+One run of an office task. Should a beginner learn from it? Thumb up if it looks right from where you stand.
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where the story takes place, and in whose name."""
+
+    workspace: Workspace
+    researcher: Membership
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> Scene:
+        members = Membership.objects.select_related("user", "workspace")
+        return cls(workspace, members.get(workspace=workspace, user__email=RESEARCHER.email))
+
+    def policy(self, name: str) -> Policy | None:
+        return Policy.objects.filter(workspace=self.workspace, name=name).first()
+
+
+def scripted_policy(scene: Scene, name: str, words: str) -> None:
+    Policy.objects.get_or_create(
+        workspace=scene.workspace,
+        name=name,
+        defaults={"kind": Policy.Kind.SCRIPTED, "location": name, "description": words},
+    )
+
+
+def rollouts(
+    scene: Scene, *, policy: str, split: str, count: int, seed: int, samples: int = 1, levels: Sequence[str] = ()
+) -> bool:
+    """Done when all runs have arrived."""
+    acting = scene.policy(policy)
+    if acting is None:
+        return False
+    batch = RolloutBatch.objects.filter(policy=acting, config__tasks__split=split).order_by("id").first()
+    if batch is None:
+        batch = start_rollouts(
+            workspace=scene.workspace,
+            policy=acting,
+            environment=ENVIRONMENT,
+            tasks={"split": split, "count": count, "levels": list(levels), "seed": seed},
+            samples=samples,
+            seed=seed,
+            by=scene.researcher.user,
+        )
+    _try_again(scene, batch)
+    return batch.state == JobState.DONE
+
+
+def _try_again(scene: Scene, *batches: RolloutBatch | None) -> None:
+    """Resume those that failed. What somebody cancelled stays so."""
+    for batch in batches:
+        if batch is not None and batch.state == JobState.FAILED and batch.attempt < MOST_TRIES:
+            lifecycle.resume(batch, by=scene.researcher.user)
+
+
+def queue(
+    scene: Scene,
+    *,
+    name: str,
+    policies: list[str],
+    pairing: Pairing,
+    overlap: int,
+    kind: Queue.Kind = Queue.Kind.PAIRWISE,
+    guidelines: str = GUIDELINES,
+) -> Queue | None:
+    """The queue of that name once it is filled; the runs are those that the policies made on training tasks."""
+    found = Queue.objects.filter(workspace=scene.workspace, name=name).first()
+    if found is not None:
+        return found if found.state == Queue.State.OPEN else None
+    runs = Trajectory.objects.filter(
+        workspace=scene.workspace, rollout_batch__policy__name__in=policies, task__held_out=False
+    )
+    # Refused where every run ended alike: there is nothing to learn from comparing them; the story ends here.
+    with suppress(NothingToCompare):
+        create_queue(
+            workspace=scene.workspace,
+            created_by=scene.researcher.user,
+            name=name,
+            selection=Selection(ids=list(runs.values_list("pk", flat=True))),
+            pairing=pairing,
+            overlap=overlap,
+            guidelines=guidelines,
+            kind=kind,
+        )
+    return None
+
+
+def judge_by_rule(*, queue: Queue, rule: str, share: float) -> bool:
+    """Done when the rule has judged its share."""
+    return rule_annotators.judge_by_rule(queue=queue, rule=rule, share=share, at_most=JUDGEMENTS_AT_ONCE)
+
+
+def version(
+    scene: Scene, *, dataset: str, queue: str, number: int = 1, row_type: str = "preference", validation: int = 10
+) -> Version | None:
+    """The version of the dataset once it is frozen. `validation` is the share of its tasks in percent that are not learnt from."""
+    found = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset, number=number).first()
+    if found is not None:
+        return found if found.state == Version.State.FROZEN else None
+    source = Queue.objects.get(workspace=scene.workspace, name=queue)
+    series = Dataset.objects.filter(workspace=scene.workspace, name=dataset).first() or create_dataset(
+        name=dataset, description="", licence="", by=scene.researcher
+    )
+    # Refused where the rules call every pair a tie.
+    with suppress(NothingToFreeze):
+        request_version(
+            dataset=series,
+            recipe=Recipe(
+                queues=(str(source.pk),), row_type=row_type, train=100 - validation, validation=validation, test=0
+            ),
+            by=scene.researcher,
+        )
+    return None
+
+
+def run(
+    scene: Scene,
+    *,
+    name: str,
+    algorithm: Run.Algorithm,
+    dataset: str | None,
+    number: int = 1,
+    preset: str,
+    base: str | None = None,
+    changes: Mapping[str, object] | None = None,
+) -> bool:
+    """Done when the run is finished, or ended in a way that the next step can do without.
+
+    `number` is the dataset's version. Without a dataset it learns from its own rollouts.
+    """
+    found = Run.objects.filter(workspace=scene.workspace, name=name).first()
+    if found is not None:
+        if found.state == Run.State.FAILED and found.attempt < MOST_TRIES:
+            lifecycle.resume(found, by=scene.researcher.user)
+        return found.state == Run.State.FINISHED
+    frozen = Version.objects.get(workspace=scene.workspace, dataset__name=dataset, number=number) if dataset else None
+    start_from = scene.policy(base) if base else None
+    # Refused where there are too few rows for a step; the story ends here, and the version's page shows why.
+    with suppress(LaunchRefused):
+        plan = plan_run(
+            member=scene.researcher,
+            name=name,
+            algorithm=algorithm,
+            version=frozen,
+            base=start_from,
+            preset=preset,
+            changes=changes,
+        )
+        launch_run(plan=plan, by=scene.researcher.user)
+    return False
+
+
+def experiment(
+    scene: Scene, *, name: str, a: str, b: str, tasks: int, judged: float, levels: Sequence[str] = ()
+) -> bool:
+    """Done when a rule has judged its share of the pairs."""
+    found = Experiment.objects.filter(workspace=scene.workspace, name=name).first()
+    if found is None:
+        policy_a, policy_b = scene.policy(a), scene.policy(b)
+        if policy_a is None or policy_b is None:
+            return False
+        start_experiment(
+            workspace=scene.workspace,
+            name=name,
+            environment=ENVIRONMENT,
+            policy_a=policy_a,
+            policy_b=policy_b,
+            tasks=tasks,
+            levels=list(levels),
+            samples=1,
+            overlap=1,
+            rule=StoppingRule(min_tasks=15),
+            seed=4,
+            by=scene.researcher.user,
+        )
+        return False
+    _try_again(scene, found.rollouts_a, found.rollouts_b)
+    if found.queue is None or found.queue.state != Queue.State.OPEN:
+        return found.state != Experiment.State.ROLLING_OUT
+    return judge_by_rule(queue=found.queue, rule="Outcome first", share=judged)

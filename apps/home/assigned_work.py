@@ -1,0 +1,124 @@
+"""What waits for somebody who labels, and how far they are. Read from counters; nothing is counted anew."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, Sum
+from django.urls import reverse
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.blindness import left_for
+from apps.annotation.models import Desk, Item, Queue
+from apps.annotation.review.adjudication import undecided
+from apps.common.ids import first_id_at
+from apps.common.quantities import duration
+
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An open queue, as one annotator sees it."""
+
+    queue: Queue
+    judged_by_me: int
+    golds_by_me: int
+    judged_by_all: int
+    seconds_each: float | None
+    """What this person needs for one judgement here, so far; None before their first."""
+
+    @property
+    def url(self) -> str:
+        """Where one judges."""
+        return reverse("annotation:desk", args=[self.queue.pk])
+
+    @property
+    def answered_by_me(self) -> int:
+        """With gold items, which no number here tells from the others."""
+        return self.judged_by_me + self.golds_by_me
+
+    @property
+    def all_for_me(self) -> int:
+        """What I judged, and what is left for me."""
+        return self.answered_by_me + self.left_for_me
+
+    @property
+    def left_for_me(self) -> int:
+        """The most that I can still judge."""
+        return left_for(self.queue, self.judged_by_all, self.judged_by_me, self.golds_by_me)
+
+    @property
+    def time_left(self) -> str:
+        """How long that takes at this person's pace; empty while the pace is unknown."""
+        return duration(self.left_for_me * self.seconds_each) if self.seconds_each and self.left_for_me else ""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What one person has done in a workspace."""
+
+    judged: int
+    """With gold items, as in what follows."""
+    lately: int
+    """Of those, in the last 24 hours."""
+    seconds_each: float | None
+
+
+@dataclass(frozen=True)
+class Review:
+    """Disputed items that nobody decided."""
+
+    queue: Queue
+    """The one that has most of them."""
+    items: int
+    others: int
+    """In other queues."""
+
+
+def review_for(member: Membership) -> Review | None:
+    """What waits for a reviewer; None where nothing does."""
+    disputed = undecided().filter(queue__in=Queue.objects.visible_to(member))
+    counts = dict(disputed.order_by().values_list("queue").annotate(Count("pk")))
+    if not counts:
+        return None
+    most = max(counts, key=lambda queue: counts[queue])
+    return Review(Queue.objects.get(pk=most), counts[most], sum(counts.values()) - counts[most])
+
+
+def pace_of(member: Membership) -> Pace:
+    """From the person's desks, and the judgements of one day."""
+    mine = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
+    done = Desk.objects.filter(**mine).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
+    lately = sum(_lately(kind.model.objects, mine) for kind in KINDS.values())
+    judged = (done["judged"] or 0) + (done["golds"] or 0)
+    return Pace(judged, lately, done["seconds"] / judged if judged else None)
+
+
+def _lately(judgements: Any, mine: dict[str, Any]) -> int:
+    """Those of training items are not counted anywhere."""
+    standing = judgements.standing().filter(**mine, pk__gte=first_id_at(now() - timedelta(hours=24)))
+    found: int = standing.exclude(item__purpose=Item.Purpose.TRAINING).count()
+    return found
+
+
+def waiting_for(member: Membership) -> list[Waiting]:
+    """Open queues: what this person has begun, then what they have not, then what has nothing left for them; each newest first."""
+    queues = list(Queue.objects.visible_to(member).open().order_by("-pk")[:SHOWN])
+    desks = Desk.objects.filter(queue__in=queues)
+    totals = dict(desks.order_by().values_list("queue").annotate(Sum("judged")))
+    mine = {desk.queue_id: desk for desk in desks.filter(annotator__user=member.user_id)}
+    rows = [_row(queue, mine.get(queue.pk), totals.get(queue.pk, 0)) for queue in queues]
+    return sorted(rows, key=lambda row: (row.left_for_me == 0, row.answered_by_me == 0))
+
+
+def _row(queue: Queue, desk: Desk | None, judged_by_all: int) -> Waiting:
+    return Waiting(
+        queue=queue,
+        judged_by_me=desk.judged if desk else 0,
+        golds_by_me=desk.golds if desk else 0,
+        judged_by_all=judged_by_all,
+        seconds_each=desk.seconds_each if desk and desk.answered else None,
+    )

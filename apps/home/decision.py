@@ -1,0 +1,191 @@
+"""The one thing that needs a researcher now: the first of a list of questions whose answer is yes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef
+from django.urls import reverse
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.annotation.models import Assignment, Item, Preference, Queue
+from apps.arena.models import Experiment
+from apps.arena.stopping_rule import Outcome
+from apps.datasets.models import Version
+from apps.jobs.models import JobState
+from apps.policies.models import Policy, Promotion
+from apps.training.models import Run
+from apps.trajectories.models import ImportBatch, Trajectory
+
+RECENT = timedelta(days=3)
+"""A failure older than this was seen, or nobody wants to know."""
+DECIDED_WITHIN = timedelta(days=7)
+"""After that, who wanted the winner would have promoted it."""
+LOOKED_AT = 20
+"""How many of the newest rows each question looks at."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What needs somebody, why, and where to do it."""
+
+    title: str
+    reason: str
+    action: str
+    url: str
+
+
+def decision_for(member: Membership) -> Decision | None:
+    """The most pressing decision, or None when the loop turns by itself."""
+    return next((decision for question in QUESTIONS if (decision := question(member))), None)
+
+
+def _experiment_decided(member: Membership) -> Decision | None:
+    """An experiment found the challenger better, and the winner was not promoted since."""
+    ended = (
+        Experiment.objects.visible_to(member)
+        .filter(state=Experiment.State.STOPPED, stopped_at__gte=now() - DECIDED_WITHIN)
+        .select_related("policy_a", "policy_b")
+    )
+    for experiment in ended.order_by("-stopped_at")[:LOOKED_AT]:
+        outcome = experiment.verdict.get("outcome")
+        winner = {Outcome.A_BETTER: experiment.policy_a, Outcome.B_BETTER: experiment.policy_b}.get(outcome)
+        if winner is None or not experiment.verdict.get("stopped_by_rule"):
+            continue
+        promotions = Promotion.objects.visible_to(member).filter(environment=experiment.environment)
+        champion = promotions.order_by("-pk").first()
+        ended_at = experiment.stopped_at or experiment.created_at
+        if champion is not None and (champion.policy_id == winner.pk or champion.created_at > ended_at):
+            continue
+        return Decision(
+            f"“{experiment}” has a winner: {winner}",
+            "It ended by its rule. Promote the winner to champion, or keep the champion there is.",
+            "Decide",
+            reverse("arena:experiment", args=[experiment.pk]),
+        )
+    return None
+
+
+def _run_failed(member: Membership) -> Decision | None:
+    """A run failed lately and nothing was launched since."""
+    latest = Run.objects.visible_to(member).order_by("-pk").first()
+    if latest is None or latest.state != Run.State.FAILED or latest.created_at < now() - RECENT:
+        return None
+    reason = latest.failure.get("message") or "Its page shows the last lines of its log."
+    return Decision(f"Run “{latest}” failed", reason, "See what happened", reverse("training:run", args=[latest.pk]))
+
+
+def _import_failed(member: Membership) -> Decision | None:
+    """The latest import stopped half-way."""
+    latest = ImportBatch.objects.visible_to(member).order_by("-pk").first()
+    if latest is None or latest.state != JobState.FAILED or latest.created_at < now() - RECENT:
+        return None
+    reason = latest.error or "Its page says where it stopped."
+    url = reverse("trajectories:import", args=[latest.pk])
+    return Decision(f"The import of {latest.filename} stopped", reason, "See what happened", url)
+
+
+def _queue_judged(member: Membership) -> Decision | None:
+    """A queue has all the judgements it asked for, and no version was made of them."""
+    free = Item.objects.filter(queue=OuterRef("pk"), purpose=Item.Purpose.WORK, taken__lt=F("overlap"))
+    in_hand = Assignment.objects.filter(queue=OuterRef("pk"), state=Assignment.State.OPEN)
+    judged = Preference.objects.standing().filter(queue=OuterRef("pk"))
+    full = (
+        Queue.objects.visible_to(member)
+        .filter(~Exists(free), ~Exists(in_hand), Exists(judged), item_count__gt=0, experiment=None)
+        .exclude(state=Queue.State.FILLING)
+        .order_by("-pk")[:LOOKED_AT]
+    )
+    frozen = _queues_in_versions(member)
+    queue = next((queue for queue in full if str(queue.pk) not in frozen), None)
+    if queue is None:
+        return None
+    return Decision(
+        f"“{queue}” is fully judged",
+        "Freeze its judgements into a dataset version, so that a run can learn from them.",
+        "Freeze a version",
+        f"{reverse('datasets:list')}?queue={queue.pk}",
+    )
+
+
+def _queues_in_versions(member: Membership) -> set[str]:
+    recipes = Version.objects.visible_to(member).exclude(state=Version.State.FAILED).order_by("-pk")
+    return {queue for recipe in recipes.values_list("recipe", flat=True)[:200] for queue in recipe.get("queues", [])}
+
+
+def _version_untrained(member: Membership) -> Decision | None:
+    """The newest frozen version has not been trained on."""
+    latest = Version.objects.visible_to(member).frozen().select_related("dataset").order_by("-pk").first()
+    if latest is None or latest.runs.exists():
+        return None
+    return Decision(
+        f"{latest} is frozen and unused",
+        "Train a reward model or a policy on it.",
+        "Train on it",
+        f"{reverse('training:new')}?version={latest.pk}",
+    )
+
+
+def _policy_uncompared(member: Membership) -> Decision | None:
+    """The newest policy that a run made was never compared with another."""
+    made = Policy.objects.visible_to(member).filter(kind=Policy.Kind.MODEL, archived_at=None, made_by__isnull=False)
+    latest = made.select_related("base").order_by("-pk").first()
+    if latest is None or _was_compared(latest.pk, member):
+        return None
+    champion = (
+        Promotion.objects.visible_to(member).exclude(policy=latest).select_related("policy").order_by("-pk").first()
+    )
+    base = latest.base if latest.base and latest.base.archived_at is None else None
+    other = champion.policy if champion else base
+    pair = {**({"a": other.pk} if other else {}), "b": latest.pk}
+    name = "the champion" if champion else other.name if other else "another policy"
+    return Decision(
+        f"How good is {latest}?",
+        f"Let it and {name} attempt the same held-out tasks, and have people compare them blind.",
+        "Compare it",
+        f"{reverse('arena:new')}?{urlencode(pair)}",
+    )
+
+
+def _was_compared(policy: UUID, member: Membership) -> bool:
+    experiments = Experiment.objects.visible_to(member)
+    return experiments.filter(policy_a=policy).exists() or experiments.filter(policy_b=policy).exists()
+
+
+def _nothing_to_judge(member: Membership) -> Decision | None:
+    """There are trajectories and no queue was ever made of them."""
+    if Queue.objects.visible_to(member).exists() or not Trajectory.objects.visible_to(member).exists():
+        return None
+    return Decision(
+        "Nobody can judge yet",
+        "Choose trajectories and make a queue of pairs; annotators find it on their home page.",
+        "Choose trajectories",
+        reverse("trajectories:list"),
+    )
+
+
+def _nothing_at_all(member: Membership) -> Decision | None:
+    """A new workspace."""
+    if Trajectory.objects.visible_to(member).exists() or ImportBatch.objects.visible_to(member).exists():
+        return None
+    return Decision(
+        "Bring in the first trajectories",
+        "Import a file of runs (SWE-agent, tau-bench, OpenAI-style chats, Retrace's own JSON Lines), or let a policy roll out.",
+        "Import a file",
+        reverse("trajectories:imports"),
+    )
+
+
+QUESTIONS: tuple[Callable[[Membership], Decision | None], ...] = (
+    _experiment_decided,
+    _run_failed,
+    _import_failed,
+    _queue_judged,
+    _version_untrained,
+    _policy_uncompared,
+    _nothing_to_judge,
+    _nothing_at_all,
+)

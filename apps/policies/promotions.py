@@ -1,0 +1,100 @@
+"""Which policy is the champion of an environment, who made it so, and the way back."""
+
+from typing import Any
+
+from django.db import transaction
+
+from apps.accounts import audit
+from apps.accounts.models import User, Workspace
+from apps.policies.models import Policy, Promotion
+
+
+class AlreadyChampion(Exception):
+    """The policy is the champion already: a second click, or somebody was faster."""
+
+
+class NothingToRollBackTo(Exception):
+    """There was no champion before the current one."""
+
+
+def champion(*, workspace: Workspace, environment: str) -> Policy | None:
+    """The policy that is promoted in `environment` now."""
+    latest = _history(workspace, environment).select_related("policy").order_by("-id").first()
+    return latest.policy if latest else None
+
+
+def champions(*, workspace: Workspace, environment: str) -> list[Policy]:
+    """Who was promoted in `environment` and not rolled back from, one after the other: the last one is the champion."""
+    found: list[Policy] = []
+    for promotion in _history(workspace, environment).select_related("policy").order_by("id"):
+        if promotion.is_rollback:
+            found.pop()
+        else:
+            found.append(promotion.policy)
+    return found
+
+
+@transaction.atomic
+def promote(
+    *, policy: Policy, environment: str, by: User, reason: str, evidence: dict[str, Any] | None = None
+) -> Promotion:
+    """Make `policy` the champion. Raises AlreadyChampion where it is that."""
+    _lock(policy.workspace)
+    current = champion(workspace=policy.workspace, environment=environment)
+    if current == policy:
+        raise AlreadyChampion(f"{policy} is the champion of {environment} already.")
+    return _record(policy, current, environment, by, reason, evidence or {}, is_rollback=False)
+
+
+@transaction.atomic
+def roll_back(*, workspace: Workspace, environment: str, by: User, reason: str) -> Promotion:
+    """Promote the champion before the current one again. Raises NothingToRollBackTo.
+
+    Going back twice goes back two champions, as undo does; it does not swing between two.
+    """
+    _lock(workspace)
+    reigns = champions(workspace=workspace, environment=environment)
+    if len(reigns) < 2:
+        raise NothingToRollBackTo(f"{environment} had no champion before this one.")
+    return _record(reigns[-2], reigns[-1], environment, by, reason, {}, is_rollback=True)
+
+
+def _history(workspace: Workspace, environment: str) -> Any:
+    return Promotion.objects.filter(workspace=workspace, environment=environment)
+
+
+def _lock(workspace: Workspace) -> None:
+    """Promotions of a workspace happen one after the other: each records what it replaced."""
+    Workspace.objects.select_for_update().get(pk=workspace.pk)
+
+
+def _record(
+    policy: Policy,
+    previous: Policy | None,
+    environment: str,
+    by: User,
+    reason: str,
+    evidence: dict[str, Any],
+    *,
+    is_rollback: bool,
+) -> Promotion:
+    promotion = Promotion.objects.create(
+        workspace=policy.workspace,
+        environment=environment,
+        policy=policy,
+        previous=previous,
+        by=by,
+        reason=reason,
+        evidence=evidence,
+        is_rollback=is_rollback,
+    )
+    audit.record(
+        workspace=policy.workspace,
+        actor=by,
+        action="rolled back" if is_rollback else "promoted",
+        subject=f"{policy.name} to champion of {environment}",
+        about=policy,
+        reason=reason,
+        previous=str(previous.pk) if previous else None,
+    )
+    return promotion

@@ -1,0 +1,149 @@
+"""Asking for a policy to be published, and for the one before it. A worker does it and proves it: see `delivering`."""
+
+from __future__ import annotations
+
+import re
+
+from django.db import IntegrityError, transaction
+
+from apps.accounts import audit
+from apps.accounts.models import User
+from apps.jobs import lifecycle
+from apps.policies.models import Endpoint, Policy, Publication
+from apps.policies.weights import weights_of
+
+NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,79}")
+Way = Publication.Way
+
+
+class PublishingRefused(Exception):
+    """Why it cannot be published. `field` is what to change."""
+
+    field = ""
+
+
+class NotPublishable(PublishingRefused):
+    """Only language models whose run left their weights here can be published."""
+
+
+class NoCanary(PublishingRefused):
+    """Its run left nothing by which a server could prove what it serves."""
+
+
+class NoAdapter(PublishingRefused):
+    """Its run trained every weight, so there is no adapter to swap."""
+
+    field = "way"
+
+
+class BadName(PublishingRefused):
+    """Clients write the name into requests, and it becomes a folder's."""
+
+    field = "name"
+
+
+class NoServer(PublishingRefused):
+    """A served policy needs a server."""
+
+    field = "endpoint"
+
+
+class UnderWay(PublishingRefused):
+    """Something is being published under this name at this moment."""
+
+    field = "name"
+
+
+class NothingBefore(PublishingRefused):
+    """Nothing was live under this name before."""
+
+
+@transaction.atomic
+def publish_policy(
+    *, policy: Policy, way: str, name: str, endpoint: Endpoint | None = None, by: User | None, is_rollback: bool = False
+) -> Publication:
+    """Have a worker publish `policy` under `name`. What is live there stays so until the new one is proven.
+
+    Raises PublishingRefused.
+    """
+    _refuse_what_cannot_be(policy, way, name, endpoint)
+    try:
+        with transaction.atomic():
+            publication = Publication(
+                workspace=policy.workspace,
+                policy=policy,
+                way=way,
+                name=name,
+                endpoint=endpoint,
+                by=by,
+                is_rollback=is_rollback,
+            )
+            publication.served_name = served_name(publication)
+            publication.save(force_insert=True)
+    except IntegrityError:
+        raise UnderWay(
+            f"Something is being published as {name!r} there just now. Wait until it is live or refused."
+        ) from None
+    audit.record(
+        workspace=policy.workspace,
+        actor=by,
+        action="rolled back to" if is_rollback else "asked to publish",
+        subject=f"{policy.name} as {name}",
+        about=policy,
+        way=way,
+        servers=endpoint.addresses if endpoint else [],
+    )
+    lifecycle.queue(publication)
+    return publication
+
+
+def served_name(publication: Publication) -> str:
+    """What servers call it, such as office-1f0c5b7a93d2: the end of its id is random. Nothing where no server has it."""
+    return f"{publication.name}-{publication.pk.hex[-12:]}" if publication.endpoint_id else ""
+
+
+def _refuse_what_cannot_be(policy: Policy, way: str, name: str, endpoint: Endpoint | None) -> None:
+    weights = weights_of(policy)
+    if weights is None or not weights.has_model:
+        raise NotPublishable(
+            f"{policy} has no weights here. Only language models that a run here made can be published."
+        )
+    if way != Way.FOLDER and "canary" not in policy.report:
+        raise NoCanary(
+            f"The run of {policy} left no canary, so no server could prove that it serves it. Train it again."
+        )
+    if way == Way.ADAPTER and not weights.has_adapter:
+        raise NoAdapter(f"{policy} was trained whole, without LoRA: restart a server with it instead.")
+    if not NAME.fullmatch(name):
+        raise BadName(f"Got {name!r}; expected letters, digits, dots, dashes and underscores, 80 at most.")
+    if (way == Way.FOLDER) != (endpoint is None):
+        raise NoServer("Choose the server." if endpoint is None else "A folder needs no server.")
+
+
+@transaction.atomic
+def roll_back_publication(*, publication: Publication, by: User) -> Publication:
+    """Publish again what was live under the same name before. Raises PublishingRefused.
+
+    Going back twice goes back two policies, as undo does; the canary is asked again each time.
+    """
+    publication = Publication.objects.select_for_update(of=["self"]).select_related("policy").get(pk=publication.pk)
+    if publication.state != Publication.State.LIVE:
+        raise NothingBefore(f"{publication} is not live any more.")
+    lived = publication_history(publication)
+    if len(lived) < 2:
+        raise NothingBefore(f"Nothing was live as {publication.name} before {publication.policy}.")
+    before = lived[-2]
+    return publish_policy(
+        policy=before.policy, way=before.way, name=before.name, endpoint=before.endpoint, by=by, is_rollback=True
+    )
+
+
+def publication_history(publication: Publication) -> list[Publication]:
+    """What was live under its name, oldest first, without what was rolled back. The last one is live, or was."""
+    lived: list[Publication] = []
+    everything = Publication.objects.beside(publication).exclude(live_at=None)
+    for each in everything.select_related("policy__workspace", "endpoint").order_by("live_at", "id"):
+        if each.is_rollback:
+            del lived[-2:]
+        lived.append(each)
+    return lived

@@ -1,0 +1,147 @@
+"""Making a policy known that no run here made: a base model, a script, a served model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from apps.accounts import audit
+from apps.accounts.models import User, Workspace
+from apps.common.environments import SCRIPTS
+from apps.policies.locations import LocationRefused, checked_location
+from apps.policies.models import Endpoint, Policy
+from contract.endpoint_keys import BadAddress, KeyRefused, address_of, check_key
+
+KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
+MOST_REPLICAS = 31
+"""Each is asked when something is published, and once a minute."""
+
+
+class PolicyRefused(Exception):
+    """Why it cannot be registered. `field` is what to change."""
+
+    field = ""
+
+
+class NameTaken(PolicyRefused):
+    """Policies of a workspace are told apart by their names."""
+
+    field = "name"
+
+
+class NoSuchPlace(PolicyRefused):
+    """The location is neither a folder that may be named nor a hub id, or there is no such script."""
+
+    field = "location"
+
+
+class BadEndpoint(PolicyRefused):
+    """The server's address or its key's variable cannot be used."""
+
+    field = "base_url"
+
+
+def register_model(*, workspace: Workspace, name: str, location: str, description: str = "", by: User) -> Policy:
+    """A language model from a folder under MODEL_ROOTS on the workers' machines, or from the hub. Raises PolicyRefused.
+
+    Whether it is there is checked when a run or rollouts use it: the web may run on another machine.
+    """
+    try:
+        location = checked_location(location)
+    except LocationRefused as refused:
+        raise NoSuchPlace(str(refused)) from None
+    return _register(workspace, name, Policy.Kind.MODEL, location, description, by)
+
+
+def register_script(*, workspace: Workspace, name: str, script: str, description: str = "", by: User) -> Policy:
+    """A scripted rule of a built-in environment. Raises PolicyRefused."""
+    if script not in SCRIPTS:
+        raise NoSuchPlace(f"There is no script {script!r}; known: {', '.join(SCRIPTS)}.")
+    return _register(workspace, name, Policy.Kind.SCRIPTED, script, description, by)
+
+
+@transaction.atomic
+def register_served(
+    *,
+    workspace: Workspace,
+    name: str,
+    base_url: str,
+    model: str,
+    key_variable: str = "",
+    description: str = "",
+    by: User,
+) -> Policy:
+    """A model behind an OpenAI-compatible server, such as vLLM. Raises PolicyRefused."""
+    if not model:
+        raise NoSuchPlace("Give the model's name on that server.")
+    endpoint = register_server(workspace=workspace, base_url=base_url, key_variable=key_variable)
+    return _register(workspace, name, Policy.Kind.ENDPOINT, model, description, by, endpoint=endpoint)
+
+
+def register_server(
+    *, workspace: Workspace, base_url: str, replicas: Sequence[str] = (), key_variable: str = ""
+) -> Endpoint:
+    """An OpenAI-compatible server, or several that serve the same; the same endpoint when told twice. Raises BadEndpoint.
+
+    The key stays in the workers' environment, and goes only where ENDPOINT_KEYS says. Its variable must end in _API_KEY, so that
+    nobody can have another secret of the worker sent anywhere.
+    """
+    if not base_url:
+        raise BadEndpoint("Give the address of the server, such as http://127.0.0.1:8000/v1.")
+    if key_variable and not KEY_VARIABLE.fullmatch(key_variable):
+        raise BadEndpoint(
+            f"The variable {key_variable!r} must be capital letters and end in _API_KEY, such as VLLM_API_KEY."
+        )
+    first, *others = [_checked_address(address, key_variable) for address in (base_url, *replicas)]
+    if len({first, *others}) <= len(others):
+        raise BadEndpoint("The same server stands there twice. Give each address once.")
+    if len(others) > MOST_REPLICAS:
+        raise BadEndpoint(f"Got {len(others) + 1} servers; expected {MOST_REPLICAS + 1} at most.")
+    endpoint, _ = Endpoint.objects.get_or_create(
+        workspace=workspace,
+        base_url=first,
+        replicas=sorted(others),
+        key_variable=key_variable,
+        defaults={"name": _endpoint_name(workspace, first)},
+    )
+    return endpoint
+
+
+def _checked_address(address: str, key_variable: str) -> str:
+    """The address in its one spelling. Raises BadEndpoint."""
+    try:
+        address_of(address)
+        if key_variable:
+            check_key(key_variable, address, settings.ENDPOINT_KEYS)
+    except (BadAddress, KeyRefused) as refused:
+        raise BadEndpoint(str(refused)) from None
+    return address.rstrip("/")  # two spellings are one server
+
+
+def _register(
+    workspace: Workspace,
+    name: str,
+    kind: str,
+    location: str,
+    description: str,
+    by: User,
+    *,
+    endpoint: Endpoint | None = None,
+) -> Policy:
+    try:
+        with transaction.atomic():
+            policy = Policy.objects.create(
+                workspace=workspace, name=name, kind=kind, location=location, description=description, endpoint=endpoint
+            )
+            audit.record(workspace=workspace, actor=by, action="registered", subject=f"policy {name}", about=policy)
+    except IntegrityError:
+        raise NameTaken(f"There is a policy called {name!r} already. Choose another name.") from None
+    return policy
+
+
+def _endpoint_name(workspace: Workspace, base_url: str) -> str:
+    taken = Endpoint.objects.filter(workspace=workspace, name__startswith=base_url[:90]).count()
+    return base_url[:90] + (f" ({taken + 1})" if taken else "")

@@ -1,0 +1,88 @@
+"""The rollouts behind a point of a run's curves. The trainer keeps some of each step in the run's folder; a person who wants to read
+them has them stored as trajectories, where they can be replayed and sent to a queue.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db import transaction
+
+from apps.accounts import audit
+from apps.accounts.models import User
+from apps.ingest.reading import read_line
+from apps.training.folders import folder_of
+from apps.training.models import Run
+from apps.trajectories.imports.bulk_copy import Origin, copy_in
+from apps.trajectories.imports.preparation import Prepared, prepare
+
+SOURCE = "training"
+FILE = re.compile(r"(step|evaluation)-(\d{1,9})\.jsonl")
+LARGEST_BYTES = 256 * 1024 * 1024
+
+
+class NotSampled(Exception):
+    """The run kept no rollouts of this step."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The steps of which a run kept rollouts."""
+
+    practice: list[int]
+    """Rollouts that it learnt from."""
+    evaluation: list[int]
+    """Attempts at held-out tasks."""
+
+    @property
+    def steps(self) -> list[int]:
+        return sorted({*self.practice, *self.evaluation})
+
+
+def sampled(run: Run) -> Sampled:
+    """What lies in the run's folder. Reads names only."""
+    steps: dict[str, list[int]] = {"step": [], "evaluation": []}
+    for path in (folder_of(run.pk).path / "rollouts").glob("*.jsonl"):
+        if match := FILE.fullmatch(path.name):
+            steps[match[1]].append(int(match[2]))
+    return Sampled(sorted(steps["step"]), sorted(steps["evaluation"]))
+
+
+@transaction.atomic
+def open_sampled(*, run: Run, step: int, by: User) -> str:
+    """Store the rollouts of the newest kept step that is not after `step`; the tag by which the list finds them.
+
+    Asked twice, the second finds them stored. Raises NotSampled.
+    """
+    found = sampled(run)
+    kept = max((each for each in found.steps if each <= step), default=None)
+    if kept is None:
+        raise NotSampled(f"{run.name} kept no rollouts up to step {step}.")
+    tag = f"{run.name[:60]} · step {kept} · {run.pk.hex[-6:]}"
+    prepared: list[Prepared] = []
+    for kind in ("step", "evaluation"):
+        path = folder_of(run.pk).path / "rollouts" / f"{kind}-{kept:06d}.jsonl"
+        if path.is_file():
+            prepared += _prepared(run, path, tags=[tag, "practice" if kind == "step" else "evaluation"])
+    if copy_in(prepared, Origin(run.workspace_id, SOURCE)).trajectories:
+        audit.record(
+            workspace=run.workspace, actor=by, action="opened rollouts of", subject=run.name, about=run, step=kept
+        )
+    return tag
+
+
+def _prepared(run: Run, path: Path, *, tags: list[str]) -> list[Prepared]:
+    """Whole lines only: the trainer may be writing the last one."""
+    if path.stat().st_size > LARGEST_BYTES:
+        raise NotSampled(f"{path.name} is larger than {LARGEST_BYTES >> 20} MiB; lower the number of rollouts kept.")
+    prepared = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        if line.endswith(b"\n"):
+            record = read_line(line)
+            record.policy = None  # the policy in the making has no name yet; the run is what they come from
+            record.info = {**record.info, "run": str(run.pk)}
+            record.tags = [*record.tags, *tags]
+            prepared.append(prepare(record, line))
+    return prepared

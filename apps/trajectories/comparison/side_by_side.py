@@ -1,0 +1,143 @@
+"""Two runs as rows: equal stretches folded, the rest side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Sum
+
+from apps.trajectories import queries
+from apps.trajectories.comparison import step_alignment
+from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.rendering.differences import mark_pair
+from apps.trajectories.rendering.steps import StepHead, StepView, head_of, step_views
+
+MAX_ROWS = 20
+"""Rows that are opened by one request."""
+
+HEARD_CHARS = 8_000_000
+"""Runs that heard more than this are compared by what they did only: reading all they heard would take seconds."""
+
+
+class Row(NamedTuple):
+    """A step of each run; None where one has no counterpart."""
+
+    number: int
+    left: StepHead | None
+    right: StepHead | None
+    same_action: bool
+    is_identical: bool
+
+    @property
+    def name(self) -> str:
+        """How the row is asked for: "3-5", "3-" or "-5", by the indices of its steps."""
+        return f"{'' if self.left is None else self.left.index}-{'' if self.right is None else self.right.index}"
+
+
+class Group(NamedTuple):
+    """Rows that follow each other and are all identical, or are not."""
+
+    is_identical: bool
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every step of both runs, once."""
+
+    rows: list[Row]
+    first_difference: Row | None
+    shared_prefix: int
+
+    @property
+    def groups(self) -> list[Group]:
+        return [Group(key, list(rows)) for key, rows in groupby(self.rows, key=lambda row: row.is_identical)]
+
+    @property
+    def same_actions(self) -> int:
+        return sum(row.same_action for row in self.rows)
+
+
+class OpenRow(NamedTuple):
+    """A row's steps, opened and marked."""
+
+    name: str
+    left: StepView | None
+    right: StepView | None
+
+
+def compare(left: Trajectory, right: Trajectory) -> Comparison:
+    """Align two runs by what they did."""
+    read = _read(left, right, with_context=_heard(left, right) <= HEARD_CHARS)
+    ours, theirs = read[left.pk], read[right.pk]
+    alignment = step_alignment.align([action for _, action in ours], [action for _, action in theirs])
+    rows = [
+        Row(
+            number,
+            None if pair.left is None else ours[pair.left][0],
+            None if pair.right is None else theirs[pair.right][0],
+            pair.same_action,
+            pair.is_identical,
+        )
+        for number, pair in enumerate(alignment.pairs)
+    ]
+    first = alignment.first_divergence
+    return Comparison(rows, None if first is None else rows[first], alignment.shared_prefix)
+
+
+def open_rows(
+    left: Trajectory, right: Trajectory, names: Sequence[str], part_url: Callable[[Trajectory, int], str]
+) -> list[OpenRow]:
+    """Rows by name, opened. Raises LookupError for a name that is none."""
+    opened = []
+    for name in names:
+        first, dash, second = name.partition("-")
+        if (
+            not dash
+            or not (first or second)
+            or any(part and not (part.isdecimal() and len(part) < 9) for part in (first, second))
+        ):
+            raise LookupError(name)
+        a = _opened(left, int(first), part_url) if first else None
+        b = _opened(right, int(second), part_url) if second else None
+        if a and b:
+            a, b = mark_pair(a, b)
+        opened.append(OpenRow(name, a, b))
+    return opened
+
+
+def _opened(trajectory: Trajectory, index: int, part_url: Callable[[Trajectory, int], str]) -> StepView:
+    window = queries.window_of(trajectory, index, index)
+    if not window.steps:
+        raise LookupError(index)
+    (view,) = step_views(
+        window.steps,
+        previous_kind=window.previous_kind,
+        following=window.following,
+        is_end=window.is_end,
+        part_url=lambda at: part_url(trajectory, at),
+    )
+    return view
+
+
+def _read(
+    left: Trajectory, right: Trajectory, *, with_context: bool
+) -> Mapping[UUID, list[tuple[StepHead, step_alignment.Action]]]:
+    """What each run did, by its id: through one cursor, since every pair at the desk begins with this."""
+    steps = Step.objects.filter(trajectory__in=(left, right)).order_by("trajectory_id", "index")
+    steps = steps.defer("info") if with_context else steps.defer("info", "context")
+    read: dict[UUID, list[tuple[StepHead, step_alignment.Action]]] = defaultdict(list)
+    for step in steps.iterator(chunk_size=50):
+        message = step.message if isinstance(step.message, dict) else {"content": step.message}
+        action = step_alignment.action_of(message, step.context if with_context else [])
+        read[step.trajectory_id].append((head_of(step), action._replace(tool=step.tool, key=bytes(step.action))))
+    return read
+
+
+def _heard(left: Trajectory, right: Trajectory) -> int:
+    return Step.objects.filter(trajectory__in=(left, right)).aggregate(total=Sum("context_chars"))["total"] or 0

@@ -1,0 +1,157 @@
+"""Which trajectories a query string asks for. The list, the API and queues made from "all that match" read it the same way."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib.postgres.search import SearchQuery
+from django.db.models import Q, QuerySet
+from django.http import QueryDict
+
+from apps.common.storable import is_storable
+from apps.trajectories.models import Task, TrajectoryQuerySet
+from apps.trajectories.search import TASK_WORDS, words_to_query
+
+OUTCOMES = {"success": Q(success=True), "failure": Q(success=False), "none": Q(success=None)}
+ERRORS = {"yes": Q(error_count__gt=0), "no": Q(error_count=0)}
+NO_POLICY = "none"
+FEW = 1_000
+
+
+class BadFilter(ValueError):
+    """A value that the filter `name` cannot take: what was given and what it takes."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"`{name}` {problem}")
+        self.name = name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Every field is as it stands in the query string; "" asks for everything."""
+
+    q: str = ""
+    """Words of the task, or a trajectory's own id or external id."""
+    task: str = ""
+    environment: str = ""
+    policy: str = ""
+    """A policy's id, or `none` for trajectories whose policy is not known."""
+    outcome: str = ""
+    """`success`, `failure` or `none`."""
+    errors: str = ""
+    """`yes` or `no`: whether any step failed."""
+    min_steps: str = ""
+    max_steps: str = ""
+    tag: str = ""
+    source: str = ""
+    batch: str = ""
+    """An import's id: for the runs that it brought, or gave an outcome."""
+    rollouts: str = ""
+    """The id of a batch of rollouts."""
+
+    @classmethod
+    def read(cls, query: QueryDict | str) -> Self:
+        """The filters in a query string. Names that are no filters (a cursor, say) are left alone."""
+        given = QueryDict(query) if isinstance(query, str) else query
+        return cls(**{field.name: given.get(field.name, "").strip()[:300] for field in fields(cls)})
+
+    @property
+    def query(self) -> str:
+        """The query string that reads as these filters."""
+        return urlencode({name: value for name, value in asdict(self).items() if value})
+
+    def __bool__(self) -> bool:
+        return bool(self.query)
+
+    def apply(self, trajectories: TrajectoryQuerySet, *, workspace_id: UUID | None = None) -> TrajectoryQuerySet:
+        """Those that match all filters. Raises BadFilter.
+
+        Words and tags are looked up at once: Postgres cannot tell how rare a match is, and would walk the whole table from its newest row
+        for the 50 that it is asked for. With `workspace_id` the look-up is as quick as the workspace is small.
+        """
+        for name, given in asdict(self).items():
+            if not is_storable(given):
+                raise BadFilter(name, "holds a character that cannot be stored, such as NUL; expected text without it.")
+        found = trajectories
+        if self.q:
+            found = found.filter(_says(self.q, trajectories, workspace_id))
+        if self.tag:
+            found = found.filter(_tagged(self.tag, trajectories))
+        if self.task:
+            found = found.filter(task=_uuid("task", self.task))
+        if self.environment:
+            found = found.filter(task__environment=self.environment)
+        if self.policy:
+            found = found.filter(policy=None if self.policy == NO_POLICY else _uuid("policy", self.policy))
+        if self.outcome:
+            found = found.filter(_one_of("outcome", self.outcome, OUTCOMES))
+        if self.errors:
+            found = found.filter(_one_of("errors", self.errors, ERRORS))
+        if self.min_steps:
+            found = found.filter(step_count__gte=_count("min_steps", self.min_steps))
+        if self.max_steps:
+            found = found.filter(step_count__lte=_count("max_steps", self.max_steps))
+        if self.source:
+            found = found.filter(source=self.source)
+        if self.batch:
+            batch = _uuid("batch", self.batch)
+            found = found.filter(Q(import_batch=batch) | Q(outcome_batch=batch))
+        if self.rollouts:
+            found = found.filter(rollout_batch=_uuid("rollouts", self.rollouts))
+        return found
+
+
+def _says(words: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | None) -> Q:
+    try:
+        return Q(pk=UUID(words))
+    except ValueError:
+        pass
+    named = Q(pk__in=list(trajectories.filter(external_id=words).values_list("pk", flat=True)[:FEW]))
+    tasks = tasks_saying(words, workspace_id)
+    if tasks is None:
+        return named
+    few = first_few(tasks)
+    return named | Q(task__in=tasks.values("pk") if few is None else few)
+
+
+def _tagged(tag: str, trajectories: TrajectoryQuerySet) -> Q:
+    having = trajectories.filter(tags__contains=[tag])
+    few = first_few(having)
+    return Q(tags__contains=[tag]) if few is None else Q(pk__in=few)
+
+
+def tasks_saying(words: str, workspace_id: UUID | None) -> QuerySet[Task] | None:
+    """Tasks that have all the words, each at the beginning of one of theirs; None where `words` has no word."""
+    query = words_to_query(words)
+    if not query:
+        return None
+    tasks: QuerySet[Task] = Task.objects.filter(workspace=workspace_id) if workspace_id else Task.objects.all()
+    return tasks.annotate(words=TASK_WORDS).filter(words=SearchQuery(query, search_type="raw", config="simple"))
+
+
+def first_few(rows: QuerySet[Any]) -> list[UUID] | None:
+    """The ids of `rows` if they are few; None if they are many, so that walking from the newest soon meets enough of them."""
+    found = list(rows.order_by().values_list("pk", flat=True)[: FEW + 1])
+    return found if len(found) <= FEW else None
+
+
+def _uuid(name: str, given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise BadFilter(name, f"is “{given}”; expected an id such as 0190a6f2-….") from None
+
+
+def _one_of(name: str, given: str, choices: dict[str, Q]) -> Q:
+    if given not in choices:
+        raise BadFilter(name, f"is “{given}”; expected one of {', '.join(choices)}.")
+    return choices[given]
+
+
+def _count(name: str, given: str) -> int:
+    if not given.isdecimal() or len(given) > 9:
+        raise BadFilter(name, f"is “{given}”; expected a number of steps.")
+    return int(given)

@@ -1,0 +1,196 @@
+"""Writes many prepared trajectories at once, by COPY, in one transaction of a few statements.
+
+A trajectory that the workspace has already is skipped, also when another import is writing it at this moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from apps.common.ids import new_id
+from apps.policies.models import Policy
+from apps.trajectories.imports.preparation import STEP_COLUMNS, Prepared
+from apps.trajectories.models import Original, Step, Task, Trajectory
+from apps.trajectories.outlines import clip, visible
+from contract import jsontext
+from contract.trajectory import Task as TaskRecord
+
+TRAJECTORY_COLUMNS = (
+    *("id", "workspace_id", "task_id", "policy_id", "source", "external_id", "import_batch_id", "rollout_batch_id"),
+    *("reward", "success", "termination", "step_count", "error_count", "token_count", "seconds"),
+    *("tags", "tools", "closing", "info", "content_hash", "course"),
+)
+
+TASK_COLUMNS = (
+    *("id", "workspace_id", "environment", "key"),
+    *("instruction", "initial_state", "success_check", "category", "difficulty", "held_out"),
+)
+TaskIdentity = tuple[str, str]
+"""Environment and key, as stored."""
+
+_COPY_START = b"PGCOPY\n\xff\r\n\x00" + struct.pack("!ii", 0, 0)
+_COPY_END = struct.pack("!h", -1)
+
+
+class Origin(NamedTuple):
+    """Where trajectories come from, as stored with each of them."""
+
+    workspace_id: UUID
+    source: str
+    import_batch_id: UUID | None = None
+    rollout_batch_id: UUID | None = None
+    policy_id: UUID | None = None
+    """The policy of all of them; where None, each record's own name decides."""
+
+    policy_name: str = ""
+    """The policy of those that name none. It is no part of what a record says, and so not of its hash."""
+
+
+class Copied(NamedTuple):
+    """What a call of `copy_in` did."""
+
+    trajectories: int
+    steps: int
+    duplicates: int
+
+
+@transaction.atomic
+def copy_in(prepared: Sequence[Prepared], origin: Origin) -> Copied:
+    """Write prepared records, skipping those that the workspace has already."""
+    if not prepared:
+        return Copied(0, 0, 0)
+    tasks = _task_ids(origin.workspace_id, (item.task for item in prepared))
+    names = {name for item in prepared if (name := item.policy or origin.policy_name)}
+    policies = _policy_ids(origin.workspace_id, names if origin.policy_id is None else set())
+    added = _insert_trajectories(prepared, origin, tasks, policies)
+    new = [item for item in prepared if item.id in added]
+    _copy(Step._meta.db_table, STEP_COLUMNS, (item.steps for item in new))
+    _copy(Original._meta.db_table, ("trajectory_id", "body"), (item.original for item in new))
+    steps = sum(item.columns["step_count"] for item in new)
+    return Copied(trajectories=len(new), steps=steps, duplicates=len(prepared) - len(new))
+
+
+def _copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
+    names = ", ".join(f'"{name}"' for name in columns)
+    into = f'COPY "{table}" ({names}) FROM STDIN (FORMAT binary)'
+    # Django does not know `copy`, so its errors must be turned into Django's by hand.
+    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(into) as copy:
+        copy.write(_COPY_START)
+        for row in rows:
+            copy.write(row)
+        copy.write(_COPY_END)
+
+
+def _insert_new(
+    table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, unique: Sequence[str], returning: str
+) -> list[tuple[Any, ...]]:
+    """Insert the rows whose `unique` columns are new; answers what `returning` says of those.
+
+    In the order of the unique columns: two imports that meet at the same rows wait for each other, and never in a circle.
+    """
+    names = ", ".join(f'"{name}"' for name in columns)
+    key = ", ".join(f'"{name}"' for name in unique)
+    incoming = f"incoming_{table}"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {incoming} ON COMMIT DELETE ROWS "
+            f'AS SELECT {names} FROM "{table}" WITH NO DATA'
+        )
+        cursor.execute(f"TRUNCATE {incoming}")
+        with connection.wrap_database_errors, cursor.copy(f"COPY {incoming} ({names}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        cursor.execute(
+            f'INSERT INTO "{table}" ({names}) SELECT {names} FROM {incoming} ORDER BY {key} '
+            f"ON CONFLICT ({key}) DO NOTHING RETURNING {returning}"
+        )
+        inserted: list[tuple[Any, ...]] = cursor.fetchall()
+        return inserted
+
+
+def _insert_trajectories(
+    prepared: Sequence[Prepared], origin: Origin, tasks: dict[TaskIdentity, UUID], policies: dict[str, UUID]
+) -> set[UUID]:
+    """Insert those that are new; answers their ids."""
+    shared = {
+        "workspace_id": origin.workspace_id,
+        "source": origin.source,
+        "import_batch_id": origin.import_batch_id,
+        "rollout_batch_id": origin.rollout_batch_id,
+    }
+
+    def row(item: Prepared) -> list[Any]:
+        policy = origin.policy_id or policies.get(item.policy or origin.policy_name)
+        told = {} if item.verdict is None else {"success": item.verdict}
+        values = {
+            **shared,
+            **item.columns,
+            **told,
+            "id": item.id,
+            "task_id": tasks[_identity(item.task)],
+            "policy_id": policy,
+        }
+        return [values[name] for name in TRAJECTORY_COLUMNS]
+
+    table, unique = Trajectory._meta.db_table, ("workspace_id", "content_hash")
+    return {row[0] for row in _insert_new(table, TRAJECTORY_COLUMNS, map(row, prepared), unique=unique, returning="id")}
+
+
+def _identity(task: TaskRecord) -> TaskIdentity:
+    """Keys too long for their column keep their beginning and a digest of the whole."""
+    key = visible(task.key)
+    if len(key) > 300:
+        key = f"{key[:259]}…{hashlib.sha256(key.encode()).hexdigest()[:40]}"
+    return clip(task.environment, 100), key
+
+
+def _task_ids(workspace_id: UUID, records: Iterable[TaskRecord]) -> dict[TaskIdentity, UUID]:
+    """The ids of these tasks, made where they are new. The first to name a task says what it is."""
+    wanted: dict[TaskIdentity, TaskRecord] = {}
+    for record in records:
+        wanted.setdefault(_identity(record), record)
+    found = _existing_tasks(workspace_id, wanted)
+    missing = sorted(wanted.keys() - found.keys())
+    if missing:
+        rows = (_task_row(workspace_id, identity, wanted[identity]) for identity in missing)
+        unique = ("workspace_id", "environment", "key")
+        made = _insert_new(Task._meta.db_table, TASK_COLUMNS, rows, unique=unique, returning="environment, key, id")
+        found |= {(environment, key): identifier for environment, key, identifier in made}
+        if len(found) < len(wanted):  # another import made some of them just now
+            found |= _existing_tasks(workspace_id, wanted.keys() - found.keys())
+    return found
+
+
+def _existing_tasks(workspace_id: UUID, identities: Iterable[TaskIdentity]) -> dict[TaskIdentity, UUID]:
+    keys = [key for _, key in identities]
+    rows = Task.objects.filter(workspace_id=workspace_id, key__in=keys).values_list("environment", "key", "id")
+    return {(environment, key): identifier for environment, key, identifier in rows}
+
+
+def _task_row(workspace_id: UUID, identity: TaskIdentity, record: TaskRecord) -> list[Any]:
+    return [
+        *(new_id(), workspace_id, *identity),
+        visible(record.instruction),
+        jsontext.dumps(record.initial_state).decode(),
+        jsontext.dumps(record.success_check).decode(),
+        *(clip(record.category, 100), clip(record.difficulty, 50), record.held_out),
+    ]
+
+
+def _policy_ids(workspace_id: UUID, names: set[str]) -> dict[str, UUID]:
+    """The ids of the policies of these names; one that is not known yet is known by its name only."""
+    found = dict(Policy.objects.filter(workspace_id=workspace_id, name__in=names).values_list("name", "id"))
+    missing = sorted(names - found.keys())
+    if missing:
+        Policy.objects.bulk_create(
+            [Policy(workspace_id=workspace_id, name=name, kind=Policy.Kind.EXTERNAL) for name in missing],
+            ignore_conflicts=True,
+        )
+        found |= dict(Policy.objects.filter(workspace_id=workspace_id, name__in=missing).values_list("name", "id"))
+    return found

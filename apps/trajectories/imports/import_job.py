@@ -1,0 +1,229 @@
+"""Brings an uploaded file in, the same way for the browser, the command and the API.
+
+Records are read and prepared a few megabytes ahead, in a thread or for large files in a second process, while the chunk before is
+being written. A chunk is one transaction: its trajectories, its rejected rows, the counts and the position move together. So an
+import that is killed anywhere goes on where it stopped, and a second worker on the same batch can write nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as StillReading
+from dataclasses import asdict
+from typing import IO
+from uuid import UUID
+
+import psycopg.errors
+from django.db import DataError, InterfaceError, OperationalError, transaction
+from django.db.models import Count, F
+
+from apps.common.commits import unawaited
+from apps.common.second_process import Stopped
+from apps.ingest.files.source import UnreadableFile
+from apps.ingest.formats import UnknownFormat
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, Superseded, lease
+from apps.trajectories.imports.bulk_copy import Copied, Origin, copy_in
+from apps.trajectories.imports.chunk_reader import Chunk, chunks
+from apps.trajectories.imports.jobs import IMPORTS
+from apps.trajectories.imports.reader_process import chunks_elsewhere
+from apps.trajectories.imports.report_outcomes import tell_instances, tell_known
+from apps.trajectories.imports.upload import discard
+from apps.trajectories.models import ImportBatch, RejectedRow, Trajectory
+from apps.trajectories.outlines import visible
+
+WORTH_A_PROCESS = 32 << 20
+"""Bytes of a file: below, starting a process takes longer than it saves."""
+
+MOST_REJECTED = 100_000
+"""Rejected rows after which a file is plainly something else."""
+
+MOST_WARNINGS = 20
+"""Warnings that are kept in words; all are counted."""
+
+MANY = 10
+"""Trajectories from which it is worth a warning that most share a task of which nothing is known."""
+
+KEPT = "What came before is in, and the import can go on from there."
+NO_ROOM = f"There is no room left on the server's disk. Free some space, then go on. {KEPT}"
+
+Watcher = Callable[[ImportBatch], None]
+
+logger = logging.getLogger(__name__)
+
+
+def run_import(batch_id: UUID | str, *, watch: Watcher) -> ImportBatch | None:
+    """Import a batch to its end, from wherever it stands; None when it is not this process's to import.
+
+    `watch` is called after every chunk and at the end. What is wrong with the file is recorded on the batch, not raised.
+    """
+    batch = lifecycle.claim(IMPORTS, batch_id)
+    if batch is None:
+        return None
+    watch(batch)
+    try:
+        _import_or_fail(batch, watch)
+    except Superseded:
+        logger.info("Import %s was cancelled or taken over.", batch.pk)
+        batch.refresh_from_db()
+    watch(batch)
+    return batch
+
+
+def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
+    try:
+        _import(batch, watch)
+    except (UnreadableFile, UnknownFormat) as error:
+        _fail(batch, "data", visible(str(error)))
+    except FileNotFoundError:
+        _fail(batch, "data", "The uploaded file is no longer in storage. Upload it again.")
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            _fail(batch, "disk_full", NO_ROOM)
+        else:
+            _fail(batch, "data", f"The uploaded file could not be read: {error.strerror}. {KEPT}")
+    except OperationalError as error:
+        if not isinstance(error.__cause__, psycopg.errors.DiskFull):
+            raise  # the database is away: the lease expires, and the import goes on when it is back
+        _fail(batch, "disk_full", NO_ROOM)
+    except (Superseded, InterfaceError, Stopped):
+        raise
+    except Exception as error:
+        logger.exception("Import %s broke at record %s", batch.pk, batch.position)
+        _fail(
+            batch,
+            "crash",
+            f"This is a fault of the program, not of the file ({type(error).__name__}); the server's log says more. {KEPT}",
+        )
+
+
+def _fail(batch: ImportBatch, category: str, words: str) -> None:
+    lifecycle.fail(batch, Failure(category, words))
+
+
+def _import(batch: ImportBatch, watch: Watcher) -> None:
+    with batch.file.open("rb") as file, _ReadAhead(batch, file) as chunks:
+        for chunk in chunks:
+            _store(batch, chunk)
+            watch(batch)
+            if batch.rejected_count > MOST_REJECTED:
+                raise UnreadableFile(
+                    f"More than {MOST_REJECTED:,} records could not be read, so this is hardly what it was taken for "
+                    f"({chunk.format}). Look at the rejected rows, correct the file, and import it again."
+                )
+    _count_tasks(batch)
+    lifecycle.finish(batch, bytes_read=F("size"))
+    discard(batch)
+
+
+@unawaited()  # what a crash of Postgres takes, position and all, is read again: the file stays until the end is on the disk
+def _store(batch: ImportBatch, chunk: Chunk) -> None:
+    """Write a chunk and move the batch's position past it. Raises Superseded."""
+    lifecycle.get_on(batch, position=chunk.end, format=chunk.format or batch.format)
+    origin = Origin(
+        workspace_id=batch.workspace_id,
+        source=chunk.format,
+        import_batch_id=batch.pk,
+        policy_name=batch.policy_name,
+    )
+    copied = _copy_in_or_reject(batch, chunk, origin)
+    told = tell_instances(batch, chunk.verdicts)
+    for verdict, reason, expected in told.refused:
+        chunk.reject(verdict.row, reason, expected)
+    outcomes = told.outcomes + tell_known(batch, (item for item, _ in chunk.prepared))
+    RejectedRow.objects.bulk_create(RejectedRow(batch_id=batch.pk, **asdict(row)) for row in chunk.rejected)
+    ImportBatch.objects.filter(pk=batch.pk).update(
+        bytes_read=min(chunk.bytes_read, batch.size),
+        trajectory_count=F("trajectory_count") + copied.trajectories,
+        step_count=F("step_count") + copied.steps,
+        duplicate_count=F("duplicate_count") + copied.duplicates + told.known,
+        outcome_count=F("outcome_count") + outcomes,
+        rejected_count=F("rejected_count") + len(chunk.rejected),
+        warning_count=F("warning_count") + len(chunk.warnings),
+        warnings=[*batch.warnings, *chunk.warnings][:MOST_WARNINGS],
+    )
+    batch.refresh_from_db()
+
+
+def _count_tasks(batch: ImportBatch) -> None:
+    """Say of how many tasks the trajectories are, and where most share one of which nothing is known: the file was perhaps misread."""
+    by_task = Trajectory.objects.filter(import_batch=batch).values("task").annotate(number=Count("pk")).order_by()
+    warnings = list(batch.warnings)
+    if largest := by_task.filter(task__instruction="").order_by("-number").values_list("task__key", "number").first():
+        key, number = largest
+        if number >= MANY and 2 * number > batch.trajectory_count:
+            warnings.insert(
+                0,
+                f"{number:,} of {batch.trajectory_count:,} trajectories share the task {key}, and nothing says what was asked. "
+                "If these are different tasks, name each in its record (`task_id` or `instruction`) and import the file again.",
+            )
+    ImportBatch.objects.held(batch.attempt).filter(pk=batch.pk).update(
+        task_count=by_task.count(),
+        warning_count=F("warning_count") + len(warnings) - len(batch.warnings),
+        warnings=warnings[:MOST_WARNINGS],
+    )
+
+
+def _copy_in_or_reject(batch: ImportBatch, chunk: Chunk, origin: Origin) -> Copied:
+    """Write the chunk's trajectories; where PostgreSQL refuses a value of some, all but those."""
+    try:
+        with transaction.atomic():
+            return copy_in([item for item, _ in chunk.prepared], origin)
+    except DataError:
+        copied = Copied(0, 0, 0)
+    for item, row in chunk.prepared:
+        try:
+            with transaction.atomic():
+                one = copy_in([item], origin)
+        except DataError as error:
+            chunk.reject(row, f"The database refuses it: {error}".strip(), "Values that fit their columns.")
+        else:
+            copied = Copied(*(sum(pair) for pair in zip(copied, one, strict=True)))
+    return copied
+
+
+def _read(batch: ImportBatch, file: IO[bytes]) -> Generator[Chunk, None, None]:
+    """The chunks after the batch's position. Touches no database: it runs in a thread."""
+    if batch.size < WORTH_A_PROCESS or not _is_a_file(file):
+        return chunks(file, batch.filename, batch.position)
+    return chunks_elsewhere(file, batch.filename, batch.position)
+
+
+def _is_a_file(file: IO[bytes]) -> bool:
+    """Whether another process can read it too: a storage elsewhere may hand out what only looks like a file."""
+    try:
+        return file.fileno() >= 0
+    except (AttributeError, OSError):
+        return False
+
+
+class _ReadAhead:
+    """Prepares the next chunk in a thread while the caller writes this one; keeps the lease while it waits."""
+
+    def __init__(self, batch: ImportBatch, file: IO[bytes]) -> None:
+        self._batch = batch
+        self._chunks = _read(batch, file)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="import")
+
+    def __enter__(self) -> Iterable[Chunk]:
+        return self._iterate()
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._chunks.close()
+
+    def _iterate(self) -> Iterator[Chunk]:
+        coming = self._pool.submit(next, self._chunks, None)
+        while True:
+            try:
+                chunk = coming.result(timeout=lease().total_seconds() / 4)
+            except StillReading:
+                lifecycle.renew(self._batch)
+                continue
+            if chunk is None:
+                return
+            coming = self._pool.submit(next, self._chunks, None)
+            yield chunk

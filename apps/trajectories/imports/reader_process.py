@@ -1,0 +1,56 @@
+"""A process of its own that reads and prepares a file while this one writes what it has prepared. Both ends of it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Generator
+from contextlib import closing
+from typing import IO
+
+from apps.common.second_process import SecondProcess, standard_streams, write
+from apps.trajectories.imports.chunk_reader import Chunk, chunks
+
+
+def chunks_elsewhere(file: IO[bytes], filename: str, start: int) -> Generator[Chunk, None, None]:
+    """As `chunking.chunks`, which it calls in another process. The file is one of the system's, and is read from where it stands.
+
+    Raises what that raises, and Stopped where the process ended before its work.
+    """
+    with closing(SecondProcess(__name__, keep_open=[file.fileno()])) as process:
+        process.send((file.fileno(), filename, start))
+        while True:
+            answer = process.receive()
+            if isinstance(answer, Exception):
+                raise answer
+            if answer is None:
+                return
+            yield answer
+
+
+def main() -> None:
+    """Read the file that standard input names to its end."""
+    requests, answers = standard_streams()
+    try:
+        descriptor, filename, start = pickle.load(requests)
+    except EOFError:
+        return  # nobody asks
+    end: Exception | None = None
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            try:
+                for chunk in chunks(file, filename, start):
+                    write(chunk, answers)
+                    answers.flush()
+            except BrokenPipeError:
+                raise
+            except Exception as error:  # told over there, where it is known what to do
+                end = error
+        write(end, answers)
+        answers.flush()
+    except BrokenPipeError:
+        os._exit(0)  # nobody listens: an import was cancelled, or its worker died
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Tells runs what a report of an evaluation says of them: whether they were a success.
+
+What a run says itself, or was told before, is never changed. Its content hash is that of what came in, so the same run is known again with and
+without its report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+
+from apps.ingest.reading import Verdict
+from apps.trajectories.imports.preparation import Prepared
+from apps.trajectories.models import ImportBatch, Task, Trajectory
+
+NONE_HERE = "Import the runs first, then the report again."
+NOT_PLAIN = (
+    "One run. Name the policy whose runs the report judges, or pack the report and its runs in one archive: "
+    "runs that are here already are known again and get their outcome."
+)
+
+
+class Refused(NamedTuple):
+    """Why a verdict was given to no run, and what was expected."""
+
+    verdict: Verdict
+    reason: str
+    expected: str
+
+
+class Told(NamedTuple):
+    """What became of a report's verdicts."""
+
+    outcomes: int
+    known: int
+    refused: list[Refused]
+
+
+class _Run(NamedTuple):
+    pk: UUID
+    success: bool | None
+    policy: str | None
+    key: str
+    external_id: str
+
+
+@transaction.atomic
+def tell_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Told:
+    """Give each instance's run its outcome, where there is one run of it that may be meant: of the policy that is named, or that the
+    file is named after as SWE-bench names its reports."""
+    if not verdicts:
+        return Told(0, 0, [])
+    names = {verdict.instance for verdict in verdicts}
+    runs = Trajectory.objects.filter(workspace=batch.workspace_id).order_by("pk")
+    runs = runs.filter(Q(task__in=_tasks(batch, names)) | Q(external_id__in=names))
+    if batch.policy_name:
+        runs = runs.filter(policy__name=batch.policy_name)
+    columns = ("pk", "success", "policy__name", "task__key", "external_id")
+    by_name: dict[str, list[_Run]] = {}
+    for run in map(_Run._make, runs.values_list(*columns)):
+        for name in {run.key, run.external_id} & names:
+            by_name.setdefault(name, []).append(run)
+    found: dict[UUID, bool] = {}
+    known, refused = 0, []
+    for verdict in verdicts:
+        meant = by_name.get(verdict.instance, [])
+        meant = [run for run in meant if _is_named_after(batch.filename, run.policy)] or meant
+        if len(meant) != 1:
+            refused.append(_not_one(verdict, len(meant), batch.policy_name))
+        elif meant[0].success is None:
+            found[meant[0].pk] = verdict.is_resolved
+        elif meant[0].success == verdict.is_resolved:
+            known += 1
+        else:
+            word = "resolved" if meant[0].success else "not resolved"
+            reason = f"{verdict.instance} is known as {word}; the report says otherwise. Nothing was changed."
+            refused.append(Refused(verdict, reason, "An outcome for a run that has none."))
+    return Told(_tell(batch, found), known, refused)
+
+
+def tell_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
+    """Give those of an archive's runs their outcome that were here before; answers to how many that had none."""
+    verdicts = {item.columns["content_hash"]: item.verdict for item in prepared if item.verdict is not None}
+    if not verdicts:
+        return 0
+    runs = Trajectory.objects.filter(workspace=batch.workspace_id, content_hash__in=verdicts, success=None)
+    return _tell(batch, {pk: verdicts[bytes(content)] for pk, content in runs.values_list("pk", "content_hash")})
+
+
+def take_back(batch: ImportBatch) -> int:
+    """Take the outcomes back that this import gave to runs that were here before; answers from how many."""
+    with transaction.atomic():
+        taken = Trajectory.objects.filter(outcome_batch=batch).update(success=None, outcome_batch=None)
+        ImportBatch.objects.filter(pk=batch.pk).update(outcome_count=F("outcome_count") - taken)
+    batch.refresh_from_db()
+    return taken
+
+
+def _tell(batch: ImportBatch, verdicts: Mapping[UUID, bool]) -> int:
+    told = 0
+    for is_success in (True, False):
+        meant = [pk for pk, verdict in verdicts.items() if verdict is is_success]
+        runs = Trajectory.objects.filter(pk__in=meant, success=None)
+        told += runs.update(success=is_success, outcome_batch=batch) if meant else 0
+    return told
+
+
+def _tasks(batch: ImportBatch, names: Collection[str]) -> QuerySet[Task]:
+    return Task.objects.filter(workspace=batch.workspace_id, key__in=names)
+
+
+def _is_named_after(filename: str, policy: str | None) -> bool:
+    return bool(policy) and filename.startswith(f"{str(policy).replace('/', '__')}.")
+
+
+def _not_one(verdict: Verdict, count: int, policy: str) -> Refused:
+    by = f" by {policy}" if policy else ""
+    if not count:
+        return Refused(verdict, f"No run of {verdict.instance}{by} is here.", NONE_HERE)
+    return Refused(verdict, f"{count} runs of {verdict.instance}{by} are here.", NOT_PLAIN)

@@ -1,0 +1,141 @@
+"""What the lists of trajectories and tasks read. Nothing here counts a whole table."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Count, Q, QuerySet
+
+from apps.accounts.models import Membership
+from apps.policies.models import Policy
+from apps.trajectories.filters import Filters, first_few, tasks_saying
+from apps.trajectories.models import Task, Trajectory
+from apps.trajectories.rendering.blocks import Block, text_block
+from apps.trajectories.rendering.forms import Place
+
+PAGE = 50
+CAP = 1_000
+CHOICES = 200
+
+
+class Capped(NamedTuple):
+    """A count that stops counting: `number` is exact unless `is_capped`."""
+
+    number: int
+    is_capped: bool
+
+    def __str__(self) -> str:
+        return f"{self.number:,}{'+' if self.is_capped else ''}"
+
+
+class Choices(NamedTuple):
+    """What the filters offer."""
+
+    environments: list[str]
+    policies: list[tuple[UUID, str]]
+    task: Task | None
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How the runs of a task ended."""
+
+    succeeded: int = 0
+    failed: int = 0
+    undecided: int = 0
+
+    @property
+    def runs(self) -> int:
+        return self.succeeded + self.failed + self.undecided
+
+    @property
+    def share(self) -> float | None:
+        """Successes among the runs whose outcome is known."""
+        known = self.succeeded + self.failed
+        return self.succeeded / known if known else None
+
+
+def capped_count(rows: QuerySet[Any]) -> Capped:
+    """How many rows there are, up to CAP."""
+    number = rows.order_by()[: CAP + 1].count()
+    return Capped(min(number, CAP), number > CAP)
+
+
+def choices(member: Membership, filters: Filters) -> Choices:
+    """Environments and policies to choose from, and the task that is filtered by."""
+    policies = Policy.objects.visible_to(member, at_least=Trajectory.visible_from).order_by("name")
+    task = None
+    with contextlib.suppress(ValueError):
+        task = Task.objects.visible_to(member).filter(pk=UUID(filters.task)).first() if filters.task else None
+    return Choices(environments(member), list(policies.values_list("pk", "name")[:CHOICES]), task)
+
+
+# Postgres has no loose index scan: asking for each next value in turn reads one index entry an environment.
+_ENVIRONMENTS = """
+WITH RECURSIVE found(environment) AS (
+    (SELECT environment FROM trajectories_task WHERE workspace_id = %(workspace)s ORDER BY environment LIMIT 1)
+    UNION ALL
+    SELECT (SELECT environment FROM trajectories_task
+            WHERE workspace_id = %(workspace)s AND environment > found.environment ORDER BY environment LIMIT 1)
+    FROM found WHERE found.environment IS NOT NULL
+)
+SELECT environment FROM found WHERE environment <> '' LIMIT %(limit)s
+"""
+
+
+def environments(member: Membership) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ENVIRONMENTS, {"workspace": member.workspace_id, "limit": CHOICES})
+        return [name for (name,) in cursor.fetchall()]
+
+
+def tasks(member: Membership, words: str) -> QuerySet[Task]:
+    """Tasks, those that say `words` if any."""
+    found: QuerySet[Task] = Task.objects.visible_to(member).defer("initial_state", "success_check")
+    saying = tasks_saying(words, member.workspace_id)
+    if saying is None:
+        return found
+    few = first_few(saying)
+    return found.filter(pk__in=saying.values("pk")) if few is None else found.filter(pk__in=few)
+
+
+def with_outcomes(shown: Sequence[Task]) -> list[tuple[Task, Outcomes]]:
+    """Each task with how its runs ended; one query for all of them."""
+    counted = (
+        Trajectory.objects.filter(task__in=[task.pk for task in shown])
+        .order_by()
+        .values("task_id")
+        .annotate(**_COUNTS)
+        .values_list("task_id", *_COUNTS)
+    )
+    by_task = {task_id: Outcomes(*counts) for task_id, *counts in counted}
+    return [(task, by_task.get(task.pk, Outcomes())) for task in shown]
+
+
+def outcomes_of(task: Task) -> Outcomes:
+    return Outcomes(**Trajectory.objects.filter(task=task).aggregate(**_COUNTS))
+
+
+def by_policy(task: Task) -> list[tuple[str, Outcomes]]:
+    """How each policy does on the task, the most successful first."""
+    rows = Trajectory.objects.filter(task=task).order_by().values("policy__name").annotate(**_COUNTS)
+    found = [(name or "Not known", Outcomes(*counts)) for name, *counts in rows.values_list("policy__name", *_COUNTS)]
+    return sorted(found, key=lambda row: (-(row[1].share or 0), row[0]))[:CHOICES]
+
+
+def task_details(task: Task) -> list[tuple[str, Block]]:
+    """The state a task starts from and its check, as trees."""
+    given = (("Initial state", task.initial_state), ("Success check", task.success_check))
+    return [(title, text_block(value, Place("", title))) for title, value in given if value]
+
+
+_COUNTS = {
+    "succeeded": Count("pk", filter=Q(success=True)),
+    "failed": Count("pk", filter=Q(success=False)),
+    "undecided": Count("pk", filter=Q(success=None)),
+}

@@ -1,0 +1,89 @@
+"""Two steps side by side: the words in which their arguments, sayings and results differ are marked, and messages that both were told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from apps.common.markup import Markup, element, joined
+from apps.trajectories.comparison.step_alignment import Span, words
+from apps.trajectories.rendering.blocks import Block
+from apps.trajectories.rendering.calls import CallView, Fact
+from apps.trajectories.rendering.forms import plain_markup
+from apps.trajectories.rendering.steps import MessageView, StepView
+from apps.trajectories.rendering.text import legible
+
+
+def mark_pair(left: StepView, right: StepView) -> tuple[StepView, StepView]:
+    """Both steps with their differences marked. Where they have little in common nothing is: marks everywhere say nothing."""
+    calls = [_calls(a, b) for a, b in zip(left.calls, right.calls, strict=False)]
+    said, heard = _blocks(left.said, right.said), _heard(left.heard, right.heard)
+    return (
+        replace(left, calls=[a for a, _ in calls] + left.calls[len(calls) :], said=said[0], heard=heard[0]),
+        replace(right, calls=[b for _, b in calls] + right.calls[len(calls) :], said=said[1], heard=heard[1]),
+    )
+
+
+def _heard(ours: list[MessageView], theirs: list[MessageView]) -> tuple[list[MessageView], list[MessageView]]:
+    """Each message is compared with the one in its place on the other side."""
+    same = [a.role == b.role and a.content == b.content for a, b in zip(ours, theirs, strict=False)]
+    return _told(ours, same), _told(theirs, same)
+
+
+def _told(messages: list[MessageView], same: list[bool]) -> list[MessageView]:
+    found = [replace(message, is_same=alike) for message, alike in zip(messages, same, strict=False)]
+    return found + messages[len(same) :]
+
+
+def _calls(a: CallView, b: CallView) -> tuple[CallView, CallView]:
+    if a.tool != b.tool:
+        return a, b
+    blocks, results, facts = _blocks(a.blocks, b.blocks), _blocks(a.results, b.results), _facts(a.facts, b.facts)
+    return (
+        replace(a, blocks=blocks[0], results=results[0], facts=facts[0]),
+        replace(b, blocks=blocks[1], results=results[1], facts=facts[1]),
+    )
+
+
+def _facts(ours: Sequence[Fact], theirs: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
+    known_ours, known_theirs = ({fact.name: fact.value for fact in facts} for facts in (ours, theirs))
+    return [_fact(fact, known_theirs.get(fact.name)) for fact in ours], [
+        _fact(f, known_ours.get(f.name)) for f in theirs
+    ]
+
+
+def _fact(fact: Fact, other: str | None) -> Fact:
+    if fact.value == other:
+        return fact
+    spans = words(fact.value, other or "")[0]
+    return replace(fact, marked=_marked(spans if other and _is_telling(spans) else [Span(fact.value, True)]))
+
+
+def _blocks(ours: list[Block], theirs: list[Block]) -> tuple[list[Block], list[Block]]:
+    pairs = [_pair(a, b) for a, b in zip_longest(ours, theirs)]
+    return [a for a, _ in pairs if a], [b for _, b in pairs if b]
+
+
+def _pair(a: Block | None, b: Block | None) -> tuple[Block | None, Block | None]:
+    if not a or not b or a.form != b.form or not a.text or not b.text or a.text == b.text:
+        return a, b
+    left, right = words(a.text, b.text)
+    if not (_is_telling(left) and _is_telling(right)):
+        return a, b
+    return replace(a, html=plain_markup(a.form, _marked(left))), replace(b, html=plain_markup(b.form, _marked(right)))
+
+
+def _is_telling(spans: Iterable[Span]) -> bool:
+    """Whether at least a third of a text is the same in the other."""
+    same = whole = 0
+    for span in spans:
+        size = len(span.text.strip())
+        whole += size
+        same += 0 if span.differs else size
+    return same * 3 >= whole
+
+
+def _marked(spans: Iterable[Span]) -> Markup:
+    shown = ((legible(span.text), span.differs and span.text.strip()) for span in spans)
+    return joined(element("mark", text) if differs else text for text, differs in shown)

@@ -1,0 +1,110 @@
+"""Sending a policy to attempt tasks of a built-in environment. What comes back arrives like imported trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from apps.accounts import audit
+from apps.accounts.models import User, Workspace
+from apps.common.environments import ENVIRONMENTS
+from apps.jobs import lifecycle
+from apps.policies.locations import LocationRefused, refuse_unusable_location
+from apps.policies.models import Policy
+from apps.trajectories.models import RolloutBatch
+
+MOST_EPISODES = 20_000
+
+
+class RolloutRefused(Exception):
+    """Why these rollouts cannot be: what was asked, what is possible."""
+
+
+class CannotAct(RolloutRefused):
+    """A reward model scores and a name alone does nothing."""
+
+
+class UnknownTasks(RolloutRefused):
+    """There is no such environment, level or split."""
+
+
+class TooMany(RolloutRefused):
+    """More episodes than one batch may have."""
+
+
+@transaction.atomic
+def start_rollouts(
+    *,
+    workspace: Workspace,
+    policy: Policy,
+    environment: str,
+    tasks: Mapping[str, Any],
+    by: User | None,
+    samples: int = 1,
+    seed: int = 0,
+    sampling: Mapping[str, Any] | None = None,
+    budget: Mapping[str, Any] | None = None,
+    tool_calls: str = "native",
+) -> RolloutBatch:
+    """Have a worker let `policy` attempt tasks of `environment`, `samples` times each.
+
+    tasks: split ("held_out" or "train"), count, seed, and levels (none means all of them). The same words draw the same tasks
+    every time, so two policies can be compared on them. sampling and budget are as in the trainer's `Sampling` and `Budget`. tool_calls:
+    "native", or "react" for a language model that knows no tools.
+    Raises RolloutRefused.
+    """
+    levels: Sequence[str] = tasks.get("levels") or ()
+    count = int(tasks.get("count") or 50)
+    if policy.workspace_id != workspace.pk or policy.kind in Policy.SILENT:
+        raise CannotAct(
+            f"{policy} is a {policy.get_kind_display().lower()}; choose a language model, a scripted rule or a served model."
+        )
+    if policy.kind == Policy.Kind.MODEL:
+        try:
+            refuse_unusable_location(policy)
+        except LocationRefused as refused:
+            raise CannotAct(str(refused)) from None
+    if environment not in ENVIRONMENTS:
+        raise UnknownTasks(f"There is no environment {environment!r}; known: {', '.join(ENVIRONMENTS)}.")
+    if unknown := set(levels) - set(ENVIRONMENTS[environment].levels):
+        raise UnknownTasks(
+            f"{environment} has no level {sorted(unknown)[0]!r}; it has {', '.join(ENVIRONMENTS[environment].levels)}."
+        )
+    if tasks.get("split", "held_out") not in ("held_out", "train"):
+        raise UnknownTasks(f"The split is {tasks['split']!r}; expected held_out or train.")
+    if not 1 <= count * samples <= MOST_EPISODES:
+        raise TooMany(
+            f"{count} tasks × {samples} runs is {count * samples:,} episodes; a batch has 1 to {MOST_EPISODES:,}."
+        )
+    batch = RolloutBatch.objects.create(
+        workspace=workspace,
+        policy=policy,
+        environment=environment,
+        config={
+            "tasks": {
+                "split": tasks.get("split", "held_out"),
+                "count": count,
+                "levels": list(levels),
+                "seed": int(tasks.get("seed") or 0),
+            },
+            "samples": samples,
+            "seed": seed,
+            **({"sampling": dict(sampling)} if sampling else {}),
+            **({"budget": dict(budget)} if budget else {}),
+            **({"tool_calls": tool_calls} if tool_calls != "native" else {}),
+        },
+        total=count * samples,
+        created_by=by,
+    )
+    audit.record(
+        workspace=workspace,
+        actor=by,
+        action="started rollouts",
+        subject=f"{policy.name} in {environment}",
+        about=batch,
+        **batch.config,
+    )
+    lifecycle.queue(batch)
+    return batch

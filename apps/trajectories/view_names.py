@@ -1,0 +1,46 @@
+"""Keeping filters of the list of trajectories under a name."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from apps.accounts.models import User, Workspace
+from apps.common.storable import is_storable
+from apps.trajectories.filters import Filters
+from apps.trajectories.models import SavedView
+
+MOST = 30
+
+
+class ViewRefused(Exception):
+    """Why a view cannot be saved: what is there already, what to do."""
+
+
+@transaction.atomic
+def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) -> SavedView:
+    """Keep these filters under this name; the same again is the same view, under the newer name. Raises ViewRefused."""
+    name = name.strip()
+    if not filters:
+        raise ViewRefused("There is no filter to save. Choose some first.")
+    if not name:
+        raise ViewRefused("A view needs a name.")
+    if not is_storable(name):
+        raise ViewRefused("The name holds a character that cannot be stored, such as NUL. Leave it out.")
+    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    views = SavedView.objects.filter(workspace=workspace)
+    named = views.filter(name=name).first()
+    if named and named.query != filters.query:
+        raise ViewRefused(f"There is another view called “{name}”. Choose another name, or remove that one.")
+    same = named or views.filter(query=filters.query).first()
+    if same:
+        same.name = name
+        same.save(update_fields=["name"])
+        return same
+    if views.count() >= MOST:
+        raise ViewRefused(f"There are {MOST} views, the most that a workspace keeps. Remove one first.")
+    return SavedView.objects.create(workspace=workspace, name=name, query=filters.query, created_by=by)
+
+
+def remove_view(*, view: SavedView) -> None:
+    """Forget a view. Removing it again does nothing."""
+    SavedView.objects.filter(pk=view.pk).delete()

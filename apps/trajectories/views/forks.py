@@ -1,0 +1,56 @@
+"""Where runs of one task part: all of a task's, or those that somebody picked."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from uuid import UUID
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.common.http import HtmxRequest
+from apps.trajectories import lists, queries
+from apps.trajectories.comparison.fork_tree import partings
+from apps.trajectories.comparison.forks import MAX_RUNS, actions_of, forks_of
+from apps.trajectories.models import Task, Trajectory
+
+MAX_TASKS = 8
+
+
+@require_safe
+def task_forks(request: HtmxRequest, task_id: UUID) -> HttpResponse:
+    """All runs of a task as a tree of what they did."""
+    task = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
+    runs = Trajectory.objects.visible_to(request.member).filter(task=task)
+    context = {"task": task, "forks": forks_of(runs), "outcomes": lists.outcomes_of(task)}
+    return render(request, "trajectories/task_forks.html", context)
+
+
+@require_safe
+@at_least(Role.REVIEWER)
+def picked_forks(request: HtmxRequest) -> HttpResponse:
+    """The runs that `trajectory` names (given several times), a tree for each of their tasks."""
+    picked = Trajectory.objects.visible_to(request.member).filter(pk__in=_ids(request.GET.getlist("trajectory")))
+    tasks = list(Task.objects.filter(pk__in=picked.values("task")).order_by("key")[: MAX_TASKS + 1])
+    trees = [(task, forks_of(picked.filter(task=task))) for task in tasks[:MAX_TASKS]]
+    return render(request, "trajectories/forks.html", {"trees": trees, "is_all": len(tasks) <= MAX_TASKS})
+
+
+@require_safe
+def partings_of(request: HtmxRequest, trajectory_id: UUID) -> JsonResponse:
+    """The steps at which other runs of its task, alike until then, leave this one: [index, how many] each."""
+    run = get_object_or_404(queries.replayable(request.member), pk=trajectory_id)
+    others = queries.other_runs(run)
+    mine, *theirs = actions_of([run, *others])
+    return JsonResponse({"partings": list(partings(mine, theirs).items()), "others": len(others)})
+
+
+def _ids(given: list[str]) -> list[UUID]:
+    found = []
+    for text in given[:MAX_RUNS]:
+        with suppress(ValueError):
+            found.append(UUID(text))
+    return found

@@ -1,0 +1,86 @@
+"""Exporting: a frozen version over HTTP, beside reading the same file from the disk, and what it does to the server's memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import httpx
+import psutil
+from django.core.files.storage import default_storage
+
+from apps.accounts.api_tokens import issue_token
+from apps.accounts.models import Membership
+from apps.datasets.models import Version
+from bench.freezing import fill, frozen
+from bench.harness import Figure, Serving, Size, elapsed, serving, watch_memory
+
+MB_A_SECOND = 100
+LEAST_BYTES = 500_000_000
+"""Downloads are repeated until this much has come, so that the start of a request weighs nothing."""
+
+
+def download(client: httpx.Client, path: str, *, encoding: str) -> tuple[int, str]:
+    """Bytes that came over the line, and the SHA-256 of what they hold."""
+    digest = hashlib.sha256()
+    with client.stream("GET", path, headers={"Accept-Encoding": encoding}) as response:
+        response.raise_for_status()
+        for piece in response.iter_bytes():
+            digest.update(piece)
+        return response.num_bytes_downloaded, digest.hexdigest()
+
+
+def drain(client: httpx.Client, path: str, times: int) -> None:
+    """Receive the file several times, uncompressed, and do nothing with it."""
+    for _ in range(times):
+        with client.stream("GET", path, headers={"Accept-Encoding": "identity"}) as response:
+            response.raise_for_status()
+            for _piece in response.iter_raw():
+                pass
+
+
+def read_file(name: str, times: int) -> None:
+    """Read the stored file in pieces of 1 MB."""
+    for _ in range(times):
+        with default_storage.open(name, "rb") as file:
+            while file.read(1024 * 1024):
+                pass
+
+
+def measure(size: Size) -> Iterator[Figure]:
+    """Stream the training split of a version of up to 10,000 rows."""
+    member, queue = fill(min(size.items, 10_000), size)
+    version = frozen(member, queue)
+    with serving(processes=1) as server:
+        yield from _measured(version, member, server)
+
+
+def _measured(version: Version, member: Membership, server: Serving) -> Iterator[Figure]:
+    facts = version.files["jsonl"]["train"]
+    path = f"/api/v1/datasets/{version.dataset_id}/versions/{version.number}/rows"
+    times = max(1, -(-LEAST_BYTES // facts["bytes"]))
+    megabytes = facts["bytes"] * times / 1e6
+    about = {"file_mb": round(facts["bytes"] / 1e6), "times": times}
+    secret = issue_token(membership=member, name="bench").secret
+    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {secret}"}, timeout=120) as client:
+        _, found = download(client, path, encoding="identity")
+        if found != facts["sha256"]:
+            raise RuntimeError("What came over HTTP is not the file that was frozen.")
+        with elapsed() as bare:
+            read_file(facts["name"], times)
+        web = psutil.Process(server.pids[0])
+        with watch_memory(web.pid) as memory, elapsed() as took:
+            drain(client, path, times)
+        with elapsed() as zipped:
+            carried, _ = download(client, path, encoding="gzip")
+    yield Figure(
+        name="exporting", value=megabytes / took.seconds, unit="MB/s", limit=MB_A_SECOND, better="higher", with_=about
+    )
+    yield Figure(name="exporting: reading the file alone", value=megabytes / bare.seconds, unit="MB/s", with_=about)
+    yield Figure(
+        name="exporting: compressed by gzip",
+        value=facts["bytes"] / 1e6 / zipped.seconds,
+        unit="MB/s of rows",
+        with_={**about, "carried_mb": round(carried / 1e6, 1)},
+    )
+    yield Figure(name="exporting: memory of the web process", value=memory.growth, unit="MB", limit=50, with_=about)

@@ -1,0 +1,92 @@
+"""From a run that failed, others that do what it did until some turn: until its first error, or until each turn, which shows where success was lost.
+
+`python -m bench.learning.branches <folder>` does what `<folder>/branches.json` says, in a child of its own like the runs of the trainer.
+"""
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from apps.demo import recipe
+from bench.learning.harness import BRANCHES
+from bench.learning.pairs import failures, few_of_each_task
+from contract.configs import Budget, LocalPolicy, ModelConfig, Sampling
+from contract.trajectory import Trajectory
+from trainer.environments.replay import replayed_to
+from trainer.interruption import StopRequest
+from trainer.records import read_trajectories
+from trainer.rollouts.episode import play
+from trainer.rollouts.local import load_engine
+from trainer.rollouts.policy import Policy
+from trainer.rows import judged_by_environment
+
+PARALLEL = 64
+
+
+@dataclass(frozen=True)
+class BranchConfig:
+    """Paths are relative to the folder."""
+
+    model: str
+    runs: str
+    """Trajectories; those that failed are branched."""
+    samples: int
+    """Times that each is gone on from, at each of its turns."""
+    seed: int
+    turns: Literal["first_error", "all"] = "first_error"
+    at_most: int | None = None
+    """Of a task so many failed runs; None takes all."""
+
+
+def first_error(run: Trajectory) -> int:
+    """The turn that went wrong first: the environment refused or regretted it; else the last, with which it gave up too early."""
+    found = judged_by_environment(run).first_error
+    return found if found is not None and found >= 0 else len(run.steps) - 1
+
+
+async def branches(failed: list[Trajectory], policy: Policy, config: BranchConfig) -> list[Trajectory]:
+    """The runs that went on, `config.samples` of each; `info.branch` says of which run, and from which turn on it is another."""
+    waiting = [
+        (run, turn, sample)
+        for run in failed
+        for turn in (range(len(run.steps)) if config.turns == "all" else [first_error(run)])
+        for sample in range(config.samples)
+    ]
+    played: dict[int, Trajectory] = {}
+    episodes = iter(enumerate(waiting))
+
+    async def play_in_turn() -> None:
+        for number, (run, turn, sample) in episodes:
+            there = replayed_to(run, turn)
+            agent = policy.begin(run.task, config.seed + number)
+            found = await play(there.environment, run.task, agent, Budget(**recipe.BUDGET), after=there)
+            info = {**found.info, "branch": {"of": run.id, "turn": turn}}
+            played[number] = replace(found, id=f"{run.id}@{turn}.{sample}", policy=policy.name, info=info)
+
+    await asyncio.gather(*(play_in_turn() for _ in range(PARALLEL)))
+    return [played[number] for number in sorted(played)]
+
+
+def main(folder: Path) -> None:
+    config = BranchConfig(**json.loads((folder / "branches.json").read_text()))
+    playing = LocalPolicy(model=ModelConfig(path=config.model), sampling=Sampling(**recipe.SAMPLING))
+    policy = load_engine(playing, folder, StopRequest())
+    failed = few_of_each_task(failures(read_trajectories(folder / config.runs)), config.at_most)
+
+    async def work() -> list[Trajectory]:
+        try:
+            return await branches(failed, policy, config)
+        finally:
+            await policy.close()
+
+    lines = [json.dumps(run.to_json()) + "\n" for run in asyncio.run(work())]
+    unfinished = folder / "branches.part"
+    unfinished.write_text("".join(lines), encoding="utf-8")
+    unfinished.rename(folder / BRANCHES)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

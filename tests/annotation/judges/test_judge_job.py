@@ -1,0 +1,402 @@
+"""Served models as annotators: asked over HTTP in both orders, counted, paced, and never in the way of people."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from django.db import DataError
+from django.db.models import F
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Role, Workspace
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import next_assignment
+from apps.annotation.judges import judge_job, llm_judge
+from apps.annotation.judges.enrollment import (
+    AtWorkAlready,
+    NotServed,
+    OnlyPairs,
+    resume_judge,
+    revise_prompt,
+    send_judge,
+)
+from apps.annotation.judges.jobs import JUDGES
+from apps.annotation.judges.judge_job import go_on
+from apps.annotation.judges.llm_judge import Opinion, Pace, together
+from apps.annotation.kinds.answers import Choice
+from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Preference, Queue
+from apps.jobs import lifecycle
+from apps.jobs.models import lease
+from apps.policies.models import Endpoint, Policy
+from tests import factories
+from tests.annotation import making
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a real server process."""
+    program = Path(__file__).with_name("judge_server.py")
+    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+        process.terminate()
+
+
+@pytest.fixture
+def workspace() -> Workspace:
+    return factories.workspace()
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch):
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr(lifecycle, "enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr(llm_judge, "FIRST_WAIT_SECONDS", 0.01)
+    return calls
+
+
+def served(workspace: Workspace, url: str, model: str) -> Policy:
+    endpoint, _ = Endpoint.objects.get_or_create(workspace=workspace, name="server", defaults={"base_url": url})
+    return factories.policy(of=workspace, kind=Policy.Kind.ENDPOINT, name=model, location=model, endpoint=endpoint)
+
+
+def claimed(judge: Judge) -> Judge:
+    """As a worker has it."""
+    taken = lifecycle.claim(JUDGES, judge.pk, worker="here:1")
+    assert taken is not None
+    return taken
+
+
+def send(queue: Queue, url: str, model: str, **given: object) -> Judge:
+    asked = {"mode": "join", "prompt": "Prefer what works.", "requests_a_minute": 100_000, "by": None, **given}
+    return send_judge(queue=queue, policy=served(queue.workspace, url, model), **asked)
+
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_judge_takes_places_like_anybody_and_says_why(workspace, server, sent):
+    queue = making.queue(of=workspace, items=3, overlap=2)  # of each pair run a looks for the lamp
+    judge = send(queue, server, "lamp", prompt_price=1.0, completion_price=10.0)
+    assert sent == [("judging.go_on", str(judge.pk))]
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered, judge.error) == ("done", 3, "")
+    assert [(p.strength, p.rationale) for p in Preference.objects.all()] == [(2, "It found the lamp.")] * 3
+    assert (judge.prompt_tokens, judge.completion_tokens) == (600, 60)  # three pairs, both orders
+    assert judge.cost == pytest.approx((600 * 1.0 + 60 * 10.0) / 1_000_000)
+    assert not Item.objects.filter(taken=2).exists()  # the people's places are free
+    assert judge.annotator.kind == "model"
+
+
+def test_a_prelabel_takes_no_place(workspace, server):
+    queue = making.queue(of=workspace, items=2)
+    judge = send(queue, server, "lamp", mode="prelabel")
+    go_on(judge.pk)
+    assert not Assignment.objects.exists()
+    assert not Preference.objects.exists()
+    assert list(JudgeAnswer.objects.values_list("a_left", "b_left", "strength", "prompt_version")) == [(2, 2, 2, 1)] * 2
+
+
+@pytest.mark.parametrize("mode", ["join", "prelabel"])
+def test_models_are_not_asked_about_training_items(workspace, server, mode):
+    queue = making.queue(of=workspace, items=3)
+    making.known(queue, Item.Purpose.TRAINING, 1)
+    go_on(send(queue, server, "lamp", mode=mode).pk)
+    assert [answer.item.purpose for answer in JudgeAnswer.objects.select_related("item")] == ["work", "work"]
+
+
+def test_who_always_says_left_contradicts_itself_and_prefers_nothing(workspace, server):
+    judge = send(making.queue(of=workspace), server, "left")
+    go_on(judge.pk)
+    answer = JudgeAnswer.objects.get()
+    assert (answer.a_left, answer.b_left, answer.strength) == (2, -2, 0)
+    assert "changes its mind with the order" in answer.reason
+
+
+def test_a_busy_server_is_asked_again(workspace, server):
+    judge = send(making.queue(of=workspace, items=2), server, "busy", mode="prelabel")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered, judge.failed) == ("done", 2, 0)
+
+
+def test_a_refused_key_stops_the_judge_and_says_what_to_check(workspace, server):
+    judge = send(making.queue(of=workspace), server, "locked")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert judge.state == "failed"
+    assert "401" in judge.error
+    assert "the model's name and the key" in judge.error
+    assert judge.leased_until is None
+
+
+@pytest.mark.parametrize("model", ["metadata", "metadata-404", "metadata-500", "metadata-redirect"])
+def test_a_server_that_is_no_judge_is_not_quoted(workspace, server, monkeypatch, model):
+    monkeypatch.setattr(llm_judge, "TRIES", 1)
+    judge = send(making.queue(of=workspace), server, model)
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    told = [judge.error, *JudgeAnswer.objects.values_list("error", flat=True)]
+    assert any(told)
+    assert not any("AccessKeyId" in words for words in told)
+
+
+def test_a_judge_is_not_sent_into_a_network_that_is_not_named(workspace, server, monkeypatch):
+    monkeypatch.setenv("OUTGOING_NETWORKS", "")
+    judge = send(making.queue(of=workspace), server, "lamp")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("failed", 0)
+    assert "add the network to OUTGOING_NETWORKS" in judge.error
+
+
+def test_a_judge_takes_no_key_to_a_server_that_may_not_have_it(workspace, server, monkeypatch):
+    monkeypatch.setenv("VLLM_API_KEY", "secret")
+    monkeypatch.setenv("ENDPOINT_KEYS", "VLLM_API_KEY=http://vllm:8000")
+    judge = send(making.queue(of=workspace), server, "lamp")
+    Endpoint.objects.update(key_variable="VLLM_API_KEY")  # registered before the setting said so
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("failed", 0)
+    assert "The key in VLLM_API_KEY is not sent to" in judge.error
+
+
+def test_a_server_that_is_not_there_stops_the_judge(workspace):
+    judge = send(making.queue(of=workspace), "http://127.0.0.1:9/v1", "lamp")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert judge.state == "failed"
+    assert "gave no answer in 5 tries" in judge.error
+
+
+def test_unusable_answers_are_counted_not_repeated_and_end_in_a_stop(workspace, server):
+    queue = making.queue(of=workspace, items=7)
+    judge = send(queue, server, "rubbish", mode="prelabel")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.failed, judge.answered) == ("failed", 5, 0)
+    assert "I would rather not say" in judge.error
+    assert judge.prompt_tokens == 500  # they cost as much as usable ones
+    resume_judge(judge=judge, by=None)
+    judge.refresh_from_db()
+    assert (judge.state_so_far, judge.failed, judge.answers.count()) == ("running", 0, 0)
+
+
+def test_pairs_that_were_skipped_without_an_answer_get_another_chance(workspace, server):
+    queue = making.queue(of=workspace, items=2)
+    Queue.objects.update(skipped_come_back=True)
+    judge = send(queue, server, "rubbish")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.failed) == ("done", 2)
+    assert list(Assignment.objects.values_list("state", flat=True)) == ["skipped"] * 2  # each was given out once
+    Policy.objects.update(location="lamp")
+    resume_judge(judge=judge, by=None)
+    go_on(judge.pk)
+    assert Preference.objects.count() == 2
+
+
+def test_a_reward_model_skips_what_it_cannot_score_once_and_again_when_resumed(workspace):
+    queue = making.queue(of=workspace, items=2)
+    Queue.objects.update(skipped_come_back=True)
+    policy = factories.policy(of=workspace, kind=Policy.Kind.REWARD_MODEL)
+    judge = send_judge(queue=queue, policy=policy, mode="join", prompt="", by=None)
+    judge = claimed(judge)
+    unscored, scored = judge_job.unasked(judge)
+    judge_job.record_rewards(judge, unscored, a=None, b=1.0)
+    judge_job.record_rewards(judge, scored, a=2.0, b=0.0)
+    judge_job.finish(judge)
+    states = Assignment.objects.order_by("item__position").values_list("state", flat=True)
+    assert list(states) == ["skipped", "judged"]
+    resume_judge(judge=judge, by=None)
+    judge = claimed(judge)
+    assert judge_job.unasked(judge).get() == unscored
+    judge_job.record_rewards(judge, unscored, a=0.0, b=2.0)
+    judge_job.finish(judge)
+    assert list(Preference.objects.order_by("pk").values_list("item", "strength")) == [
+        (scored.pk, 2),
+        (unscored.pk, -2),
+    ]
+
+
+def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
+    judge = send(making.queue(of=workspace, items=5), server, "lamp", prompt_price=1_000.0, most_cost=0.3)
+    go_on(judge.pk)  # 0.2 a pair
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("paused", 2)
+    assert "all that it may" in judge.error
+
+
+def test_characters_that_no_database_keeps_are_made_visible(workspace, server):
+    queue = making.queue(of=workspace, items=5)
+    go_on(send(queue, server, "stray").pk)
+    assert {p.rationale for p in Preference.objects.all()} == {r"It␀ found the \ud800lamp."}
+    judge = send(queue, server, "stray rubbish", mode="prelabel")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert judge.state == "failed"
+    assert r"I would ␀rather\ud800 not say." in judge.error
+
+
+def test_what_nobody_expected_stops_the_judge_and_its_tokens_are_counted(workspace, server, monkeypatch, caplog):
+    def broken(**_: object) -> None:
+        raise DataError("value too long")
+
+    monkeypatch.setattr(judge_job, "record", broken)
+    judge = send(making.queue(of=workspace, items=3), server, "lamp")
+    go_on(judge.pk)
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered, judge.prompt_tokens, judge.leased_until) == ("failed", 0, 200, None)
+    assert "a fault of the program" in judge.error
+    assert "DataError: value too long" in judge.error
+    assert f"Judge {judge.pk} broke" in caplog.text
+
+
+def test_two_workers_do_not_share_a_judge_and_a_forsaken_one_is_found_again(workspace, server, sent):
+    judge = send(making.queue(of=workspace), server, "lamp")
+    assert lifecycle.claim(JUDGES, judge.pk, worker="elsewhere:1") is not None
+    go_on(judge.pk)
+    assert not JudgeAnswer.objects.exists()
+    assert lifecycle.recover(JUDGES) == []
+    Judge.objects.update(leased_until=judge_job.now())
+    assert lifecycle.recover(JUDGES) == [judge]
+    assert lifecycle.recover(JUDGES) == []  # called for a moment ago
+    assert sent[-1] == ("judging.go_on", str(judge.pk))
+
+
+def test_a_judge_stays_with_its_worker_however_slow_each_answer_is(workspace, server, monkeypatch):
+    judge = send(making.queue(of=workspace), server, "lamp")
+    post, is_forsaken = httpx.Client.post, []
+
+    def slow(*given, **named):  # each request takes almost a whole lease
+        Judge.objects.update(leased_until=F("leased_until") - 0.9 * lease())
+        is_forsaken.append(Judge.objects.orphaned().exists())
+        return post(*given, **named)
+
+    monkeypatch.setattr(httpx.Client, "post", slow)
+    go_on(judge.pk)
+    assert is_forsaken == [False, False]  # both orders
+    judge.refresh_from_db()
+    assert (judge.state, judge.answered) == ("done", 1)
+
+
+def test_a_place_lost_while_the_model_thought_keeps_its_answer_and_no_judgement(workspace, server):
+    queue = making.queue(of=workspace)
+    judge = send(queue, server, "lamp")
+    held = next_assignment(queue=queue, annotator=judge.annotator)
+    Assignment.objects.update(state="expired")
+    Item.objects.update(taken=0)
+    record(assignment=next_assignment(queue=queue, annotator=making.rule(of=workspace)), answer=Choice(-1))
+    judge = claimed(judge)
+    judge_job._record(judge, held.item, held, llm_judge.Verdict(2, 2, 2, False, "So."), 1, llm_judge.Usage(1, 1))
+    assert Preference.objects.count() == 1
+    assert JudgeAnswer.objects.get().strength == 2
+
+
+def test_prompts_are_versioned(workspace, server):
+    judge = send(making.queue(of=workspace, items=2), server, "lamp", mode="prelabel")
+    assert revise_prompt(judge=judge, text="Prefer what works.", by=None).version == 1
+    assert revise_prompt(judge=judge, text="Prefer what is safe.", by=None).version == 2
+    go_on(judge.pk)
+    assert set(JudgeAnswer.objects.values_list("prompt_version", flat=True)) == {2}
+
+
+def test_only_served_models_judge_and_only_pairs_and_once(workspace, server):
+    queue = making.queue(of=workspace)
+    policy = served(workspace, server, "lamp")
+    asked = {"mode": "join", "prompt": "x", "by": None}
+    send_judge(queue=queue, policy=policy, **asked)
+    with pytest.raises(AtWorkAlready):
+        send_judge(queue=queue, policy=policy, **asked)
+    with pytest.raises(NotServed):
+        send_judge(queue=queue, policy=factories.policy(of=workspace), **asked)
+    with pytest.raises(OnlyPairs):
+        send_judge(queue=factories.queue(of=workspace, kind="rating"), policy=policy, **asked)
+
+
+@pytest.mark.parametrize(
+    ("left_first", "left_second", "strength"),
+    [(2, -2, 2), (2, 2, 0), (3, -2, 3), (1, 0, 1), (-1, 3, -2), (0, 0, 0)],
+)
+def test_both_orders_make_one_verdict(left_first, left_second, strength):
+    # Grades favour the left side; in the second order run a is on the right. A mean of ½ rounds away from 0.
+    found = together(Opinion(left_first, False, "x"), Opinion(left_second, False, "y"))
+    assert found.strength == strength
+
+
+def test_requests_keep_their_distance():
+    clock, slept = [100.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock[0] += seconds
+
+    pace = Pace(requests_a_minute=30, sleep=sleep, clock=lambda: clock[0])
+    for _ in range(3):
+        pace.wait()
+    assert slept == [2.0, 2.0]
+
+
+# Pages ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def researcher(workspace: Workspace, client: Client) -> Client:
+    client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)
+    return client
+
+
+def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_shown(researcher, workspace, server):
+    queue = making.queue(of=workspace, items=2)
+    policy = served(workspace, server, "lamp")
+    address = reverse("annotation:judges", args=[queue.pk])
+    assert "No model judges here" in researcher.get(address).content.decode()
+    form = {
+        "policy": str(policy.pk),
+        "mode": "prelabel",
+        "prompt": "Prefer what works.",
+        "requests_a_minute": 100_000,
+        "prompt_price": 1,
+        "completion_price": 2,
+    }
+    assert researcher.post(address, form).url == address
+    go_on(Judge.objects.get().pk)
+    person = factories.annotator(of=workspace)
+    for strength in (1, -1):
+        record(assignment=next_assignment(queue=queue, annotator=person), answer=Choice(strength))
+    page = researcher.get(address).content.decode()
+    assert "1 of 2; 95 % interval" in page  # the same as the person once
+    assert "2 of 2; 95 % interval" in page  # and steady when the sides are swapped
+    again = researcher.post(address, form)
+    assert again.status_code == 422
+    assert "judges here already" in again.content.decode()
+
+
+def test_what_a_model_said_shows_after_one_has_answered_or_before_where_the_queue_says_so(workspace, server, client):
+    member = factories.member(Role.ANNOTATOR, of=workspace)
+    queue = making.queue(of=workspace, items=2)
+    go_on(send(queue, server, "lamp", mode="prelabel").pk)
+    client.force_login(member.user)
+    desk = reverse("annotation:desk", args=[queue.pk])
+    assert "It found the lamp" not in client.get(desk).content.decode()
+    mine = reverse("annotation:mine", args=[queue.pk])
+    assert "Beside what models said" not in client.get(mine).content.decode()
+    record(assignment=Assignment.objects.get(), answer=Choice(-1))
+    assert "Beside what models said" in client.get(mine).content.decode()
+    Queue.objects.update(shows_machines=True)
+    assert "It found the lamp" in client.get(desk).content.decode()
+
+
+def test_only_researchers_of_this_workspace_send_models(workspace, server, client):
+    queue = making.queue(of=workspace)
+    judge = send(queue, server, "lamp")
+    posts = [reverse(f"annotation:{name}", args=[queue.pk, judge.pk]) for name in ("pause_judge", "judge_prompt")]
+    for member in (factories.member(Role.REVIEWER, of=workspace), factories.member(Role.OWNER)):
+        client.force_login(member.user)
+        assert client.get(reverse("annotation:judges", args=[queue.pk])).status_code == 404
+        assert {client.post(address).status_code for address in posts} == {404}

@@ -1,0 +1,216 @@
+"""From judgements to the figures of the quality pages."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import next_assignment
+from apps.annotation.kinds.answers import Label, Walk
+from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
+from apps.annotation.models import Queue
+from apps.annotation.quality.judgment_table import gather
+from apps.annotation.quality.measures import measure, over_time, people, sittings, with_others
+from apps.annotation.quality.presentation import concerns
+from apps.annotation.queues.queue_lifecycle import create_queue_of_runs
+from tests import factories
+from tests.annotation import making
+
+ANN, BEA, CAI = (UUID(int=n) for n in range(1, 4))
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def better(*said: tuple[UUID, int, int]) -> Measure:
+    """A measure of sides, from (who, item, strength)."""
+    given = [Given(who, item, item, strength) for who, item, strength in said]
+    return Measure("better", "Which run is better", range(-3, 4), sides=True, given=given)
+
+
+def work(who: UUID, item: int, *, seconds: float | None = 30.0, left: bool | None = None, minutes: float = 0.0) -> Work:
+    return Work(who, item, NOON + timedelta(minutes=minutes), seconds, left)
+
+
+def test_one_is_compared_with_what_most_of_the_others_say():
+    found = with_others(
+        better(
+            *((ANN, 1, 3), (BEA, 1, 1), (CAI, 1, -2)),  # Ann and Bea are for a; Cai is against what they say
+            *((ANN, 2, 1), (BEA, 2, -1)),  # each differs from the only other one
+            (ANN, 3, 2),  # nobody else
+        )
+    )
+    # On item 1 the others of Ann (Bea, Cai) are divided, and so are Bea's; both others of Cai are against Cai.
+    assert found == {ANN: (0, 1), BEA: (0, 1), CAI: (0, 1)}
+
+
+def test_habits_and_haste_are_measured_with_intervals():
+    busy = [work(ANN, n, left=True, seconds=4.0) for n in range(20)]
+    calm = [work(BEA, n, left=n % 2 == 0) for n in range(20)]
+    found = people(None, [*busy, *calm], typical=30.0)
+    ann, bea = found[str(ANN)], found[str(BEA)]
+    assert (ann["left"]["count"], ann["left"]["of"], ann["fast"]["count"]) == (20, 20, 20)
+    assert ann["left"]["p"] == pytest.approx(2 * 0.5**20, rel=0.05)
+    assert bea["left"]["value"] == 0.5
+    assert bea["left"]["low"] == pytest.approx(0.299, abs=1e-3)  # Wilson: 10 of 20
+    assert (ann["median_seconds"], ann["per_hour"]) == (4.0, 900.0)
+    assert concerns(ann) == ["favours the left side", "very fast"]
+    assert concerns(bea) == []
+
+
+def test_what_machines_take_says_nothing_of_haste():
+    machine = [work(CAI, n, seconds=None) for n in range(60)]
+    calm = [work(BEA, n) for n in range(20)]
+    busy = [work(ANN, n, seconds=4.0) for n in range(19)]
+    found = measure(Gathered([], [*machine, *calm, *busy]))
+    assert found["median_seconds"] == 30.0  # of 39, the 20th
+    ann, cai = (found["annotators"][str(who)] for who in (ANN, CAI))
+    assert (ann["fast"]["count"], concerns(ann)) == (19, ["very fast"])
+    assert (cai["judged"], cai["median_seconds"], cai["seconds"], cai["fast"]["of"]) == (60, None, None, 0)
+    assert concerns(cai) == []
+
+
+@pytest.mark.django_db
+def test_only_people_take_time():
+    queue = factories.queue(overlap=2)
+    item = factories.item(of=queue)
+    factories.preference(1, on=item, seconds=9.0)
+    factories.preference(1, on=item, by=making.rule(of=queue.workspace), seconds=0.0)
+    assert [each.seconds for each in gather(queue).work] == [9.0, None]
+
+
+def test_little_work_is_held_against_nobody():
+    found = people(None, [work(ANN, n, left=True, seconds=1.0) for n in range(9)], typical=30.0)
+    assert concerns(found[str(ANN)]) == []
+
+
+def test_a_long_pause_begins_another_sitting():
+    assert sittings([NOON, NOON + timedelta(minutes=29), NOON + timedelta(minutes=60)]) == 2
+    assert sittings([]) == 0
+
+
+def test_agreement_over_time_is_in_the_order_in_which_items_were_finished():
+    said, done = [], []
+    for item in range(60):  # the first 30 items by date are agreed upon; of the others every second one
+        agreed = item < 30 or item % 2
+        said += [
+            (ANN, item, 2 if item % 3 else -2),
+            (BEA, item, (2 if item % 3 else -2) if agreed else (-2 if item % 3 else 2)),
+        ]
+        done += [work(ANN, item, minutes=item), work(BEA, item, minutes=200 + item)]
+    first, *_, last = over_time(better(*said), done)
+    assert first["through"] == 20
+    assert first["alpha"]["value"] == 1.0
+    assert last["through"] == 60
+    assert last["alpha"]["value"] < 0.3
+    assert last["until"] == "2026-03-02T16:19+00:00"  # noon and 259 minutes
+
+
+def test_everything_is_json_and_says_why_it_is_undefined():
+    import json
+
+    found = measure(Gathered([better((ANN, 1, 2))], [work(ANN, 1)]))
+    assert (
+        json.loads(json.dumps(found))["measures"][0]["nominal"]["undefined_because"] == "no item has two judgements yet"
+    )
+    assert measure(Gathered([], []))["judgements"] == 0
+
+
+@pytest.mark.django_db
+def test_aspects_are_measured_by_themselves():
+    queue = factories.queue(overlap=2, asks={"aspects": [{"key": "safety", "name": "Safety", "points": 5}]})
+    for item in [factories.item(of=queue) for _ in range(3)]:
+        for strength, safety in ((2, 2), (-1, 2)):
+            factories.preference(strength, on=item, aspects={"safety": safety, "unknown": 9})
+    found = gather(Queue.objects.get(pk=queue.pk))
+    better_, safety = found.measures
+    assert [given.value for given in better_.given] == [2, -1] * 3
+    assert (safety.name, [given.value for given in safety.given]) == ("Safety", [2] * 6)
+    assert [each.chose_left for each in found.work] == [True, False] * 3
+
+
+@pytest.mark.django_db
+def test_what_was_taken_back_is_not_measured():
+    judged = factories.preference(2)
+    factories.preference(1, on=judged.item, retracted_at=NOON)
+    assert len(gather(judged.queue).work) == 1
+
+
+@pytest.mark.django_db
+def test_steps_are_compared_step_by_step():
+    home = factories.workspace()
+    run = making.attempt(factories.task(of=home), steps=3)
+    queue = create_queue_of_runs(
+        kind=Queue.Kind.STEPS, runs=[run], workspace=home, created_by=None, name="Steps", overlap=2
+    )
+    for values in ((1, 1, 0), (1, -1, 0)):
+        assignment = next_assignment(queue=queue, annotator=making.rule(of=home))
+        walk = Walk("solved", None, tuple(Label(index, value) for index, value in enumerate(values)))
+        record(assignment=assignment, answer=walk)
+    found = measure(gather(queue))
+    assert [each["key"] for each in found["measures"]] == ["ending", "steps"]
+    ending, steps = found["measures"]
+    assert ending["raw"]["value"] == 1.0
+    assert "ordinal" not in ending  # ways of ending have no order
+    assert steps["raw"]["value"] == pytest.approx(2 / 3, abs=1e-4)
+
+
+@pytest.mark.django_db
+def test_what_only_follows_after_a_first_error_is_not_compared():
+    queue = making.queue_of_runs(Queue.Kind.STEPS, overlap=2, steps=6)
+    for error in (1, 3):
+        labels = [Label(n, 1 if n < error else -1, is_filled=n != error) for n in range(6)]
+        assignment = next_assignment(queue=queue, annotator=making.rule(of=queue.workspace))
+        record(assignment=assignment, answer=Walk("found_error", error, tuple(labels)))
+    _, steps = gather(queue).measures
+    said = [(given.thing[1], given.value) for given in steps.given]
+    assert said == [
+        (0, 1),
+        (1, -1),
+        (0, 1),
+        (1, 1),
+        (2, 1),
+        (3, -1),
+    ]  # the second error lies beyond what the first one saw
+    assert measure(gather(queue))["measures"][1]["raw"]["value"] == 0.5  # of two steps that both spoke about
+
+
+def test_agreement_is_of_people_and_once_more_with_machines():
+    alike = better(
+        *((ANN, n, 2 if n % 2 else -2) for n in range(12)), *((BEA, n, 2 if n % 2 else -2) for n in range(12))
+    )
+    machine = [Given(CAI, n, n, -2 if n % 2 else 2) for n in range(12)]  # always the other run
+    gathered = Gathered([replace(alike, given=[*alike.given, *machine])], [], machines=frozenset({CAI}))
+    of_people, of_all = measure(gathered)["measures"]
+    assert (of_people["among"], of_people["raw"]["value"], of_people["raw"]["judgements"]) == ("people", 1.0, 24)
+    assert (of_all["among"], of_all["raw"]["value"], of_all["raw"]["judgements"]) == ("all", 0.3333, 36)
+    assert of_people["nominal"]["value"] == 1.0
+
+
+def test_one_person_and_a_machine_do_not_agree_among_people():
+    said = better((ANN, 1, 2), (CAI, 1, 2), (ANN, 2, -2), (CAI, 2, -2))
+    of_people, of_all = measure(Gathered([said], [], machines=frozenset({CAI})))["measures"]
+    assert of_people["nominal"]["undefined_because"] == "no item has two judgements yet"
+    assert of_all["nominal"]["value"] == 1.0
+
+
+def test_where_only_machines_judged_their_agreement_is_all_there_is():
+    said = better((CAI, 1, 2), (BEA, 1, 2))
+    [row] = measure(Gathered([said], [], machines=frozenset({BEA, CAI})))["measures"]
+    assert row["among"] == "all"
+    assert with_others(said, machines={BEA, CAI}) == {BEA: (1, 1), CAI: (1, 1)}
+
+
+def test_machines_are_compared_with_people_and_are_nobodys_measure():
+    said = better(*((ANN, 1, 3), (BEA, 1, 2), (CAI, 1, -2)), *((ANN, 2, 3), (CAI, 2, -1)))
+    # Of item 2, Ann has no other person to be compared with; Cai has Ann.
+    assert with_others(said, machines={CAI}) == {ANN: (1, 1), BEA: (1, 1), CAI: (0, 2)}
+
+
+@pytest.mark.django_db
+def test_who_is_a_machine_is_known():
+    queue = making.queue(overlap=2, steps=0)
+    machine, person = making.rule(of=queue.workspace), factories.annotator(of=queue.workspace)
+    for who in (machine, person):
+        making.judge(queue, who, 1)
+    assert gather(queue).machines == {machine.pk}

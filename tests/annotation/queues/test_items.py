@@ -1,0 +1,164 @@
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection, connections, transaction
+from django.utils.timezone import now
+
+from apps.accounts.models import AuditEntry
+from apps.annotation.kinds.pair_selection import Pairing
+from apps.annotation.models import Item, Queue
+from apps.annotation.queues import items
+from apps.annotation.queues.items import fill, fill_stalled
+from apps.annotation.queues.queue_lifecycle import (
+    WrongState,
+    close_queue,
+    create_queue,
+    resume_queue,
+    revise_guidelines,
+)
+from apps.annotation.queues.sources import Selection
+from apps.annotation.refusals import NothingToCompare
+from tests import factories
+from tests.annotation import making
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def workspace():
+    return factories.workspace()
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The tasks that were enqueued."""
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr("apps.annotation.queues.queue_lifecycle.enqueue", lambda *call: calls.append(call))
+    monkeypatch.setattr("apps.annotation.queues.items.enqueue", lambda *call: calls.append(call))
+    return calls
+
+
+def runs(workspace, *, tasks: int, each: int = 2):
+    made = [factories.task(of=workspace) for _ in range(tasks)]
+    return [making.attempt(task, 0, succeeds=n == 0) for task in made for n in range(each)]
+
+
+def new_queue(workspace, **fields):
+    given = {"selection": Selection(), "pairing": Pairing(), "created_by": None, "name": "Q", **fields}
+    return create_queue(workspace=workspace, **given)
+
+
+def test_a_new_queue_counts_its_pairs_and_leaves_the_filling_to_a_worker(workspace, sent):
+    runs(workspace, tasks=2, each=3)
+    queue = new_queue(workspace, overlap=2)
+    assert (queue.state, queue.items_expected, queue.item_count) == (Queue.State.FILLING, 6, 0)
+    assert sent == [("filling.fill", str(queue.pk))]
+    assert fill(queue.pk) == 6
+    queue.refresh_from_db()
+    assert queue.state == Queue.State.OPEN
+    assert list(Item.objects.order_by("position").values_list("position", "overlap")) == [(n, 2) for n in range(6)]
+    assert AuditEntry.objects.get().action == "made queue"
+
+
+def test_imported_runs_that_cannot_be_told_apart_are_not_compared(workspace, sent):
+    for answer, seconds in (("Yes.", 1.0), ("Yes.", 2.0), ("No.", 1.0)):
+        step = {"context": [], "message": factories.said(answer), "seconds": seconds}
+        factories.imported_run([step], of=workspace, task_key="t")
+    queue = new_queue(workspace)
+    assert (queue.items_expected, fill(queue.pk)) == (1, 1)
+    pair = Item.objects.get()
+    assert {run.steps.get().message["content"] for run in (pair.a, pair.b)} == {"Yes.", "No."}
+
+
+def test_a_killed_filling_goes_on_behind_its_last_batch(workspace, sent, monkeypatch):
+    monkeypatch.setattr(items, "TASKS_A_BATCH", 2)
+    runs(workspace, tasks=5)
+    queue = new_queue(workspace)
+    items._fill_batch(queue.pk)
+    assert Item.objects.count() == 2
+    assert fill(queue.pk) == 5
+    assert fill(queue.pk) == 5  # the task delivered once more
+    assert Item.objects.values("task").distinct().count() == 5
+
+
+def test_a_filling_that_stopped_moving_is_sent_to_a_worker_again(workspace, sent):
+    runs(workspace, tasks=1)
+    queue = new_queue(workspace)
+    sent.clear()
+    assert fill_stalled() == 0
+    Queue.objects.update(filling_at=now() - timedelta(minutes=2))
+    assert fill_stalled() == 1
+    assert sent == [("filling.fill", str(queue.pk))]
+
+
+def test_the_selection_is_what_was_picked_and_nothing_of_other_workspaces(workspace, sent):
+    picked = runs(workspace, tasks=1, each=3)[:2]
+    foreign = runs(factories.workspace(), tasks=1)
+    queue = new_queue(workspace, selection=Selection(ids=[run.pk for run in picked + foreign]))
+    fill(queue.pk)
+    item = Item.objects.get()
+    assert {item.a_id, item.b_id} == {run.pk for run in picked}
+
+
+def test_what_is_imported_later_does_not_slip_in(workspace, sent):
+    runs(workspace, tasks=1)
+    queue = new_queue(workspace)
+    runs(workspace, tasks=1)
+    assert fill(queue.pk) == 1
+
+
+def test_a_shuffled_queue_has_an_order_of_its_own(workspace, sent):
+    runs(workspace, tasks=20)
+    orders = []
+    for seed in (1, 1, 2):
+        queue = new_queue(workspace, order=Queue.Order.RANDOM, pairing=Pairing(seed=seed))
+        fill(queue.pk)
+        orders.append(list(queue.items.order_by("position").values_list("a_id", flat=True)))
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_a_selection_without_a_pair_is_refused(workspace, sent):
+    runs(workspace, tasks=2, each=1)
+    with pytest.raises(NothingToCompare):
+        new_queue(workspace)
+    assert not Queue.objects.exists()
+
+
+def test_closing_stops_a_filling_and_a_closed_queue_can_be_opened_again(workspace, sent):
+    runs(workspace, tasks=3)
+    queue = new_queue(workspace)
+    close_queue(queue=queue, by=None)
+    assert fill(queue.pk) == 0
+    with pytest.raises(WrongState):
+        close_queue(queue=queue, by=None)
+    resume_queue(queue=queue, by=None)
+    assert queue.state == Queue.State.OPEN
+
+
+def test_guidelines_gain_a_version_only_when_their_text_changes(workspace, sent):
+    runs(workspace, tasks=1)
+    queue = new_queue(workspace, guidelines="Be fair.")
+    assert revise_guidelines(queue=queue, text="Be fair.", by=None).version == 1
+    assert revise_guidelines(queue=queue, text="Be kind.", by=None).version == 2
+    assert list(queue.guidelines.order_by("version").values_list("text", flat=True)) == ["Be fair.", "Be kind."]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_filling_holds_up_nobody_else_in_the_workspace(workspace, sent):
+    """Everything that is judged refers to the workspace, so a lock on it would stop all desks for as long as a batch takes."""
+    runs(workspace, tasks=1)
+    queue = new_queue(workspace)
+
+    def fill_it() -> int:
+        try:
+            return fill(queue.pk)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        connection.cursor().execute("SET CONSTRAINTS ALL IMMEDIATE")  # as they are when a request commits
+        AuditEntry.objects.create(
+            workspace=workspace, action="something else"
+        )  # holds its workspace until this is over
+        assert threads.submit(fill_it).result(timeout=10) == 1

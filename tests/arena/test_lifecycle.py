@@ -1,0 +1,262 @@
+"""An experiment from its plan to its verdict, on real rows."""
+
+import pytest
+
+from apps.accounts.models import AuditEntry, Role
+from apps.annotation.desk.actions import record
+from apps.annotation.desk.assignments import next_assignment
+from apps.annotation.kinds.answers import Choice
+from apps.annotation.models import Item, Queue
+from apps.arena import lifecycle
+from apps.arena.lifecycle import NotRunning, advance, start_experiment, stop_experiment, take_up_again
+from apps.arena.models import Experiment
+from apps.arena.queries import standing
+from apps.arena.stopping_rule import Outcome, StoppingRule
+from apps.jobs.models import JobState
+from apps.trajectories.models import RolloutBatch
+from tests import factories
+from workers.tasks.experiments import advance_all
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def researcher():
+    return factories.member(Role.RESEARCHER)
+
+
+def begin(researcher, *, tasks=12, overlap=1, min_tasks=10) -> Experiment:
+    return start_experiment(
+        workspace=researcher.workspace,
+        name="champion or challenger",
+        environment="office",
+        policy_a=factories.policy(of=researcher.workspace, name="champion"),
+        policy_b=factories.policy(of=researcher.workspace, name="challenger"),
+        tasks=tasks,
+        levels=[],
+        samples=1,
+        overlap=overlap,
+        rule=StoppingRule(min_tasks=min_tasks),
+        seed=5,
+        by=researcher.user,
+    )
+
+
+def runs_arrive(experiment: Experiment, *, success=(True, False), alike=0) -> None:
+    """Both policies finish: each of the planned tasks has one run a side; of the first `alike` the two cannot be told apart."""
+    batches = [experiment.rollouts_a, experiment.rollouts_b]
+    for number in range(experiment.plan["tasks"]):
+        task = factories.task(of=experiment.workspace, environment="office", held_out=True)
+        for batch, succeeded in zip(batches, success, strict=True):
+            factories.trajectory(
+                of=task,
+                policy=batch.policy,
+                rollout_batch=batch,
+                success=succeeded,
+                course=number if number < alike else None,
+            )
+    RolloutBatch.objects.filter(pk__in=[batch.pk for batch in batches]).update(state=JobState.DONE)
+
+
+def judge(experiment: Experiment, strength: int, *, how_many: int) -> None:
+    annotator = factories.annotator(of=experiment.workspace)
+    queue = Queue.objects.get(pk=experiment.queue_id)
+    for _ in range(how_many):
+        record(assignment=next_assignment(queue=queue, annotator=annotator), answer=Choice(strength))
+
+
+def test_both_policies_get_the_same_held_out_tasks(researcher):
+    experiment = begin(researcher)
+    a, b = experiment.rollouts_a, experiment.rollouts_b
+    assert a.policy.name == "champion"
+    assert a.config["tasks"] == b.config["tasks"] == {"split": "held_out", "count": 12, "levels": [], "seed": 5}
+
+
+def test_the_queue_waits_for_both_sides(researcher):
+    experiment = begin(researcher)
+    RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(state=JobState.DONE)
+    advance(experiment)
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.queue) == ("rolling_out", None)
+
+
+def test_finished_rollouts_become_one_blind_queue_however_often_it_is_asked(researcher):
+    experiment = begin(researcher, overlap=2)
+    runs_arrive(experiment)
+    advance(experiment)
+    advance(experiment)  # two workers, one queue
+    experiment.refresh_from_db()
+    assert experiment.state == "labelling"
+    assert Queue.objects.visible_to(researcher).count() == 1
+    assert not {"champion", "challenger"} & set(experiment.queue.name.split())
+    items = Item.objects.filter(queue=experiment.queue).select_related("a__policy", "b__policy")
+    assert [(item.a.policy.name, item.b.policy.name, item.overlap) for item in items] == [
+        ("champion", "challenger", 2)
+    ] * 12
+
+
+def test_failed_rollouts_end_it_with_their_reason(researcher):
+    experiment = begin(researcher)
+    RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(state=JobState.DONE)
+    RolloutBatch.objects.filter(pk=experiment.rollouts_b_id).update(
+        state=JobState.FAILED, failure={"message": "out of memory"}
+    )
+    advance(experiment)
+    experiment.refresh_from_db()
+    assert experiment.state == "failed"
+    assert experiment.error == "Rollouts did not finish: challenger failed (out of memory)"
+
+
+def test_resumed_rollouts_let_it_go_on(researcher):
+    experiment = begin(researcher)
+    batches = RolloutBatch.objects.filter(pk__in=[experiment.rollouts_a_id, experiment.rollouts_b_id])
+    batches.update(state=JobState.CANCELLED)
+    advance_all()
+    RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(state=JobState.WAITING)
+    advance_all()
+    experiment.refresh_from_db()
+    assert experiment.state == "failed"  # the other side is still cancelled
+    batches.update(state=JobState.RUNNING)
+    advance_all()
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.error) == ("rolling_out", "")
+    runs_arrive(experiment)
+    advance_all()
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.queue.item_count) == ("labelling", 12)
+
+
+def test_an_experiment_with_nothing_to_compare_stays_ended(researcher):
+    experiment = begin(researcher)
+    batches = RolloutBatch.objects.filter(pk__in=[experiment.rollouts_a_id, experiment.rollouts_b_id])
+    batches.update(state=JobState.DONE)
+    advance_all()
+    assert take_up_again() == 0
+    experiment.refresh_from_db()
+    assert (experiment.state, "nothing to compare" in experiment.error) == ("failed", True)
+
+
+def test_a_clear_winner_ends_it_by_the_rule_and_closes_the_queue(researcher):
+    experiment = begin(researcher)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment.refresh_from_db()
+    judge(experiment, 2, how_many=9)
+    advance(experiment)
+    experiment.refresh_from_db()
+    assert experiment.state == "labelling"  # nine tasks are fewer than the rule asks for
+    judge(experiment, 1, how_many=1)
+    advance(experiment)
+    experiment.refresh_from_db()
+    assert experiment.state == "stopped"
+    assert experiment.verdict["outcome"] == "a_better"
+    assert experiment.verdict["stopped_by_rule"] is True
+    assert experiment.verdict["tally"] == {"wins": 10, "ties": 0, "losses": 0, "both_bad": 0}
+    assert Queue.objects.get(pk=experiment.queue_id).state == Queue.State.CLOSED
+
+
+def test_a_task_counts_only_when_all_its_judgements_are_in(researcher):
+    experiment = begin(researcher, overlap=2)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment.refresh_from_db()
+    judge(experiment, 3, how_many=5)
+    assert standing(experiment).win_rate.n == 0
+    judge(experiment, -3, how_many=2)
+    figures = standing(experiment)
+    assert (figures.win_rate.n, figures.win_rate.estimate) == (2, 0.5)
+    assert (figures.tally.wins, figures.tally.losses, figures.items_judged) == (5, 2, 2)
+
+
+def test_known_items_keep_no_task_open_and_count_for_nothing(researcher):
+    experiment = begin(researcher, tasks=3)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment.refresh_from_db()
+    judge(experiment, 2, how_many=3)
+    last = Item.objects.order_by("position").last()
+    Item.objects.filter(pk=last.pk).update(purpose="gold", known={"answer": 1}, overlap=99)
+    figures = standing(experiment)
+    assert (figures.tally.wins, figures.items, figures.items_judged, figures.tasks_planned) == (2, 2, 2, 2)
+    assert (figures.win_rate.n, figures.side_bias.decided) == (2, 2)
+
+
+def test_nobody_is_asked_about_runs_that_cannot_be_told_apart(researcher):
+    experiment = begin(researcher)
+    runs_arrive(experiment, alike=4)
+    advance(experiment)
+    experiment.refresh_from_db()
+    assert Item.objects.filter(queue=experiment.queue).count() == 8
+    assert standing(experiment).win_rate.n == 0
+    judge(experiment, 2, how_many=1)
+    figures = standing(experiment)
+    assert (figures.tasks_planned, figures.items, figures.alike) == (12, 8, 4)
+    assert (figures.win_rate.n, figures.win_rate.estimate) == (5, (4 * 0.5 + 1) / 5)
+    assert (figures.tally.wins, figures.tally.ties) == (1, 0)
+
+
+def test_policies_that_do_the_same_everywhere_end_it_without_a_question(researcher):
+    experiment = begin(researcher)
+    runs_arrive(experiment, alike=12)
+    for _ in range(3):  # as the clock does
+        experiment.refresh_from_db()
+        advance(experiment)
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.queue) == ("stopped", None)
+    assert (experiment.verdict["outcome"], experiment.verdict["alike"]) == ("no_difference_shown", 12)
+
+
+def test_an_experiment_that_breaks_keeps_no_other_from_going_on(researcher, monkeypatch):
+    broken, other = begin(researcher), begin(factories.member(Role.RESEARCHER))
+    for experiment in (broken, other):
+        runs_arrive(experiment)
+
+    def breaks_on_one(experiment: Experiment) -> None:
+        if experiment == broken:
+            raise ZeroDivisionError
+        advance(experiment)
+
+    monkeypatch.setattr(lifecycle, "advance", breaks_on_one)
+    advance_all()
+    other.refresh_from_db()
+    assert other.state == "labelling"
+
+
+def test_success_is_compared_task_by_task(researcher):
+    experiment = begin(researcher)
+    runs_arrive(experiment, success=(True, False))
+    figures = standing(experiment)
+    assert (figures.success_a.rate.estimate, figures.success_b.rate.estimate) == (1.0, 0.0)
+    assert figures.success_difference.estimate == 1.0
+    assert figures.success_difference.low > 0
+    assert figures.outcome is Outcome.UNDECIDED
+
+
+def test_stopping_early_is_recorded_as_that(researcher):
+    experiment = begin(researcher)
+    with pytest.raises(NotRunning):
+        stop_experiment(experiment=experiment, by=researcher.user)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment.refresh_from_db()
+    judge(experiment, 0, how_many=1)
+    stop_experiment(experiment=experiment, by=researcher.user)
+    experiment.refresh_from_db()
+    assert experiment.verdict["stopped_by"] == researcher.user.name
+    assert experiment.verdict["stopped_by_rule"] is False
+    assert AuditEntry.objects.filter(action="stopped experiment").count() == 1
+    with pytest.raises(NotRunning):
+        stop_experiment(experiment=experiment, by=researcher.user)
+
+
+def test_reading_the_standing_takes_the_same_queries_for_one_task_and_twelve(researcher, django_assert_num_queries):
+    experiment = begin(researcher)
+    runs_arrive(experiment)
+    advance(experiment)
+    experiment = Experiment.objects.select_related("rollouts_a", "rollouts_b").get(pk=experiment.pk)
+    judge(experiment, 1, how_many=1)
+    with django_assert_num_queries(4):
+        standing(experiment)
+    judge(experiment, 1, how_many=8)
+    with django_assert_num_queries(4):
+        standing(experiment)

@@ -1,0 +1,74 @@
+"""The spelling of messages and tools in rows."""
+
+import json
+from typing import Any
+
+import pytest
+
+from apps.datasets.rows.chat_encoding import encode_message, encode_tools
+
+Message = dict[str, Any]
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"role": "assistant", "content": None}, {"role": "assistant", "content": ""}),
+        ({"role": "developer", "content": "x"}, {"role": "system", "content": "x"}),
+        (
+            {"role": "tool", "content": "x", "is_error": True, "name": "f"},
+            {"role": "tool", "name": "f", "content": "x"},
+        ),
+        (
+            {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {}}]},
+            {"role": "user", "content": "see\n[image_url]"},
+        ),
+        ({"role": "user", "content": "NUL \x00 stays"}, {"role": "user", "content": "NUL \x00 stays"}),
+        ({"role": "user", "content": "lone \ud800"}, {"role": "user", "content": "lone \ufffd"}),
+    ],
+)
+def test_a_message_is_spelled_for_chat_templates(given: Message, expected: Message) -> None:
+    assert json.loads(encode_message(given)) == expected
+
+
+def test_lone_surrogates_can_be_kept() -> None:
+    assert json.loads(encode_message(user("\ud800"), keep_surrogates=True))["content"] == "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"a": 1}, {"a": 1}),
+        ('{"b": 1, "a": [null]}', {"b": 1, "a": [None]}),
+        ("", {}),
+        (None, {}),
+        ("[1]", "[1]"),
+        ("{broken", "{broken"),
+        ('{"card": "4111111111111111111"}', {"card": "4111111111111111111"}),
+        ('{"id": 18446744073709551616}', '{"id": 18446744073709551616}'),
+    ],
+)
+def test_arguments_are_an_object_where_nothing_is_lost(given: object, expected: object) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": given}}
+    message = json.loads(encode_message({"role": "assistant", "content": "", "tool_calls": [call]}))
+    assert message["tool_calls"][0]["function"]["arguments"] == expected
+
+
+def test_deep_nesting_is_written() -> None:
+    deep: Any = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    call = {"id": "c", "function": {"name": "f", "arguments": deep}}
+    assert encode_message({"role": "assistant", "content": "", "tool_calls": [call]}).count(b'"a"') == 400
+
+
+def test_tools_of_both_runs_come_once_each() -> None:
+    assert json.loads(json.loads(encode_tools([{"n": 1}, {"n": 2}], [{"n": 2}, {"n": 3}]))) == [
+        {"n": 1},
+        {"n": 2},
+        {"n": 3},
+    ]

@@ -1,0 +1,28 @@
+"""A version's page says its rules in the words of the form that asked for them."""
+
+import pytest
+
+from apps.datasets.forms import RecipeForm
+from apps.datasets.recipe import CHOICES as VALUES
+from apps.datasets.rule_names import CHOICES, NAMES, in_words
+
+
+@pytest.mark.parametrize("rule", VALUES)
+def test_every_value_that_a_rule_takes_has_words(rule: str):
+    assert set(CHOICES[rule]) == set(VALUES[rule])
+    assert rule in NAMES
+
+
+@pytest.mark.parametrize("rule", CHOICES)
+def test_the_form_asks_in_these_words(rule: str):
+    field = RecipeForm.base_fields[rule]
+    assert dict(field.choices) == CHOICES[rule]  # type: ignore[attr-defined]
+    assert field.label in (NAMES[rule], None)
+
+
+def test_lists_numbers_and_shares_read_as_such():
+    assert in_words("annotator_kinds", ["person", "rule"]) == "People, Rules"
+    assert in_words("minimum_strength", 2) == "clearly better"
+    assert in_words("minimum_confidence", 80) == "80 %"
+    assert in_words("minimum_margin", 1) == "1"
+    assert in_words("aggregation", "made up later") == "made up later"

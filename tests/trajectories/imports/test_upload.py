@@ -1,0 +1,69 @@
+"""Where an uploaded file lies, in a bucket of S3 as well: never where its name says."""
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from django.core.files.base import ContentFile
+from storages.backends.s3 import S3Storage
+
+from apps.trajectories.imports import upload
+from apps.trajectories.imports.upload import store
+
+HOSTILE = [
+    *("/etc/passwd", "../../up.jsonl", "..\\..\\up.jsonl", "C:\\a\\b.json", "nul\x00.json.gz", f"{'x' * 5000}.jsonl"),
+    *("a?versionId=1.json", "a#b.json", "a%2e%2e%2fb.json", "..", ".", "", " ", "a\r\nx-amz-acl: public-read.json"),
+    *("\u202egnp.json", "\ud800.json", "é.json", ".json", "a.json/", "//b.json"),
+]
+KEY = re.compile(r"/bucket/imports/\d{4}/\d\d/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.[A-Za-z0-9]{1,8}){0,2}")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+    """The requests that a bucket gets from the client of S3, which finds nothing there and may put everything."""
+    seen: list[tuple[str, str]] = []
+
+    class Bucket(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self, status: int) -> None:
+            seen.append((self.command, self.path))
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(status)
+            self.send_header("ETag", '"0"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_HEAD(self) -> None:
+            self.answer(404)
+
+        def do_PUT(self) -> None:
+            self.answer(200)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    about = {"access_key": "a", "secret_key": "b", "region_name": "r", "addressing_style": "path"}
+    monkeypatch.setattr(upload, "default_storage", S3Storage(bucket_name="bucket", endpoint_url=url, **about))
+    yield seen
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_key_in_a_bucket_is_ours_whatever_the_file_is_called(asked, name):
+    stored = store(ContentFile(b"{}"), filename=name)
+    assert {method for method, _ in asked} >= {"PUT"}
+    assert all(KEY.fullmatch(path.partition("?")[0]) for _, path in asked), asked
+    assert asked[-1][1].partition("?")[0] == f"/bucket/{stored.name}"
+    assert stored.filename
+    assert not {"/", "\x00", "\n"} & set(stored.filename)
+
+
+def test_two_files_of_one_name_are_two_keys(asked):
+    assert len({store(ContentFile(b"{}"), filename="a.json").name for _ in range(2)}) == 2

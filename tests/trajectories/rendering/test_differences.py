@@ -1,0 +1,42 @@
+"""Two steps side by side: what both were told is out of the way, and what only one was told is not."""
+
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from apps.trajectories.models import Step
+from apps.trajectories.rendering.differences import mark_pair
+from apps.trajectories.rendering.steps import StepView, step_view
+
+PROMPT = "Mend the function that divides by zero.\n" * 20
+
+
+def told(*messages: tuple[str, str]) -> StepView:
+    context: Any = [{"role": role, "content": content} for role, content in messages]
+    step = Step(index=0, kind="tool", context=context, message={"role": "assistant", "content": "I look."})
+    return step_view(step, following=[], part_url="/parts/")
+
+
+def folded(view: StepView) -> list[tuple[str, bool, bool]]:
+    return [(message.role, message.is_folded, message.is_same) for message in view.heard]
+
+
+def test_a_long_prompt_that_both_were_given_is_folded_and_says_so() -> None:
+    left, right = mark_pair(
+        told(("system", "Be brief."), ("user", PROMPT)), told(("system", "Be kind."), ("user", PROMPT))
+    )
+    assert folded(left) == folded(right) == [("system", True, False), ("user", True, True)]
+    page = render_to_string("trajectories/_message.html", {"message": left.heard[1]})
+    assert "User, the same on both sides" in " ".join(page.split())
+
+
+def test_what_differs_beyond_what_is_shown_stays_open() -> None:
+    long = PROMPT * 50
+    left, right = mark_pair(told(("user", long)), told(("user", long + "!")))
+    assert folded(left) == folded(right) == [("user", False, False)]
+
+
+def test_short_words_and_what_only_one_was_told_stay_open() -> None:
+    left, right = mark_pair(told(("user", "Yes."), ("user", PROMPT)), told(("user", "Yes.")))
+    assert folded(left) == [("user", False, True), ("user", False, False)]
+    assert folded(right) == [("user", False, True)]

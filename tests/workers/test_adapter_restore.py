@@ -1,0 +1,79 @@
+"""Servers that have forgotten what is live on them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from apps.policies.models import Publication
+from tests.workers.conftest import ONE, TWO, Team, loaded
+from tests.workers.vllm_like import VllmLike
+from workers.bridge.adapter_restore import restore_adapters
+
+pytestmark = pytest.mark.django_db
+ADAPTER = Publication.Way.ADAPTER
+
+
+def test_a_server_that_restarted_by_itself_gets_its_adapters_back(team: Team, server: VllmLike):
+    publication = team.publishes(team.policy(ONE), ADAPTER, server)
+    assert restore_adapters() == []  # nothing is missing
+    server.adapters.clear()
+    assert restore_adapters() == [publication]
+    assert server.adapters == loaded(team.runs, publication)
+
+
+def test_only_the_replica_that_restarted_is_loaded_again(team: Team, trained: Path):
+    with VllmLike(trained / "base") as first, VllmLike(trained / "base") as second:
+        publication = team.publishes(team.policy(ONE), ADAPTER, first, second)
+        second.adapters.clear()
+        first.asked.clear()
+        assert restore_adapters() == [publication]
+        assert second.adapters == loaded(team.runs, publication)
+        assert first.asked == []  # but for what it serves
+
+        second.adapters.clear()
+        second.ignores_adapters = True
+        assert restore_adapters() == []
+        publication.refresh_from_db()
+        assert (publication.state, second.adapters) == ("live", {})  # the other one answers
+
+
+def test_a_name_at_another_path_gets_its_own_back(team: Team, server: VllmLike):
+    live = team.publishes(team.policy(ONE), ADAPTER, server)
+    server.adapters[live.served_name] = str(team.runs / TWO / "adapter")
+    assert restore_adapters() == [live]
+    assert server.adapters == loaded(team.runs, live)
+
+
+def test_an_adapter_whose_copy_is_lost_is_copied_again(team: Team, server: VllmLike):
+    """As after an upgrade from a version that served the runs' own folders."""
+    live = team.publishes(team.policy(ONE), ADAPTER, server)
+    server.adapters.clear()
+    shutil.rmtree(team.runs / "served")
+    assert restore_adapters() == [live]
+    assert server.adapters == loaded(team.runs, live)
+
+
+def test_an_adapter_that_is_no_longer_itself_is_not_restored_and_no_longer_live(team: Team, server: VllmLike):
+    publication = team.publishes(team.policy(ONE), ADAPTER, server)
+    server.adapters.clear()
+    server.ignores_adapters = True
+    assert restore_adapters() == []
+    publication.refresh_from_db()
+    assert (publication.state, publication.canary["finding"], server.adapters) == ("refused", "base_answers", {})
+
+
+def test_while_another_is_published_the_live_one_is_restored(team: Team, server: VllmLike):
+    live = team.publishes(team.policy(ONE), ADAPTER, server)
+    server.adapters.clear()
+    team.asks(team.policy(TWO), ADAPTER, server)
+    assert restore_adapters() == [live]
+
+
+def test_a_server_that_is_away_is_asked_the_next_time(team: Team, server: VllmLike):
+    publication = team.publishes(team.policy(ONE), ADAPTER, server)
+    server.http.shutdown()
+    server.http.server_close()
+    assert restore_adapters() == []
+    publication.refresh_from_db()
+    assert publication.state == "live"

@@ -1,0 +1,69 @@
+"""Events of the trainer as news for the database."""
+
+from datetime import UTC, datetime
+
+from apps.training.progress import Beginning, Happening, News
+from contract.events import (
+    AlarmRaised,
+    CheckpointSaved,
+    Event,
+    Heartbeat,
+    Log,
+    Metrics,
+    Progress,
+    StampedEvent,
+    Started,
+    Warned,
+)
+from workers.bridge.event_digest import digest
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def told(*events: Event, first: int = 1) -> list[StampedEvent]:
+    return [StampedEvent(seq, NOON.timestamp(), event) for seq, event in enumerate(events, first)]
+
+
+def test_many_events_become_one_piece_of_news():
+    events = told(
+        Log("Loading the model"),
+        Started(total_steps=40, step=0, trainable_parameters=5, total_parameters=1000, memory_mb=300.0, device="cpu"),
+        Metrics(1, {"loss": 0.7}),
+        Progress(1, 40),
+        Metrics(2, {"loss": 0.6}),
+        Metrics(2, {"eval/loss": 0.8}),
+        Progress(2, 40),
+        CheckpointSaved(2, "checkpoints/2"),
+        Heartbeat(412.0),
+        AlarmRaised(2, "dead_groups", "Dead groups.", "Look."),
+        Warned("2 rows are longer than max_length.", "Raise max_length."),
+    )
+    assert digest(events, after=0, offset=1234) == News(
+        seq=11,
+        offset=1234,
+        began=Beginning(at=NOON, step=0, total_steps=40, device="cpu", parameters=1000),
+        step=2,
+        total_steps=40,
+        checkpoint_step=2,
+        memory_mb=412.0,
+        metrics={1: {"loss": 0.7}, 2: {"loss": 0.6, "eval/loss": 0.8}},
+        measured_at={1: NOON, 2: NOON},
+        happenings=[
+            Happening(NOON, "log", "Loading the model"),
+            Happening(NOON, "started", "Training begins on cpu: 0.50% of 1,000 parameters learn."),
+            Happening(NOON, "checkpoint", "Saved a checkpoint at step 2."),
+            Happening(NOON, "alarm", "At step 2. Dead groups. Look."),
+            Happening(NOON, "warning", "2 rows are longer than max_length. Raise max_length."),
+        ],
+    )
+
+
+def test_events_that_are_stored_already_are_left_out():
+    news = digest(told(Progress(1, 4), Progress(2, 4), first=5), after=5, offset=99)
+    assert news == News(seq=6, offset=99, step=2, total_steps=4)
+    assert digest(told(Progress(1, 4), first=5), after=5, offset=99) is None
+
+
+def test_a_resumed_run_says_where_it_goes_on():
+    [happening] = digest(told(Started(total_steps=40, step=12, device="cuda:0")), after=0, offset=1).happenings
+    assert happening.text == "Training goes on from step 12 on cuda:0."

@@ -1,0 +1,78 @@
+"""Publishing: who does it, once, and what leaves as a folder."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure, Superseded
+from apps.policies.jobs import PUBLICATIONS
+from apps.policies.models import Publication
+from apps.policies.publication import roll_back_publication
+from tests.workers.conftest import ONE, TWO, Team, claimed, done
+from workers.bridge import policy_export
+from workers.tasks.publishing import publish_policy as publish_task
+
+pytestmark = pytest.mark.django_db
+FOLDER = Publication.Way.FOLDER
+
+
+def test_a_folder_holds_every_byte_and_says_where_it_comes_from(team: Team, settings):
+    one = team.publishes(team.policy(ONE), FOLDER)
+    current = settings.PUBLISHED_DIR / team.member.workspace.slug / "office" / "current"
+    assert str(current.resolve()) == one.location
+    manifest = json.loads((current / "retrace.json").read_text())
+    assert manifest["run"] == ONE
+    assert {"model/model.safetensors", "adapter/adapter_model.safetensors", "canary.json"} <= set(manifest["sha256"])
+    for name, sha256 in manifest["sha256"].items():
+        assert hashlib.sha256((current / name).read_bytes()).hexdigest() == sha256
+    two = team.publishes(team.policy(TWO), FOLDER)
+    assert str(current.resolve()) == two.location
+    done(roll_back_publication(publication=two, by=team.member.user))
+    assert json.loads((current / "retrace.json").read_text())["run"] == ONE
+
+
+def test_a_lease_is_renewed_within_a_file(team: Team, settings, monkeypatch: pytest.MonkeyPatch):
+    settings.WORKER_LEASE_SECONDS = 0
+    monkeypatch.setattr(policy_export, "PIECE_BYTES", 4096)
+    renewed: list[Publication] = []
+    renew = lifecycle.renew
+    monkeypatch.setattr(lifecycle, "renew", lambda publication: (renewed.append(publication), renew(publication)))
+    team.publishes(team.policy(ONE), FOLDER)
+    assert len(renewed) > (team.runs / ONE / "model" / "model.safetensors").stat().st_size // 4096
+
+
+def test_a_publication_is_done_by_one_worker_and_taken_from_one_that_vanished(team: Team):
+    publication = team.asks(team.policy(ONE), FOLDER)
+    first = claimed(publication)
+    assert lifecycle.claim(PUBLICATIONS, publication.pk, worker="there:2") is None
+    Publication.objects.filter(pk=publication.pk).update(leased_until="2020-01-01T00:00Z")
+    assert lifecycle.recover(PUBLICATIONS) == [publication]
+    publish_task(str(publication.pk))
+    publish_task(str(publication.pk))  # told twice
+    publication.refresh_from_db()
+    assert (publication.state, publication.attempt) == ("live", 2)
+    with pytest.raises(Superseded):
+        lifecycle.fail(first, Failure("late", "Too late."))
+
+
+def test_nothing_is_left_of_a_folder_whose_copy_was_cut_short(team: Team, settings):
+    publication = team.asks(team.policy(ONE), FOLDER)
+    home = Path(settings.PUBLISHED_DIR) / team.member.workspace.slug / "office"
+    (home / f"{publication.pk.hex}.part" / "model").mkdir(parents=True)
+    (home / f"{publication.pk.hex}.part" / "model" / "model.safetensors").write_bytes(b"half")
+    assert done(publication).state == "live"
+    assert sorted(path.name for path in home.iterdir()) == sorted([publication.pk.hex, "current"])
+
+
+@pytest.mark.parametrize("name", ["mine.py", "pytorch_model.bin", "weights.pkl", "kernel.so"])
+def test_code_and_pickles_beside_a_runs_weights_are_not_published(name: str, team: Team, settings):
+    (team.runs / ONE / "model" / name).write_bytes(b"somebody put it there")
+    failed = team.publishes(team.policy(ONE), FOLDER)
+    assert (failed.state, failed.error) == (
+        "failed",
+        f"{team.runs / ONE / 'model' / name} is neither weights nor settings nor text, so it isn't published.",
+    )
+    assert not (Path(settings.PUBLISHED_DIR) / team.member.workspace.slug / "office" / "current").exists()

@@ -1,0 +1,87 @@
+"""Reads a run's data files, says what was left out, and refuses what is too little."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from transformers import PreTrainedTokenizerBase
+
+from contract.configs import FileTrainingConfig
+from contract.events import Warned
+from contract.rows import PreferenceRow
+from trainer.algorithms.preferences import Pair, Tokenised, rendered_pair, usable
+from trainer.algorithms.training_run import TrainingRun
+from trainer.rows import read_preferences
+
+Cut = Callable[[PreferenceRow], PreferenceRow | None]
+"""What an algorithm takes of a row; None leaves it out."""
+
+
+class PairData(NamedTuple):
+    """The pairs of a run, and how many rows became what."""
+
+    train: list[Pair]
+    validation: list[Pair]
+    counts: dict[str, int]
+
+
+def whole(row: PreferenceRow) -> PreferenceRow:
+    return row
+
+
+def without_ties(row: PreferenceRow) -> PreferenceRow | None:
+    return None if row.tie else row
+
+
+def first_turns(row: PreferenceRow) -> PreferenceRow | None:
+    """The row as a step preference: each side's first turn. None for ties, and where not a turn but what came before it differs."""
+    if row.tie or "assistant" not in {row.chosen[0]["role"]} & {row.rejected[0]["role"]}:
+        return None
+    return replace(row, chosen=row.chosen[:1], rejected=row.rejected[:1])
+
+
+def read_pairs(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, *, cut: Cut = whole) -> PairData:
+    """Training and validation pairs. Raises DataFailure."""
+    assert isinstance(run.config, FileTrainingConfig)
+    files = run.config.data
+    train = tokenise(run, tokenizer, files.train, cut)
+    left_out = f" ({train.too_long} too long, {train.identical} with two equal sides)"
+    run.check_enough(len(train.pairs), left_out=left_out, shortest=train.shortest)
+    validation = tokenise(run, tokenizer, files.validation, cut) if files.validation else Tokenised([], 0, 0, 0)
+    policy_tokens = sum(pair.chosen.policy_tokens + pair.rejected.policy_tokens for pair in train.pairs)
+    return PairData(
+        train.pairs,
+        validation.pairs,
+        {
+            "train": len(train.pairs),
+            "validation": len(validation.pairs),
+            "too_long": train.too_long + validation.too_long,
+            "identical": train.identical + validation.identical,
+            "refused": run.refused,
+            "tokens": sum(len(pair.chosen.ids) + len(pair.rejected.ids) for pair in train.pairs),
+            "policy_tokens": policy_tokens,
+        },
+    )
+
+
+def tokenise(run: TrainingRun, tokenizer: PreTrainedTokenizerBase, name: str, cut: Cut) -> Tokenised:
+    path: Path = run.folder / name
+    given = read_preferences(path)
+    rows = [row for each in given if (row := cut(each))]
+    run.say(f"Rendering {len(rows)} rows of {path.name}")
+    if len(rows) < len(given):
+        run.events.emit(Warned(f"{path.name}: left out {len(given) - len(rows)} rows in which no turn is preferred."))
+    run.tell_lost_reasoning(tokenizer, [[*row.chosen, *row.rejected] for row in rows], path.name)
+    pairs = run.rendered(rows, partial(rendered_pair, tokenizer), path.name)
+    result = usable(pairs, max_length=run.config.optimizer.max_length)
+    if result.too_long or result.identical:
+        run.events.emit(
+            Warned(
+                f"{path.name}: left out {result.too_long} rows longer than {run.config.optimizer.max_length} tokens "
+                f"and {result.identical} rows with two equal sides.",
+                advice="Raise optimizer.max_length to use the long ones.",
+            )
+        )
+    return result

@@ -1,0 +1,220 @@
+"""A learning policy's own rollouts: played for each step, turned into rows of tokens, scored, and kept for people to read."""
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from contract.configs import OnlineConfig, TasksConfig, TrainingTasksConfig
+from contract.trajectory import Task, Trajectory
+from trainer.algorithms.policy_rollouts import Attempt, Player
+from trainer.failures import DataFailure
+from trainer.rewards import Reward, Rewards
+from trainer.rewards.total import metrics_of
+from trainer.rollouts.runner import load_tasks
+
+CONTEXT = -1
+"""The turn of a token that no turn wrote: a tool result, or what the template adds."""
+
+
+class TokenRow(NamedTuple):
+    """A rollout as the tokens that its policy read and wrote."""
+
+    prompt: list[int]
+    completion: list[int]
+    """All turns, and what came between them; ends with the last token of the last turn."""
+    turns: list[int]
+    """For each token of the completion the turn that wrote it, or CONTEXT. As long as `completion`."""
+
+    @property
+    def own(self) -> list[int]:
+        """1 where the policy wrote the token, else 0."""
+        return [int(turn != CONTEXT) for turn in self.turns]
+
+
+def token_row(rollout: Trajectory, *, empty: int) -> TokenRow:
+    """From the ids that each step keeps. A rollout without turns becomes the token `empty`, which nobody wrote."""
+    if not rollout.steps:
+        return TokenRow([empty], [empty], [CONTEXT])
+    first = rollout.steps[0].info
+    completion, turns = list(first["token_ids"]), [0] * len(first["token_ids"])
+    for number, step in enumerate(rollout.steps[1:], start=1):
+        context, own = step.info["context_ids"], step.info["token_ids"]
+        completion += context + own
+        turns += [CONTEXT] * len(context) + [number] * len(own)
+    return TokenRow(list(first["context_ids"]), completion, turns)
+
+
+@dataclass
+class Batch:
+    """What one step learns from."""
+
+    rollouts: list[Trajectory]
+    rewards: list[Reward]
+    rows: list[TokenRow]
+    figures: dict[str, float] = field(default_factory=dict)
+    turn_advantages: list[list[float]] | None = None
+    """For each rollout one number a turn, where credit is given by turns."""
+
+
+class Practice:
+    """Everything of an online run that is not the algorithm: tasks in, scored rollouts out."""
+
+    def __init__(self, config: OnlineConfig, folder: Path, player: Player, rewards: Rewards, *, empty: int) -> None:
+        self.config = config
+        self.folder = folder / "rollouts"
+        self.player = player
+        self.rewards = rewards
+        self.empty = empty
+        self.tasks = {task.key: task for task in practice_tasks(config.tasks, folder)}
+        self.held_out = held_out_tasks(config, folder)
+        self.batch = Batch([], [], [])
+
+    def play(self, keys: Sequence[str], *, step: int) -> Batch:
+        """Play the tasks of a step, each `samples` times in a row, and remember the batch."""
+        began = time.monotonic()
+        size = self.config.samples
+        groups = self._play([self._group(key) for key in keys[::size]], step)
+        exchanged = 0
+        for attempt in range(self.config.resample):
+            dull = [index for index, group in enumerate(groups) if not group.varies]
+            spare = self._other_tasks(groups, len(dull), seed=f"{self.config.seed} {step} {attempt}")
+            fresh = self._play([self._group(key) for key in spare], step)
+            for index, group in zip(dull, fresh, strict=False):
+                groups[index] = group
+            exchanged += len(fresh)
+        rollouts = [rollout for group in groups for rollout in group.rollouts]
+        check_played(rollouts)
+        rewards = [reward for group in groups for reward in group.rewards]
+        figures = {
+            **figures_of(rollouts, rewards),
+            "resampled": exchanged / len(groups),
+            "rollout_seconds": time.monotonic() - began,
+        }
+        self.batch = Batch(rollouts, rewards, [token_row(each, empty=self.empty) for each in rollouts], figures)
+        return self.batch
+
+    def evaluate(self, share: slice) -> list[Trajectory]:
+        """Attempts at a share of the held-out tasks; the same ones with the same random numbers at each evaluation."""
+        rollouts = self.player.play([Attempt(task, 0) for task in self.held_out[share]], moment="evaluation")
+        check_played(rollouts)
+        return rollouts
+
+    def keep(self, *, step: int, advantages: Sequence[float]) -> None:
+        """Write down the first groups of the batch, so that a point of a curve can be read as chats."""
+        batch, by_turn = self.batch, self.batch.turn_advantages
+        kept = []
+        for index, rollout in enumerate(batch.rollouts[: self.config.kept * self.config.samples]):
+            credit = {"turn_advantages": by_turn[index]} if by_turn else {"advantage": advantages[index]}
+            kept.append((rollout, facts_of(batch.rewards[index]) | credit))
+        self.write(f"step-{step:06d}", kept, step)
+
+    def write(self, name: str, rollouts: Sequence[tuple[Trajectory, dict[str, Any]]], step: int) -> None:
+        """`rollouts/<name>.jsonl`, one retrace/1 record a line."""
+        if not rollouts:
+            return
+        self.folder.mkdir(exist_ok=True)
+        attempts: Counter[str] = Counter()
+        with (self.folder / f"{name}.jsonl").open("w", encoding="utf-8", errors="backslashreplace") as file:
+            for rollout, facts in rollouts:
+                sample = attempts[rollout.task.key]
+                attempts[rollout.task.key] += 1
+                known = replace(
+                    rollout,
+                    id=f"{name}:{rollout.task.key}#{sample}",
+                    info={**rollout.info, "step": step, **facts},
+                )
+                file.write(json.dumps(known.to_json(), ensure_ascii=False) + "\n")
+
+    def total(self, **_: object) -> list[float | None]:
+        """The batch's rewards, in the form of TRL's reward functions."""
+        return [reward.total for reward in self.batch.rewards]
+
+    def _group(self, key: str) -> list[Attempt]:
+        return [Attempt(self.tasks[key], number) for number in range(self.config.samples)]
+
+    def _play(self, wanted: Sequence[list[Attempt]], step: int) -> list["Group"]:
+        played = self.player.play([attempt for attempts in wanted for attempt in attempts], moment=f"step {step}")
+        scored = iter(zip(played, self.rewards.score(played), strict=True))
+        return [Group(*zip(*(next(scored) for _ in attempts), strict=True)) for attempts in wanted]
+
+    def _other_tasks(self, groups: Sequence["Group"], count: int, *, seed: str) -> list[str]:
+        here = {group.rollouts[0].task.key for group in groups}
+        others = [key for key in self.tasks if key not in here]
+        return random.Random(seed).sample(others, min(count, len(others)))
+
+
+class Group(NamedTuple):
+    """Rollouts of one task, which are compared with each other."""
+
+    rollouts: tuple[Trajectory, ...]
+    rewards: tuple[Reward, ...]
+
+    @property
+    def varies(self) -> bool:
+        return len({reward.total for reward in self.rewards}) > 1
+
+
+def check_played(rollouts: Sequence[Trajectory]) -> None:
+    """Raises DataFailure where no rollout has a turn: then the environment is away, or no chat fits the model, and steps would teach nothing."""
+    if not rollouts or any(rollout.steps for rollout in rollouts):
+        return
+    ended = rollouts[0].outcome.termination
+    raise DataFailure(
+        f"None of {len(rollouts)} rollouts came to a turn: {ended.replace('_', ' ')}, {rollouts[0].info.get(ended, '')}",
+        advice="Repair the environment, or choose one whose tasks fit the model's context; the run goes on from its last checkpoint.",
+    )
+
+
+def practice_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
+    """The tasks to learn from. Raises ConfigFailure, or DataFailure where one of them is held out."""
+    tasks = load_tasks(
+        TasksConfig(
+            environment=config.environment,
+            file=config.file,
+            levels=config.levels,
+            split="train",
+            count=config.count,
+            seed=config.seed,
+        ),
+        folder,
+    )
+    if held_out := [task.key for task in tasks if task.held_out]:
+        raise DataFailure(
+            f"tasks.file: {held_out[0]!r} is held out, so nothing may be learnt from it.",
+            advice="Leave held-out tasks out of the file.",
+        )
+    return tasks
+
+
+def held_out_tasks(config: OnlineConfig, folder: Path) -> list[Task]:
+    """The tasks that measure progress: the same ones in every run, whatever its seed."""
+    if not config.held_out:
+        return []
+    wanted = TasksConfig(environment=config.tasks.environment, levels=config.tasks.levels, count=config.held_out)
+    return load_tasks(wanted, folder)
+
+
+def figures_of(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> dict[str, float]:
+    """What is logged of some rollouts."""
+    turns = sum(len(rollout.steps) for rollout in rollouts)
+    calls = sum(bool(step.message.get("tool_calls")) for rollout in rollouts for step in rollout.steps)
+    errors = sum(step.error is not None for rollout in rollouts for step in rollout.steps)
+    return {
+        "success": fmean(bool(rollout.outcome.success) for rollout in rollouts),
+        "rollouts_scored": len(rollouts),
+        "turns": turns / len(rollouts),
+        "tools/call_frequency": calls / len(rollouts),
+        "tools/failure_frequency": errors / max(1, turns),
+        **metrics_of(rewards),
+    }
+
+
+def facts_of(reward: Reward) -> dict[str, Any]:
+    """What a kept rollout's `info` says of what it earned."""
+    return {"reward": round(reward.total, 4), "reward_parts": reward.parts}

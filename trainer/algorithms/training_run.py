@@ -1,0 +1,289 @@
+"""What every training run does around TRL: resume, train, stop, publish, report."""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import torch
+from peft import PeftModel
+from transformers import (
+    GenerationConfig,
+    IntervalStrategy,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainerState,
+)
+
+from contract.configs import FileTrainingConfig, TrainingConfig, config_hash
+from contract.events import Log, Warned
+from contract.messages import Message
+from trainer.algorithms.alarm_monitor import WatchCallback
+from trainer.algorithms.callback import RunCallback, metric_name
+from trainer.algorithms.canary_probes import Probing, can_probe
+from trainer.canary import LEAST_APART, write_canary
+from trainer.checkpoints import made_by, newest_complete, remove_unfinished
+from trainer.events import EventLog
+from trainer.failures import Cancelled, DataFailure
+from trainer.interruption import StoppedMidway, StopRequest
+from trainer.models.loader import compute_dtype
+from trainer.models.quantization import merge_into_whole, quantization
+from trainer.rendering.chat import turn_ends, writes_reasoning
+from trainer.rendering.refusals import Refusals
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+
+
+class Fitting(NamedTuple, Generic[Row]):
+    """The rows of a file that are not too long."""
+
+    rows: list[Row]
+    too_long: int
+    """Left out."""
+    shortest: int
+    """Tokens of the shortest row, to say what max_length would have let one in."""
+
+
+class TrainingRun:
+    """One run: its configuration, its folder, and who listens."""
+
+    def __init__(self, config: TrainingConfig, folder: Path, events: EventLog, stop: StopRequest) -> None:
+        self.config = config
+        self.folder = folder
+        self.events = events
+        self.stop = stop
+        self.callback = RunCallback(config, folder, events, stop)
+        self.dtype = compute_dtype(config.optimizer.precision)
+        self._probing: Probing | None = None
+        self.refused = 0
+        """Rows that were left out because the chat template refuses them."""
+
+    def say(self, message: str) -> None:
+        """Tell what is going on; a good moment to stop, too, as there is nothing to save yet."""
+        self.events.emit(Log(message))
+        if self.stop.requested:
+            raise Cancelled
+
+    def weights_dtype(self) -> torch.dtype:
+        """Weights that are trained stay in float32; under LoRA the frozen ones may be small."""
+        return self.dtype if self.config.lora else torch.float32
+
+    def loading(self) -> dict[str, Any]:
+        """How the model that is trained is to be loaded, beyond its dtype. Raises ConfigFailure."""
+        return quantization(self.config.lora, self.dtype)
+
+    def rendered(self, rows: Sequence[Row], render: Callable[[Row], Result], name: str) -> list[Result]:
+        """What each row of a file renders to, without the few that the chat template refuses, which are told. Raises DataFailure."""
+        refusals = Refusals(name)
+        found = list(refusals.rendered(rows, render))
+        if warning := refusals.warning(of=len(rows)):
+            self.events.emit(warning)
+        self.refused += len(refusals.found)
+        return found
+
+    def tell_lost_reasoning(
+        self, tokenizer: PreTrainedTokenizerBase, completions: Sequence[Sequence[Message]], name: str
+    ) -> None:
+        """Warns where rows of a file hold reasoning and the chat template writes none. completions: what is learnt from each row."""
+        thoughtful = sum(any(message.get("reasoning_content") for message in each) for each in completions)
+        if thoughtful and not writes_reasoning(tokenizer):
+            self.events.emit(
+                Warned(
+                    f"{name}: {thoughtful} of {len(completions)} rows hold reasoning, which the model's chat template leaves out. "
+                    "They are learnt from without it.",
+                    advice="Choose a model whose template writes reasoning to learn from it.",
+                )
+            )
+
+    def fitting(self, rows: Sequence[Row], lengths: Sequence[int], name: str) -> "Fitting[Row]":
+        """Those of so many tokens that they fit `max_length`; says how many did not."""
+        limit = self.config.optimizer.max_length
+        kept = [row for row, length in zip(rows, lengths, strict=True) if length <= limit]
+        if too_long := len(rows) - len(kept):
+            self.events.emit(
+                Warned(
+                    f"{name}: left out {too_long} rows longer than {limit} tokens.",
+                    advice="Raise optimizer.max_length to use them.",
+                )
+            )
+        return Fitting(kept, too_long, min(lengths, default=0))
+
+    def check_enough(self, usable: int, *, left_out: str, shortest: int) -> None:
+        """Raises DataFailure where the rows do not fill one optimizer step."""
+        assert isinstance(self.config, FileTrainingConfig)
+        optimizer = self.config.optimizer
+        needed = optimizer.batch_size * optimizer.gradient_accumulation
+        if usable >= needed:
+            return
+        advice = f"Freeze a version with more judgements, or lower optimizer.batch_size to {max(1, usable)} or less."
+        if shortest > optimizer.max_length:
+            advice = f"Every row is longer than optimizer.max_length = {optimizer.max_length}; the shortest has {shortest} tokens."
+        raise DataFailure(
+            f"{self.config.data.train} has {usable} usable rows{left_out}. Expected at least {needed} "
+            "(optimizer.batch_size × gradient_accumulation), enough for one step.",
+            advice=advice,
+        )
+
+    def train(self, trainer: Trainer) -> None:
+        """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
+        trainer.remove_callback(PrinterCallback)  # events say the same, in words
+        trainer.add_callback(WatchCallback(self.config, self.events, self.stop))
+        train_in_float32(trainer.model)
+        checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
+        try:
+            self._probing = Probing(trainer) if can_probe(trainer) else None
+        except StoppedMidway:
+            raise Cancelled(str(checkpoint.relative_to(self.folder)) if checkpoint else "") from None
+        if checkpoint is not None:
+            self._announce_resume(checkpoint)
+            state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+            # It may have been stopped in its first evaluation, or in its last.
+            trainer.args.eval_on_start = trainer.args.eval_on_start and not evaluated_at(state, step=0)
+            if state.global_step >= trainer.args.max_steps:
+                self._finish(trainer, checkpoint, state)
+                return
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except StoppedMidway:
+            trainer._save_checkpoint(cast("PreTrainedModel", trainer.model), trial=None)
+            self.callback.on_save(trainer.args, trainer.state, trainer.control)
+            raise Cancelled(self.callback.last_checkpoint) from None
+        except Exception:
+            if trainer.is_world_process_zero():
+                remove_unfinished(self.folder / "checkpoints")  # where the disk is full, room to say so
+            raise
+        if trainer.state.global_step < trainer.args.max_steps:
+            raise Cancelled(self.callback.last_checkpoint)
+
+    def _finish(self, trainer: Trainer, checkpoint: Path, state: TrainerState) -> None:
+        """Where nothing is left to train: the last evaluation, if that was what was stopped. Raises Cancelled."""
+        trainer._load_from_checkpoint(str(checkpoint))
+        trainer.state = state
+        if trainer.args.eval_strategy == IntervalStrategy.NO or evaluated_at(state, step=state.global_step):
+            return
+        try:
+            trainer.evaluate()
+        except StoppedMidway:
+            raise Cancelled(str(checkpoint.relative_to(self.folder))) from None
+
+    def _announce_resume(self, checkpoint: Path) -> None:
+        self.events.emit(Log(f"Resuming from {checkpoint.relative_to(self.folder)}"))
+        if made_by(checkpoint) != config_hash(self.config):
+            self.events.emit(
+                Warned(
+                    f"{checkpoint.name} was saved under another configuration than this one.",
+                    advice="Set resume to false to begin afresh, or put the old run.json back.",
+                )
+            )
+
+    def publish(self, trainer: Trainer, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Write `model/`, whole or not at all; with LoRA the merged weights, and the adapter alone in `adapter/`.
+
+        Beside them goes `canary.json`, by which a server proves that it serves just these weights.
+        """
+        if not trainer.is_world_process_zero():
+            return
+        self.events.emit(Log("Saving the model"))
+        model: Any = trainer.accelerator.unwrap_model(trainer.model)
+        canary = self._probing.end(model) if self._probing else None
+        if isinstance(model, PeftModel):
+            with WholeFolder(self.folder / "adapter") as adapter:
+                model.save_pretrained(str(adapter))
+                tokenizer.save_pretrained(adapter)
+            if self.config.lora and self.config.lora.quantized:
+                model = merge_into_whole(model, self.folder / "adapter", self.config.model, self.folder, self.dtype)
+                canary = self._probing.end_merged(canary, model) if self._probing and canary else None
+            else:
+                model = model.merge_and_unload()
+        if canary is not None:
+            write_canary(canary, self.folder)
+            self._warn_of_a_small_change(canary.apart)
+        if model.can_generate():
+            stop_at_turns(model.generation_config, tokenizer)
+        with WholeFolder(self.folder / "model") as place:
+            model.to(self.dtype).save_pretrained(place)
+            tokenizer.save_pretrained(place)
+
+    def _warn_of_a_small_change(self, apart: float) -> None:
+        if apart < LEAST_APART:
+            self.events.emit(
+                Warned(
+                    f"The run moved its model by {apart:.2g} nats a token: no server can be proven to answer with it and not with its base.",
+                    advice="Train further, with more steps or a higher learning rate.",
+                )
+            )
+
+    def figures(self, trainer: Trainer) -> dict[str, Any]:
+        """What the report says of any training: steps, losses, and the validation before and after."""
+        evaluations = [entry for entry in trainer.state.log_history if any(map(is_evaluation, entry))]
+        losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+        gpu_peak = torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
+        return {
+            "steps": trainer.state.global_step,
+            "loss": {"first": losses[0], "last": losses[-1]} if losses else {},
+            "validation": {
+                "before": as_metrics(evaluations[0]),
+                "after": as_metrics(evaluations[-1]),
+            }
+            if evaluations
+            else {},
+            "gpu_peak_memory_mb": round(gpu_peak, 1),
+        }
+
+
+def stop_at_turns(generation: GenerationConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Let servers end an answer where a turn ends, which a base model that has learnt to chat does not say: its end is that of a text."""
+    known = generation.eos_token_id
+    ends = [*known] if isinstance(known, list) else [] if known is None else [known]
+    if missing := sorted(turn_ends(tokenizer).difference(ends)):
+        generation.eos_token_id = ends + missing
+
+
+def train_in_float32(model: Any) -> None:
+    """New heads come in the dtype of the frozen weights, and TRL makes QLoRA's adapters bfloat16: most steps of a usual learning rate would be
+    rounded away."""
+    for weight in model.parameters():
+        if weight.requires_grad:
+            weight.data = weight.data.float()
+
+
+def evaluated_at(state: TrainerState, *, step: int) -> bool:
+    return any(entry["step"] == step and any(map(is_evaluation, entry)) for entry in state.log_history)
+
+
+def is_evaluation(name: str) -> bool:
+    return name.startswith("eval_")
+
+
+def as_metrics(entry: dict[str, float]) -> dict[str, float]:
+    """One evaluation under the names that events use, without the `eval/`."""
+    named = {metric_name(name).removeprefix("eval/"): value for name, value in entry.items() if is_evaluation(name)}
+    return {
+        name: value
+        for name, value in named.items()
+        if not name.endswith(("_time", "runtime", "per_second", "num_tokens"))
+    }
+
+
+class WholeFolder:
+    """A folder that appears under its name only when everything is in it; of one that cannot be written nothing is left."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.unfinished = place.with_name(place.name + ".part")
+
+    def __enter__(self) -> Path:
+        shutil.rmtree(self.unfinished, ignore_errors=True)
+        self.unfinished.mkdir()
+        return self.unfinished
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            shutil.rmtree(self.unfinished, ignore_errors=True)
+            return
+        shutil.rmtree(self.place, ignore_errors=True)
+        os.rename(self.unfinished, self.place)

@@ -1,0 +1,120 @@
+"""Takes over in the middle of a recorded episode: samples what a policy would do there, or does something else and goes on.
+
+Sampling needs only the chat. Going on needs the environment, which is brought to that turn by doing again what was done.
+"""
+
+import asyncio
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from contract.configs import ContinuationConfig, RolloutConfig, ScriptedPolicy, TasksConfig
+from contract.events import Progress, Started
+from contract.messages import Message
+from contract.trajectory import Trajectory
+from trainer.environments.replay import Replayed, replayed_to
+from trainer.events import EventLog, memory_in_use_mb
+from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
+from trainer.interruption import StopRequest
+from trainer.records import read_trajectories
+from trainer.rollouts.episode import play, react, step_of
+from trainer.rollouts.output import TrajectoryFile
+from trainer.rollouts.policy import Policy, PolicyError, ServerAway, Turn
+from trainer.rollouts.runner import make_policy, speaking
+
+
+def run_continuation(config: ContinuationConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    """Do it and write the output file anew. Returns the report. Raises Cancelled, RunFailure."""
+    return asyncio.run(_watched(config, folder, events, stop))
+
+
+async def _watched(config: ContinuationConfig, folder: Path, events: EventLog, stop: StopRequest) -> dict[str, Any]:
+    if isinstance(config.policy, ScriptedPolicy):
+        raise ConfigFailure(
+            "policy.engine: a script plays an episode from its beginning and cannot take over in the middle.",
+            advice="Choose a language model or a served model.",
+        )
+    recorded = one_trajectory(folder / config.file)
+    if config.step >= len(recorded.steps):
+        raise DataFailure(f"There is no turn {config.step}: the trajectory has {len(recorded.steps)} turns.")
+    rollout = RolloutConfig(
+        policy=config.policy, tasks=TasksConfig(environment=recorded.task.environment), parallel=config.count
+    )
+    policy = speaking(config.policy, make_policy(rollout, folder, stop))
+    total = config.count if config.action is None else 1
+    events.emit(Started(total_steps=total, memory_mb=memory_in_use_mb(), pid=os.getpid()))
+    work = (
+        sample(config, folder, recorded, policy, events)
+        if config.action is None
+        else go_on(config, folder, recorded, policy)
+    )
+    task = asyncio.create_task(work)
+    try:
+        while not task.done():
+            if stop.requested:
+                task.cancel()
+                raise Cancelled(config.output)
+            await asyncio.wait([task], timeout=0.05)
+        report = await task
+    except ServerAway as away:  # somebody waits at their desk, so it isn't waited for
+        raise ServerDied(f"The server died: {away}.", advice="Try again once it runs.") from None
+    except asyncio.CancelledError:  # the engine lets go of whoever waits when a stop is asked for
+        if stop.requested:
+            raise Cancelled(config.output) from None
+        raise
+    finally:
+        await policy.close()
+    events.emit(Progress(step=total, total=total))
+    return {"policy": policy.name, **report}
+
+
+def one_trajectory(path: Path) -> Trajectory:
+    """The first trajectory of a file. Raises DataFailure."""
+    for trajectory in read_trajectories(path):
+        return trajectory
+    raise DataFailure(f"{path.name} holds no trajectory.")
+
+
+async def sample(
+    config: ContinuationConfig, folder: Path, recorded: Trajectory, policy: Policy, events: EventLog
+) -> dict[str, Any]:
+    """What the policy would do at this turn, `count` times: a line {"message", "error"} each, as they come."""
+    chat = [message for step in recorded.steps[: config.step] for message in (*step.context, step.message)]
+    chat += recorded.steps[config.step].context
+    done = 0
+    with (folder / config.output).open("w", encoding="utf-8", errors="backslashreplace") as output:
+
+        async def one(number: int) -> None:
+            nonlocal done
+            agent = policy.begin(recorded.task, config.seed + number)
+            try:
+                turn = await agent.act(chat, recorded.tools, max_tokens=config.budget.tokens)
+            except PolicyError as error:
+                turn = Turn({"role": "assistant", "content": ""}, error=str(error))
+            output.write(json.dumps({"message": turn.message, "error": turn.error}, ensure_ascii=False) + "\n")
+            output.flush()
+            done += 1
+            events.emit(Progress(step=done, total=config.count))
+
+        await asyncio.gather(*(one(number) for number in range(config.count)))
+    return {"sampled": done}
+
+
+async def go_on(config: ContinuationConfig, folder: Path, recorded: Trajectory, policy: Policy) -> dict[str, Any]:
+    """Do the given action at this turn, and let the policy play on from there: one trajectory. Raises Diverged, DataFailure."""
+    assert config.action is not None
+    action: Message = json.loads((folder / config.action).read_text(encoding="utf-8"))
+    before = replayed_to(recorded, config.step)
+    turn = Turn(action)
+    transition = await react(before.environment, turn)
+    taken = step_of(before.context, turn, transition, seconds=0.0)
+    after = Replayed(before.environment, [*before.steps, taken], transition.observation)
+    agent = policy.begin(recorded.task, config.seed)
+    played = await play(before.environment, recorded.task, agent, config.budget, after=after)
+    (folder / config.output).unlink(missing_ok=True)
+    output = TrajectoryFile(folder / config.output)
+    output.append(replace(played, id=f"{recorded.id}@{config.step}", policy=policy.name))
+    output.close()
+    return {"steps": len(played.steps), "success": played.outcome.success, "termination": played.outcome.termination}

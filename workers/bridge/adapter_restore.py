@@ -1,0 +1,64 @@
+"""What a server has forgotten, as it does when it restarts by itself, is loaded again on it: no less proven than the first time."""
+
+from __future__ import annotations
+
+import logging
+
+from apps.policies import publication_progress
+from apps.policies.models import Publication
+from apps.policies.weights import weights_of
+from trainer.failures import DataFailure
+from trainer.serving.client import ServerProblem, VllmServer
+from workers.bridge.adapters import Adapter, adapter_of, load_proven
+from workers.bridge.refusals import CannotPublish, Refused
+from workers.bridge.servers import endpoint_of, servers_of
+
+logger = logging.getLogger(__name__)
+
+
+def restore_adapters() -> list[Publication]:
+    """Load what is live on each of its servers that doesn't know it; returns those that answer there again.
+
+    A server that is away is asked the next time.
+    """
+    live = Publication.objects.live().filter(way=Publication.Way.ADAPTER)
+    return [each for each in live.select_related("policy__workspace", "endpoint").order_by("pk") if restore(each)]
+
+
+def restore(publication: Publication) -> bool:
+    """Whether it was missing on a server and answers there again."""
+    weights = weights_of(publication.policy)
+    try:
+        if weights is None:
+            raise CannotPublish(f"{publication.policy} has no weights here.")
+        adapter = adapter_of(publication, weights)
+        restored = [_restore(publication, adapter, server) for server in servers_of(endpoint_of(publication))]
+    except (CannotPublish, ServerProblem, DataFailure, OSError, ValueError) as problem:
+        logger.warning("%s could not be loaded again: %s", publication, problem)
+        return False
+    return any(restored)
+
+
+def _restore(publication: Publication, adapter: Adapter, server: VllmServer) -> bool:
+    with server:
+        try:
+            known = {model.name: model.root for model in server.models()}
+            if known.get(adapter.name) == adapter.path:
+                return False
+            load_proven(adapter, server, others=[])
+        except ServerProblem as problem:
+            logger.warning("%s could not be loaded again: %s", publication, problem)
+            return False
+        except Refused as refused:
+            server.unload_adapter(adapter.name)
+            _tell(publication, refused)
+            return False
+    return True
+
+
+def _tell(publication: Publication, refused: Refused) -> None:
+    """It stays live where other servers answer with it; nobody is sent to the one that doesn't know it."""
+    if endpoint_of(publication).replicas:
+        logger.error("%s: %s isn't it any more: %s", publication, refused.server, refused)
+    else:
+        publication_progress.withdraw(publication, reason=str(refused), canary=refused.verdict.to_json())

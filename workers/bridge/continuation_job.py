@@ -1,0 +1,74 @@
+"""A policy taking over in the middle of a run, as the supervisor's job."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from apps.annotation.desk import continuations
+from apps.annotation.models import Continuation
+from apps.jobs import lifecycle
+from apps.trajectories.export import rich_form
+from contract.configs import RunConfig, write_run_config
+from contract.events import Progress, StampedEvent
+from workers.bridge.child_job import ChildJob
+from workers.bridge.configs import checked_config
+from workers.bridge.outcomes import Outcome
+from workers.bridge.rollouts import acting_policy
+
+RUN, ACTION, OUTPUT = "trajectory.jsonl", "action.json", "continuation.jsonl"
+STEPS_MORE = 16
+"""Turns that a policy gets to bring the run to its end."""
+
+
+class ContinuationJob(ChildJob[Continuation]):
+    """One attempt at a continuation that this worker has claimed."""
+
+    def __init__(self, continuation: Continuation) -> None:
+        super().__init__(continuation)
+        self._output = self.folder.path / OUTPUT
+
+    def prepare(self) -> None:
+        (self.folder.path / RUN).write_bytes(b"".join(rich_form(self.job.trajectory)))
+        if self.job.action is not None:
+            (self.folder.path / ACTION).write_text(json.dumps(self.job.action), encoding="utf-8")
+        write_run_config(self._config(), self.folder.config)
+
+    def _config(self) -> RunConfig:
+        wanted = self.job
+        policy = acting_policy(
+            wanted.policy,
+            {"temperature": wanted.temperature},
+            self.folder.path,
+            workspace_id=wanted.workspace_id,
+        )
+        return checked_config(
+            {
+                "kind": "continuation",
+                "policy": policy,
+                "file": RUN,
+                "step": wanted.index,
+                "action": None if wanted.action is None else ACTION,
+                "count": wanted.count,
+                "budget": {"steps": wanted.index + 1 + STEPS_MORE},
+                "output": OUTPUT,
+            }
+        )
+
+    def absorb(self, events: Sequence[StampedEvent], offset: int) -> None:
+        for stamped in events:
+            if isinstance(stamped.event, Progress):
+                lifecycle.get_on(self.job, done=stamped.event.step)
+
+    def stopped(self, outcome: Outcome) -> None:
+        """Nobody here asked for it."""
+        lifecycle.fail(self.job, self.failure(outcome))
+
+    def keep(self, report: dict[str, Any]) -> None:
+        lines = self._output.read_bytes().splitlines()
+        if self.job.action is not None:
+            continuations.finish_going_on(self.job, line=lines[0])
+            return
+        turns = [json.loads(line) for line in lines]
+        problems = [turn["error"] for turn in turns if turn["error"]]
+        messages = [turn["message"] for turn in turns if not turn["error"]]
+        continuations.finish_sampling(self.job, messages=messages, problem=problems[0] if problems else "")

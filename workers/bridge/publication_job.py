@@ -1,0 +1,63 @@
+"""Publishes a policy, and lets it answer only after it has been proven that it's the policy which answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+
+from apps.jobs import lifecycle
+from apps.jobs.models import Failure
+from apps.policies import publication_progress
+from apps.policies.models import Publication
+from apps.policies.weights import Weights, weights_of
+from trainer.failures import DataFailure
+from trainer.serving.client import ServerProblem
+from workers.bridge.adapters import publish_adapter
+from workers.bridge.policy_export import export
+from workers.bridge.refusals import CannotPublish, Refused
+from workers.bridge.retirement import retire
+from workers.bridge.whole_models import publish_whole_model
+
+
+def publish(publication: Publication) -> None:
+    """Do a claimed publication to its end, write down which, and take what ended with it off its servers. Raises Superseded."""
+    way = {
+        Publication.Way.FOLDER: _as_folder,
+        Publication.Way.ADAPTER: publish_adapter,
+        Publication.Way.RESTART: publish_whole_model,
+    }[Publication.Way(publication.way)]
+    try:
+        weights = weights_of(publication.policy)
+        if weights is None or publication.policy.workspace_id != publication.workspace_id:
+            raise CannotPublish(f"{publication.policy} has no weights here.")
+        way(publication, weights, renew=_renewing(publication))
+    except Refused as refused:
+        reason = (
+            f"{refused.server}: {refused}" if publication.endpoint and publication.endpoint.replicas else str(refused)
+        )
+        publication_progress.refuse(publication, reason=reason, canary=refused.verdict.to_json())
+    except (CannotPublish, ServerProblem, DataFailure, OSError, ValueError) as problem:
+        lifecycle.fail(publication, Failure("cannot_publish", str(problem)))
+    finally:
+        retire(publication)  # a worker that was believed dead may have loaded it after it had ended
+
+
+def _renewing(publication: Publication) -> Callable[[], None]:
+    """Keeps the publication for another lease, however often it is called. Raises Superseded."""
+    next_at = time.monotonic()
+
+    def renew() -> None:
+        nonlocal next_at
+        if time.monotonic() >= next_at:
+            lifecycle.renew(publication)
+            next_at = time.monotonic() + settings.WORKER_LEASE_SECONDS / 6
+
+    return renew
+
+
+def _as_folder(publication: Publication, weights: Weights, *, renew: Callable[[], None]) -> None:
+    """Nothing answers from a folder, so what is proven is that every byte is the run's."""
+    place = export(publication, weights, renew=renew)
+    publication_progress.go_live(publication, canary={"finding": "copied"}, location=str(place))

@@ -1,0 +1,96 @@
+"""A reward model as a machine annotator: a child process scores both runs of each pair, and the difference is its word."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.annotation.judges import judge_job
+from apps.annotation.judges.llm_judge import Refused
+from apps.annotation.models import Item, Judge
+from apps.jobs import lifecycle
+from apps.jobs.models import Phase
+from apps.trajectories.export import rich_form
+from apps.trajectories.models import Trajectory
+from trainer.failures import ConfigFailure
+from workers.bridge import shutdown
+from workers.bridge.locations import model_path
+from workers.bridge.process import ChildProcess
+
+PAIRS_A_STRETCH = 200
+"""So many pairs are scored by one child, which loads the model once."""
+PATIENCE_SECONDS = 3600
+LOOK_EVERY_SECONDS = 1.0
+LAST_LINES = 15
+
+
+class Interrupted(Exception):
+    """Somebody paused the judge, or this worker goes away: the child is ended, and what it scored is scored again."""
+
+
+def go_on(judge_id: UUID) -> None:
+    """Score a stretch of a queue and hand on. Does nothing where another worker has this judge, or it is not to work."""
+    judge_job.work(judge_id, _stretch)
+
+
+def _stretch(judge: Judge) -> None:
+    items = list(judge_job.unasked(judge)[:PAIRS_A_STRETCH])
+    try:
+        rewards = scores_of(judge, items) if items else {}
+    except Interrupted:
+        if lifecycle.renew(judge) == Phase.STOPPING:
+            lifecycle.stop(judge, "It was paused.")
+        return
+    for item in items:
+        judge_job.record_rewards(judge, item, a=rewards.get(item.a_id), b=rewards.get(item.b_id))
+    if len(items) < PAIRS_A_STRETCH:
+        judge_job.finish(judge)
+
+
+def scores_of(judge: Judge, items: Sequence[Item]) -> dict[UUID | None, float | None]:
+    """The reward of each run of these pairs, each run scored once. Raises Refused, Interrupted."""
+    ids = {run for item in items for run in (item.a_id, item.b_id) if run}
+    runs = list(Trajectory.objects.filter(pk__in=ids).select_related("task", "policy"))
+    policy = judge.annotator.policy
+    assert policy is not None, "judges have the policy that they were sent with"
+    with tempfile.TemporaryDirectory(dir=_home()) as name:
+        folder = Path(name)
+        with (folder / "runs.jsonl").open("wb") as file:
+            for run in runs:
+                file.writelines(rich_form(run))
+        try:
+            model = model_path(policy, folder, workspace_id=judge.workspace_id)
+        except ConfigFailure as refused:
+            raise Refused(refused.message) from None
+        _run_child(judge, folder, model)
+        lines = (folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    return {run.pk: json.loads(line)["reward"] for run, line in zip(runs, lines, strict=True)}
+
+
+def _home() -> Path:
+    """Beside the runs, so that the path of a model from there is the one that run.json would hold."""
+    home = Path(settings.RUNS_DIR)
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+def _run_child(judge: Judge, folder: Path, model: str) -> None:
+    command = [sys.executable, "-m", "trainer.score", model, str(folder / "runs.jsonl"), str(folder / "scores.jsonl")]
+    log = folder / "log.txt"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with ChildProcess(command, log=log) as child:
+        while (status := child.wait(LOOK_EVERY_SECONDS)) is None:
+            if shutdown.is_under_way() or lifecycle.renew(judge) == Phase.STOPPING:
+                raise Interrupted
+            if time.monotonic() > deadline:
+                raise Refused(f"Scoring took longer than {PATIENCE_SECONDS // 60} minutes.")
+    if status:
+        last = "\n".join(log.read_text("utf-8", "replace").strip().splitlines()[-LAST_LINES:])
+        raise Refused(f"The scoring program ended with {status}:\n{last}")
