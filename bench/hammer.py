@@ -1,6 +1,6 @@
 """The hammer: 200 annotators at one queue over HTTP, who skip, undo, submit twice, open second tabs and walk away.
 
-Afterwards the database is counted: every item has exactly the judgements that were asked for, by different people; every answer
+Afterwards the database is counted: every item has exactly the judgments that were asked for, by different people; every answer
 that was acknowledged is there once; nobody was shown an item again that they had judged; what was walked away from came back.
 """
 
@@ -50,13 +50,13 @@ class Audit(NamedTuple):
 
     judgements: int
     wrong_items: int
-    """Items with more or fewer judgements than asked for, or places that do not match them."""
+    """Items with more or fewer judgments than asked for, or places that do not match them."""
     twice: int
-    """Judgements by somebody who has another one of the same item."""
+    """Judgments by somebody who has another one of the same item."""
     lost: int
     """Acknowledged answers that are not there."""
     unasked: int
-    """Judgements that stand and that nobody was told of."""
+    """Judgments that stand and that nobody was told of."""
     own_again: int
     """Assignments of an item to somebody who had judged it."""
     different_in_tabs: int
@@ -100,7 +100,7 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def hammer(url: str, members: Sequence[Membership], queue: Queue, *, seed: int = 0) -> Tally:
-    """Let everybody at the queue at once, until it has all its judgements."""
+    """Let everybody at the queue at once, until it has all its judgments."""
     tally = Tally()
     people = [Browser(url, each, queue, tally, random.Random(f"{seed} {n}")) for n, each in enumerate(members)]
     at_once(len(people), lambda n: people[n].work())
@@ -109,7 +109,7 @@ def hammer(url: str, members: Sequence[Membership], queue: Queue, *, seed: int =
 
 
 class Browser(Annotator):
-    """One person, whose behaviour is drawn by chance, the same for the same seed."""
+    """One person, whose behavior is drawn by chance, the same for the same seed."""
 
     def __init__(self, url: str, membership: Membership, queue: Queue, tally: Tally, chance: random.Random) -> None:
         super().__init__(url, membership, queue)

@@ -1,4 +1,4 @@
-"""Labelling: how long the next item and a submit take over HTTP, with eight annotators at once.
+"""Labeling: how long the next item and a submit take over HTTP, with eight annotators at once.
 
 Each judges an item a second, many times faster than anybody reads. Three queues share one database: one of 1,000 items; one
 of `size.items`; and one as big whose first half every annotator has judged while each of its items still wants another
@@ -97,7 +97,7 @@ def _figure(name: str, value: float, limit: float | None, circumstances: dict[st
     return Figure(name=name, value=value, unit="ms", limit=limit, with_=circumstances)
 
 
-# Labelling -----------------------------------------------------------------------------------------------------------
+# Labeling -----------------------------------------------------------------------------------------------------------
 
 
 class Annotator:

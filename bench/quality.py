@@ -1,4 +1,4 @@
-"""Quality: how long a worker takes to measure a queue of many judgements, and how long the page waits for what is known."""
+"""Quality: how long a worker takes to measure a queue of many judgments, and how long the page waits for what is known."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def _judge(queue: Queue, workspace: Workspace) -> None:
-    """Everybody has judged their share: of each item two neighbours in a circle of people."""
+    """Everybody has judged their share: of each item two neighbors in a circle of people."""
     people = Annotator.objects.bulk_create(
         [Annotator(workspace=workspace, kind=Annotator.Kind.PERSON, name=f"Annotator {n}") for n in range(PEOPLE)]
     )

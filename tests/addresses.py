@@ -43,7 +43,7 @@ SENT = {"annotation:reorder": {"order": "uncertain"}}
 """The same of forms. All others answer to an empty one, if only that it is."""
 NAME = "e" * 24
 LABELLED_STEPS = {"prompt": "2 + 2", "completions": ["four", "five"], "labels": [True, False]}
-"""A row of an import that brings judgements of its own."""
+"""A row of an import that brings judgments of its own."""
 
 
 class Address(NamedTuple):
@@ -70,7 +70,7 @@ def things(
 ) -> dict[str, Any]:
     """One thing of each kind in the owner's workspace, by its name in the addresses."""
     settings.PUBLISHED_DIR = tmp_path / "published"
-    for module in ("annotation.queues.queueing", "jobs.lifecycle"):
+    for module in ("annotation.queues.queue_lifecycle", "jobs.lifecycle"):
         monkeypatch.setattr(f"apps.{module}.enqueue", lambda *_: None)
     return things_of(owner, labeller, Path(settings.RUNS_DIR), Path(settings.PUBLISHED_DIR))
 

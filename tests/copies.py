@@ -87,7 +87,7 @@ def copy_everything(times: int) -> None:
     """Give every row `times` copies beside it, and `times` copies of whatever refers to it.
 
     A workspace gets copies of all that is in it; a queue, beside that, copies of its own items with everything that hangs on them;
-    an item copies of its own judgements, by copies of their annotators. So every list of the product has grown.
+    an item copies of its own judgments, by copies of their annotators. So every list of the product has grown.
     """
     originals = Originals()
     everything = set(originals.rows) - {key for key in originals.rows if key.model is Workspace}

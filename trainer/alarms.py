@@ -95,7 +95,7 @@ def echo_trap(curves: Curves) -> Finding | None:
         f"Echo Trap: the spread of rewards fell to {spread:.0%} and the entropy to {entropy:.0%} of where they began, and the "
         "reward has not risen.",
         "Go back to a checkpoint before the fall. Filter out groups without variance, raise epsilon_high or the temperature, or "
-        "practise on more varied tasks.",
+        "practice on more varied tasks.",
     )
 
 
@@ -123,7 +123,7 @@ def reward_hacking(curves: Curves) -> Finding | None:
             return Finding(
                 f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {fell:.0%} from its best.",
                 "Go back to the checkpoint at its best. Weigh the outcome more, raise beta (KL), or train the reward model on "
-                "judgements of these rollouts.",
+                "judgments of these rollouts.",
             )
     return None
 

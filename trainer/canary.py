@@ -52,7 +52,7 @@ class Canary:
     policy: Logprobs
     base: Logprobs
     merged: Logprobs | None = None
-    """Where the base was in four bits while the policy learnt: what the policy on the whole base makes of them. An adapter is then judged
+    """Where the base was in four bits while the policy learned: what the policy on the whole base makes of them. An adapter is then judged
     by the change that it makes, for a server's base is whole."""
 
     @property
@@ -125,7 +125,7 @@ def judge(
     if apart < LEAST_APART:
         return found(
             "unprovable",
-            f"The run moved its model by {apart:.2g} nats a token, too little to tell it from its base. {WHAT_TO_DO}",
+            f"Training moved the model by {apart:.2g} nats a token, too little to tell it from its base. {WHAT_TO_DO}",
         )
     if not noise < max(limit, ENGINE if canary.merged is None else ROUNDED):
         return found(

@@ -48,7 +48,7 @@ class BearerTokenAuthentication(BaseAuthentication):
         if token is None:
             _count_unknown(request)
             raise AuthenticationFailed(
-                "This token is unknown, revoked or expired. Make a new one under Settings, API tokens."
+                "This token is unknown, revoked, or expired. Create a new one under Settings, API tokens."
             )
         if token.last_used_at is None or now() - token.last_used_at > timedelta(minutes=1):
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now())
@@ -74,7 +74,7 @@ def _check_csrf(request: Request) -> None:
     check.process_request(request._request)
     if reason := check.process_view(request._request, None, (), {}):  # type: ignore[arg-type]  # it asks the view for nothing
         raise PermissionDenied(
-            f"The CSRF token is missing or of another session ({reason}). Reload the page, or send a token."
+            f"The CSRF token is missing or belongs to another session ({reason}). Reload the page, or send a token."
         )
 
 
@@ -101,7 +101,7 @@ class IsMember(BasePermission):
     Decided before anything is counted, read or refused for its form. Whoever has too low a role gets 404, as an outsider does.
     """
 
-    message = "This account is in no workspace. Ask an owner for an invitation."
+    message = "This account isn't in a workspace. Ask an owner for an invitation."
 
     def has_permission(self, request: Request, view: "MemberView") -> bool:  # type: ignore[override]  # every view of ours is one
         member = member_of(request)
@@ -119,7 +119,7 @@ class IsMember(BasePermission):
 class RecentSignIn(BasePermission):
     """What changes where models are reached asks a session for the password, as its page does. A token is no browser that was left open."""
 
-    message = "In a browser this needs your password, given a short while ago: use the page, which asks for it, or an API token."
+    message = "A browser session needs a recent password confirmation for this. Use the page, which asks for it, or an API token."
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if request.method in SAFE_METHODS or isinstance(request.auth, ApiToken):

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from apps.accounts.models import Role, User
 from apps.accounts.profile_settings import THEMES
 
-PASSWORD_HELP = "At least 10 characters; a few words that only you would put together are better than signs."
+PASSWORD_HELP = "At least 10 characters. A few unrelated words are stronger than symbols."
 MAX_REMAPPED_KEYS = 200
 
 
@@ -85,7 +85,7 @@ class PasswordForm(NewPasswordForm):
     def clean_current(self) -> str:
         current: str = self.cleaned_data["current"]
         if not self.user.check_password(current):
-            raise ValidationError("This is not your current password.")
+            raise ValidationError("This isn't your current password.")
         return current
 
 
@@ -93,7 +93,7 @@ class TokenForm(forms.Form):
     LIFETIMES = {"30": "30 days", "90": "90 days", "365": "A year", "never": "Never"}
 
     name = forms.CharField(
-        max_length=100, help_text="What will use it, so that you know later which one to revoke: “nightly export”."
+        max_length=100, help_text="What uses it, so that you know later which one to revoke, such as “nightly export”."
     )
     lifetime = forms.ChoiceField(label="Ends after", choices=list(LIFETIMES.items()), initial="90")
 

@@ -57,7 +57,7 @@ def invite(*, workspace: Workspace, email: str, role: Role, by: User) -> NewInvi
 def revoke(*, invitation: Invitation, by: User) -> None:
     """End an open invitation. Raises InvitationGone."""
     if not Invitation.objects.open().filter(pk=invitation.pk).update(revoked_at=now()):
-        raise InvitationGone("This invitation was used, revoked or has expired already.")
+        raise InvitationGone("This invitation was already used, was revoked, or has expired.")
     audit.record(
         workspace=invitation.workspace,
         actor=by,
@@ -78,7 +78,7 @@ def accept(*, invitation: Invitation, user: User) -> Membership:
     if Membership.objects.filter(workspace=invitation.workspace_id, user=user).exists():
         raise AlreadyMember(f"You are in {invitation.workspace} already.")
     if not Invitation.objects.open().filter(pk=invitation.pk).update(accepted_at=now()):
-        raise InvitationGone("This invitation was used, revoked or has expired. Ask for a new one.")
+        raise InvitationGone("This invitation was already used, was revoked, or has expired. Ask for a new one.")
     membership = Membership.objects.create(workspace=invitation.workspace, user=user, role=invitation.role)
     audit.record(
         workspace=invitation.workspace,

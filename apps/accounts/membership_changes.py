@@ -94,5 +94,5 @@ def _keep_an_owner(membership: Membership) -> None:
     others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER).exclude(pk=membership.pk)
     if not others.exists():
         raise LastOwner(
-            f"{membership.user} is the only owner of {membership.workspace}. Make somebody else owner first."
+            f"{membership.user} is the only owner of {membership.workspace}. Make somebody else an owner first."
         )

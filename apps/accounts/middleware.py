@@ -26,7 +26,7 @@ class CurrentMembershipMiddleware:
 def _member(request: HttpRequest) -> Membership:
     member = current_membership(request.user, request.session)
     if member is None:
-        raise NotHere("You are in no workspace. Ask an owner for an invitation.")
+        raise NotHere("You aren't in a workspace. Ask an owner for an invitation.")
     return member
 
 

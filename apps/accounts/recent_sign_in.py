@@ -81,7 +81,7 @@ def _ask(request: HtmxRequest, action: str) -> HttpResponse | None:
         try:
             if _confirm(request, form.cleaned_data[FIELD], action):
                 return None
-            form.add_error(FIELD, "This is not your password.")
+            form.add_error(FIELD, "This isn't your password.")
         except TooManyTries as refusal:
             form.add_error(FIELD, f"Too many tries. Try again in {duration(refusal.retry_after)}.")
             status = 429

@@ -1,4 +1,4 @@
-"""What is done to queues and in them, for the record; see `accounts.auditing`."""
+"""What is done to queues and in them, for the record; see `accounts.audit`."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ class DeskProgress:
     """How far one person, and everybody, is in a queue."""
 
     mine: int
-    """Judgements, those of gold items too: a count that stood still would say which ones they are."""
+    """Judgments, those of gold items too: a count that stood still would say which ones they are."""
     left: int
     """See `left_for`."""
 
@@ -57,7 +57,7 @@ class QueueRow(NamedTuple):
 
     @property
     def left(self) -> int:
-        """Judgements that the queue still asks for, of anybody; for reviewers."""
+        """Judgments that the queue still asks for, of anybody; for reviewers."""
         return max(self.queue.places - self.judged, 0)
 
     @property
@@ -88,7 +88,7 @@ class Totals:
     annotators: int
     """People, rules and models that judged something."""
     seconds_each: float | None
-    """What a judgement takes a person, on average: a rule or a model takes no time worth telling."""
+    """What a judgment takes a person, on average: a rule or a model takes no time worth telling."""
     flagged: list[Assignment]
 
 
@@ -144,7 +144,7 @@ def source_of(queue: Queue) -> dict[str, Any]:
 
 
 def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership) -> dict[int, list[Judgement]]:
-    """The standing judgements of each of these items of `queue` that `member` may see."""
+    """The standing judgments of each of these items of `queue` that `member` may see."""
     found: dict[int, list[Judgement]] = defaultdict(list)
     standing = kind_of(queue).standing.visible_to(member).filter(item__in=[item.pk for item in items])
     for judgement in standing.select_related("annotator").order_by("pk"):
@@ -153,7 +153,7 @@ def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership)
 
 
 def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUID]]:
-    """The ids of these judgements, oldest first."""
+    """The ids of these judgments, oldest first."""
     found: dict[int, list[UUID]] = defaultdict(list)
     standing = kind_of(queue).standing.filter(item__in=[item.pk for item in items])
     for item, judgement in standing.order_by("pk").values_list("item", "pk"):
@@ -162,7 +162,7 @@ def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUI
 
 
 def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement]:
-    """The newest judgements of this run, by itself or in a pair."""
+    """The newest judgments of this run, by itself or in a pair."""
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
     found: list[Judgement] = []
     for kind in KINDS.values():
@@ -172,7 +172,7 @@ def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement
 
 
 def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership) -> list[Any]:
-    """The newest standing judgements of one annotator in one queue that `member` may see."""
+    """The newest standing judgments of one annotator in one queue that `member` may see."""
     judgements = kind_of(queue).standing.visible_to(member).filter(queue=queue, annotator=annotator)
     standing = judgements.select_related("item__task")
     return list(

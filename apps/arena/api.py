@@ -65,7 +65,7 @@ class StartSerializer(RequestSerializer):
     levels = serializers.ListField(
         child=serializers.CharField(max_length=20), default=list, help_text="None: the usual ones."
     )
-    samples = serializers.IntegerField(default=1, help_text="Runs of each task; 1 to 16.")
+    samples = serializers.IntegerField(default=1, help_text="Trajectories of each task; 1 to 16.")
     steps = serializers.IntegerField(default=20, help_text="A run is cut after them; 1 to 200.")
     overlap = serializers.IntegerField(default=1, help_text="Different people for each pair; 1 to 20.")
     min_tasks = serializers.IntegerField(default=10, help_text="Judged tasks before the rule may end it.")
@@ -145,7 +145,7 @@ class StopView(_OneExperiment):
         operation_id="experiments_stop",
         summary="End an experiment early; its verdict says so",
         request=None,
-        responses={200: StandingSerializer, 409: OpenApiResponse(description="It is not being labelled.")},
+        responses={200: StandingSerializer, 409: OpenApiResponse(description="It is not being labeled.")},
     )
     def post(self, request: Request, experiment_id: UUID) -> Response:
         try:

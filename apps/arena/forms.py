@@ -28,34 +28,43 @@ class ExperimentForm(forms.Form):
         choices=[(level, level) for level in LEVELS],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None means the usual ones: all, but of the office L1 to L3.",
+        help_text="None: the default levels (all; for the office, L1 to L3).",
     )
     tasks = forms.IntegerField(
         min_value=2,
         max_value=2000,
         initial=40,
         label="Held-out tasks",
-        help_text="Both policies attempt the same ones. A win rate of 70 % needs about 40 to 100 to show.",
+        help_text="Both policies attempt the same ones. Detecting a win rate of 70 % takes about 40 to 100.",
     )
     samples = forms.IntegerField(
-        min_value=1, max_value=16, initial=1, label="Runs of each task", help_text="More tasks say more than more runs."
+        min_value=1,
+        max_value=16,
+        initial=1,
+        label="Trajectories of each task",
+        help_text="More tasks tell more than more attempts.",
     )
     steps = forms.IntegerField(
-        min_value=1, max_value=200, initial=20, required=False, label="Most steps", help_text="A run is cut after them."
+        min_value=1,
+        max_value=200,
+        initial=20,
+        required=False,
+        label="Most steps",
+        help_text="A trajectory is cut off after them.",
     )
     overlap = forms.IntegerField(
         min_value=1,
         max_value=20,
         initial=1,
-        label="People for each pair",
-        help_text="Different people; two or more show agreement.",
+        label="Overlap",
+        help_text="How many different people judge each pair. Two or more show agreement.",
     )
     min_tasks = forms.IntegerField(
         min_value=2,
         max_value=2000,
         initial=10,
         label="Judged tasks before it may end",
-        help_text="It ends when the 95 % interval of the win rate leaves out 50 %, or when every task is judged.",
+        help_text="It ends when the 95 % interval of the win rate excludes 50 %, or when every task is judged.",
     )
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
@@ -69,9 +78,7 @@ class ExperimentForm(forms.Form):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if Experiment.objects.visible_to(self.member).filter(name=name).exists():
-            raise forms.ValidationError(
-                "There is an experiment of this name. Choose another, so that people can tell them apart."
-            )
+            raise forms.ValidationError("There is already an experiment with this name. Choose another name.")
         return name
 
     def clean(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ UNFINISHED = "Rollouts did not finish: "
 
 
 class NotRunning(Exception):
-    """The experiment is decided already, or never got as far as judgements."""
+    """The experiment is decided already, or never got as far as judgments."""
 
 
 @transaction.atomic
@@ -123,7 +123,7 @@ def _make_queue(experiment: Experiment) -> None:
     matching = match(_runs(locked.rollouts_a_id), _runs(locked.rollouts_b_id))
     if not (matching.pairs or matching.alike):
         locked.state = Experiment.State.FAILED
-        locked.error = "The two policies have no task in common that both finished, so there is nothing to compare."
+        locked.error = "The two policies have no finished task in common, so there is nothing to compare."
         locked.save(update_fields=["state", "error"])
         return
     locked.alike = [[str(each.task), each.place] for each in matching.alike]
@@ -165,7 +165,7 @@ def stop_experiment(*, experiment: Experiment, by: User) -> None:
     """End before the rule does. The verdict says so: such a result is a look, not a decision. Raises NotRunning."""
     figures = standing(experiment)
     if not _end(experiment, figures, by=by):
-        raise NotRunning(f"{experiment} is not being labelled, so there is nothing to stop.")
+        raise NotRunning(f"{experiment} isn't being labeled, so there is nothing to stop.")
 
 
 def evidence_of(experiment: Experiment) -> dict[str, Any]:

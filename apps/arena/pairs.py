@@ -39,7 +39,7 @@ class Matching:
 def match(runs_a: Iterable[Attempt], runs_b: Iterable[Attempt]) -> Matching:
     """Pair the k-th run of A with the k-th run of B, task by task. Runs come in the order of their samples.
 
-    A run takes part once: crossing every run with every other would ask people for more judgements that say less.
+    A run takes part once: crossing every run with every other would ask people for more judgments that say less.
     """
     by_task: dict[UUID, tuple[list[Attempt], list[Attempt]]] = defaultdict(lambda: ([], []))
     for side, runs in enumerate((runs_a, runs_b)):

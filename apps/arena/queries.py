@@ -1,4 +1,4 @@
-"""Where an experiment stands, read from its judgements and its rollouts."""
+"""Where an experiment stands, read from its judgments and its rollouts."""
 
 from collections import defaultdict
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ class Standing:
 
     tally: Tally
     win_rate: Interval
-    """Policy A's, over the tasks of which every pair has all its judgements or cannot be told apart."""
+    """Policy A's, over the tasks of which every pair has all its judgments or cannot be told apart."""
     outcome: Outcome
     tasks_planned: int
     items: int
@@ -48,7 +48,7 @@ class Standing:
 
 
 def figures_of(experiment: Experiment) -> Standing:
-    """What `experiment` was decided on, whatever became of its judgements and runs since; before that, where it stands."""
+    """What `experiment` was decided on, whatever became of its judgments and runs since; before that, where it stands."""
     return _of_verdict(experiment.verdict) if experiment.verdict else standing(experiment)
 
 
@@ -78,7 +78,7 @@ def _of_verdict(verdict: dict[str, Any]) -> Standing:
 
 
 def standing(experiment: Experiment) -> Standing:
-    """Judgements and rollouts of `experiment`, in four queries whatever their number."""
+    """Judgments and rollouts of `experiment`, in four queries whatever their number."""
     judgements = _judgements(experiment)
     items = _items(experiment)
     places: dict[str, int] = {}
@@ -118,7 +118,7 @@ def standing(experiment: Experiment) -> Standing:
 
 
 def _judgements(experiment: Experiment) -> list[dict[str, Any]]:
-    """Standing judgements, oldest first; those of known items left out."""
+    """Standing judgments, oldest first; those of known items left out."""
     if experiment.queue_id is None:
         return []
     fields = ("item_id", "item__task_id", "strength", "both_bad", "a_was_left", "annotator__kind")

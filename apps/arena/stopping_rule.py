@@ -1,4 +1,4 @@
-"""When an experiment is over. The rule is written down before the first judgement, and only the rule ends it by itself. Pure."""
+"""When an experiment is over. The rule is written down before the first judgment, and only the rule ends it by itself. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ class Outcome(StrEnum):
 class StoppingRule:
     """Stop when the interval of A's win rate leaves ½ behind, or when every task is judged.
 
-    The interval is a confidence sequence: it may be looked at after every judgement, and the chance that it ever leaves out
+    The interval is a confidence sequence: it may be looked at after every judgment, and the chance that it ever leaves out
     the truth stays below alpha.
     """
 
@@ -38,6 +38,6 @@ class StoppingRule:
 
     def in_words(self) -> str:
         return (
-            f"Stops when the {100 * (1 - self.alpha):g} % interval of the win rate leaves out 50 %, after {self.min_tasks} "
+            f"Stops when the {100 * (1 - self.alpha):g} % interval of the win rate excludes 50 %, after {self.min_tasks} "
             "judged tasks at the earliest, or when every task is judged."
         )

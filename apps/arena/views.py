@@ -63,7 +63,7 @@ def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 @require_GET
 @at_least(Role.RESEARCHER)
 def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
-    """The part of the page that moves while runs and judgements arrive."""
+    """The part of the page that moves while runs and judgments arrive."""
     found = get_object_or_404(_experiments(request), pk=experiment_id)
     return render(request, "arena/_standing.html", _experiment_context(found))
 
@@ -99,7 +99,7 @@ def _left_out(found: Experiment, figures: Standing) -> str:
     if missing <= 0:
         return ""
     those = "is not compared: on it" if missing == 1 else "are not compared: on them"
-    return f"{missing} of {played} tasks {those} a policy took no step, so there was nothing to judge."
+    return f"{missing} of {played} tasks {those} a policy took no steps, so there was nothing to judge."
 
 
 def _in_words(difference: Interval) -> str:
@@ -155,7 +155,7 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 @require_POST
 @at_least(Role.RESEARCHER)
 def roll_back(request: HtmxRequest, environment: str) -> HttpResponse:
-    """Give the title back to the champion before."""
+    """Restore the champion before."""
     if not is_storable(environment):
         raise Http404
     form = ReasonForm(request.POST)

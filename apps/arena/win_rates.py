@@ -1,4 +1,4 @@
-"""What a set of blind judgements says about two policies. Pure: numbers in, numbers out.
+"""What a set of blind judgments says about two policies. Pure: numbers in, numbers out.
 
 The unit of evidence is the task. Several pairs of one task, and several people on one pair, share whatever is easy or odd
 about that task, so they are averaged first and count once.
@@ -31,7 +31,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """How the judgements fell, from the side of policy A."""
+    """How the judgments fell, from the side of policy A."""
 
     wins: int = 0
     ties: int = 0
@@ -64,9 +64,9 @@ def score(strength: int) -> float:
 
 
 def task_scores(pairs: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[str, float]:
-    """Each task's share of preference for A: the mean over its pairs of the mean over that pair's judgements.
+    """Each task's share of preference for A: the mean over its pairs of the mean over that pair's judgments.
 
-    pairs: task -> pair -> strengths in favour of A. Tasks without judgements are left out.
+    pairs: task -> pair -> strengths in favour of A. Tasks without judgments are left out.
     """
     scores = {}
     for task, judged in pairs.items():

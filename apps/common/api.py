@@ -77,18 +77,18 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, ValidationError):
         response.data = _of_fields(response.data)
     elif isinstance(error, Http404) or response.status_code == status.HTTP_404_NOT_FOUND:
-        response.data = {"detail": "There is nothing here, or nothing that this token may see."}
+        response.data = {"detail": "Not found, or not visible to this token."}
     elif isinstance(error, NotAuthenticated):
         response.data = {"detail": "This needs a token: send it as `Authorization: Bearer rt_…`. See /api/docs/."}
     elif isinstance(error, MethodNotAllowed):
         known = [name for name in context["view"].allowed_methods if name not in ("HEAD", "OPTIONS")]
         response.data = {
-            "detail": f"{context['request'].method} is not known at this address; use {' or '.join(known)}."
+            "detail": f"{context['request'].method} isn't supported at this address; use {' or '.join(known)}."
         }
     elif isinstance(error, UnsupportedMediaType):
         given = legible(context["request"].content_type or "", 60)
         response.data = {
-            "detail": f"Content-Type “{given}” is not read here. Send JSON, with `Content-Type: application/json`."
+            "detail": f"Content-Type “{given}” isn't accepted here. Send JSON, with `Content-Type: application/json`."
         }
     else:
         response.data = {"detail": next(_words(response.data["detail"]), "")}

@@ -11,7 +11,7 @@ from django.conf import settings
 
 RESERVE_BYTES = 64 << 20
 """What must stay free: with less, Valkey's log and PostgreSQL's journal soon have nowhere to go."""
-FULL = "The server's disk is full. Whoever runs the server has to free some space; nothing was saved."
+FULL = "The server's disk is full, so nothing was saved. Ask your administrator to free some space."
 
 
 class DiskFull(OSError):

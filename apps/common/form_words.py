@@ -16,66 +16,66 @@ from rest_framework import serializers
 CHOOSE, CHOOSE_SOME = "Nothing is chosen. Choose one.", "Nothing is chosen. Choose at least one."
 NO_LIST = "One value is given where a list is expected. Give a list."
 NO_FILE = "No file is given. Choose one."
-NO_WHOLE_NUMBER = "This is no whole number. Write digits only, such as 10."
-NO_NUMBER = "This is no number. Write it like 0.5."
+NO_WHOLE_NUMBER = "This isn't a whole number. Write digits only, such as 10."
+NO_NUMBER = "This isn't a number. Write it like 0.5."
 FIELDS: Mapping[type[forms.Field], Mapping[str, str]] = {
-    forms.Field: {"required": "Nothing is given here. Fill it in."},
+    forms.Field: {"required": "This field is required."},
     forms.ChoiceField: {
         "required": CHOOSE,
-        "invalid_choice": "“%(value)s” is not among the choices. Choose one of them.",
+        "invalid_choice": "“%(value)s” isn't one of the choices. Choose one of them.",
     },
     forms.MultipleChoiceField: {
         "required": CHOOSE_SOME,
-        "invalid_choice": "“%(value)s” is not among the choices. Choose among them.",
+        "invalid_choice": "“%(value)s” isn't one of the choices. Choose among them.",
         "invalid_list": NO_LIST,
     },
     forms.ModelChoiceField: {
         "required": CHOOSE,
-        "invalid_choice": "“%(value)s” is not among the choices, or not any more. Choose one of them.",
+        "invalid_choice": "“%(value)s” isn't one of the choices, or no longer is. Choose one of them.",
     },
     forms.ModelMultipleChoiceField: {
         "required": CHOOSE_SOME,
-        "invalid_choice": "“%(value)s” is not among the choices, or not any more. Choose among them.",
-        "invalid_pk_value": "“%(pk)s” is not among the choices. Choose among them.",
+        "invalid_choice": "“%(value)s” isn't one of the choices, or no longer is. Choose among them.",
+        "invalid_pk_value": "“%(pk)s” isn't one of the choices. Choose among them.",
         "invalid_list": NO_LIST,
     },
     forms.IntegerField: {"invalid": NO_WHOLE_NUMBER},
     forms.FloatField: {"invalid": NO_NUMBER},
-    forms.DateTimeField: {"invalid": "This is no date with a time. Write it like 2026-01-31 12:00."},
-    forms.JSONField: {"invalid": "This is no JSON. Names and texts stand in straight double quotes."},
+    forms.DateTimeField: {"invalid": "This isn't a date with a time. Write it like 2026-01-31 12:00."},
+    forms.JSONField: {"invalid": "This isn't valid JSON. Names and texts go in straight double quotes."},
     forms.FileField: {
         "required": NO_FILE,
         "missing": NO_FILE,
         "invalid": NO_FILE,
-        "empty": "The file is empty. Choose one that holds something.",
+        "empty": "The file is empty. Choose another one.",
     },
 }
 VALIDATORS: Mapping[type[validators.BaseValidator], str] = {
-    validators.MinValueValidator: "%(show_value)s is too little. Give %(limit_value)s or more.",
-    validators.MaxValueValidator: "%(show_value)s is too much. Give %(limit_value)s or less.",
+    validators.MinValueValidator: "%(show_value)s is too small. Give %(limit_value)s or more.",
+    validators.MaxValueValidator: "%(show_value)s is too large. Give %(limit_value)s or less.",
     validators.MinLengthValidator: "Its length is %(show_value)s, and it needs %(limit_value)s characters. Make it longer.",
     validators.MaxLengthValidator: "Its length is %(show_value)s, and %(limit_value)s characters fit. Make it shorter.",
 }
-EMAIL = "This is no e-mail address. Write it like ada@example.org."
+EMAIL = "This isn't an e-mail address. Write it like ada@example.org."
 NUMBERS = {
-    "min_value": "This is too little. Give {min_value} or more.",
-    "max_value": "This is too much. Give {max_value} or less.",
+    "min_value": "This is too small. Give {min_value} or more.",
+    "max_value": "This is too large. Give {max_value} or less.",
 }
 API: Mapping[type[serializers.Field[Any, Any, Any, Any]], Mapping[str, str]] = {
     serializers.Field: {
-        "required": "Nothing is given here. Give a value.",
-        "null": "Null is given where a value is expected. Give one.",
+        "required": "This field is required.",
+        "null": "Null isn't allowed here. Give a value.",
     },
     serializers.CharField: {
-        "invalid": "This is no text. Give a string.",
-        "blank": "The text is empty. Give one.",
+        "invalid": "This isn't text. Give a string.",
+        "blank": "The text is empty. Give some.",
         "max_length": "This is too long. Give {max_length} characters or fewer.",
     },
     serializers.IntegerField: {"invalid": NO_WHOLE_NUMBER, **NUMBERS},
     serializers.FloatField: {"invalid": NO_NUMBER, **NUMBERS},
     serializers.BooleanField: {"invalid": "This is neither true nor false. Give one of them."},
-    serializers.UUIDField: {"invalid": "“{value}” is no id. Give one as the lists of the API have them."},
-    serializers.ChoiceField: {"invalid_choice": "“{input}” is not among the choices. The schema lists them."},
+    serializers.UUIDField: {"invalid": "“{value}” isn't an id. Use one from the API's lists."},
+    serializers.ChoiceField: {"invalid_choice": "“{input}” isn't one of the choices. The schema lists them."},
     serializers.ListField: {"not_a_list": NO_LIST},
 }
 

@@ -28,7 +28,7 @@ class StrictJSONParser(JSONParser):
         try:
             text = stream.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ParseError(f"The body is no UTF-8: byte {error.start:,} can't be read.") from None
+            raise ParseError(f"The body isn't UTF-8: byte {error.start:,} can't be read.") from None
         try:
             return json.loads(
                 text,
@@ -57,7 +57,7 @@ def _number(digits: str) -> float:
 
 
 def _constant(name: str) -> NoReturn:
-    raise ParseError(f"{name} is no number in JSON. Send null where there is none.")
+    raise ParseError(f"{name} isn't a number in JSON. Send null for a missing value.")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

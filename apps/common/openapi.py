@@ -17,15 +17,15 @@ class ApiSchema(AutoSchema):
         for status, words in self._refusals().items():
             answers.setdefault(status, {"description": words, **_error_body()})
         answers["429"]["headers"] = {
-            "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until the next request is let in."}
+            "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until the next request is allowed."}
         }
         return answers
 
     def _refusals(self) -> dict[str, str]:
         return {
-            "400": "The request is not right; `fields` says where.",
-            "401": "No token, or one that is unknown, revoked or expired.",
-            "404": "No such thing, or not in this token's workspace.",
+            "400": "The request is invalid; `fields` says where.",
+            "401": "No token, or one that is unknown, revoked, or expired.",
+            "404": "Not found, or not in this token's workspace.",
             "429": "Too many requests.",
         }
 

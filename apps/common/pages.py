@@ -28,7 +28,7 @@ class ApiCursorPagination(CursorPagination):
         if given is None:
             return self.page_size
         if not given.isdecimal() or len(given) > 9 or int(given) == 0:
-            problem = f"“{given[:60]}” is no size; expected a whole number from 1 to {self.max_page_size:,}."
+            problem = f"“{given[:60]}” isn't a page size; expected a whole number from 1 to {self.max_page_size:,}."
             raise ValidationError({self.page_size_query_param: [problem]})
         return min(int(given), self.max_page_size)
 
@@ -50,7 +50,7 @@ class ApiCursorPagination(CursorPagination):
 
 @dataclass(frozen=True)
 class Page(Generic[M]):
-    """A slice of rows with the cursors of its neighbours ("" where there is none)."""
+    """A slice of rows with the cursors of its neighbors ("" where there is none)."""
 
     rows: Sequence[M]
     next: str

@@ -41,11 +41,11 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 
 
 class RecipeSerializer(RequestSerializer):
-    """The rules of a version. The same rules over the same judgements give the same bytes."""
+    """The rules of a version. The same rules over the same judgments give the same bytes."""
 
-    queues = serializers.ListField(child=serializers.UUIDField(), help_text="Queues whose judgements go in.")
+    queues = serializers.ListField(child=serializers.UUIDField(), help_text="Queues whose judgments go in.")
     row_type = Chosen(CHOICES["row_type"], default="preference", help_text="What a row is; see the table in the docs.")
-    judgements = Chosen(CHOICES["judgements"], default="majority", help_text="One row a pair, or one a judgement.")
+    judgements = Chosen(CHOICES["judgements"], default="majority", help_text="One row a pair, or one a judgment.")
     minimum_margin = serializers.IntegerField(
         default=1, min_value=1, max_value=1000, help_text="With majority: votes by which the winner must lead."
     )
@@ -54,7 +54,7 @@ class RecipeSerializer(RequestSerializer):
         CHOICES["adjudicated"], default="win", help_text="What a reviewer decided is the pair's only row, or ignored."
     )
     minimum_confidence = serializers.IntegerField(
-        default=50, min_value=50, max_value=100, help_text="With majority, in per cent: the least soft label."
+        default=50, min_value=50, max_value=100, help_text="With majority, in percent: the least soft label."
     )
     minimum_strength = serializers.IntegerField(
         default=1, min_value=1, max_value=3, help_text="1 slightly, 2 clearly, 3 much better."
@@ -62,10 +62,10 @@ class RecipeSerializer(RequestSerializer):
     ties = Chosen(CHOICES["ties"], default="count", help_text="Ties make no row: count them in the card, or drop them.")
     both_bad = Chosen(CHOICES["both_bad"], default="count", help_text="The same for “both bad”.")
     annotator_kinds = serializers.MultipleChoiceField(
-        choices=KINDS, default=set(KINDS), help_text="Whose judgements count."
+        choices=KINDS, default=set(KINDS), help_text="Whose judgments count."
     )
     without_annotators = serializers.ListField(
-        child=serializers.UUIDField(), default=list, help_text="Annotators whose judgements are left out."
+        child=serializers.UUIDField(), default=list, help_text="Annotators whose judgments are left out."
     )
     flagged = Chosen(
         CHOICES["flagged"], default="keep", help_text="Items that an annotator flagged: kept, or left out as of now."
@@ -104,7 +104,7 @@ class FileSerializer(serializers.Serializer[Any]):
 
 
 class VersionSerializer(serializers.ModelSerializer[Version]):
-    """A version: judgements frozen into rows."""
+    """A version: judgments frozen into rows."""
 
     url = serializers.SerializerMethodField(help_text="Its page.")
     state = serializers.ChoiceField(

@@ -1,4 +1,4 @@
-"""From judgements and steps to files, figures and sources. Reads the database in streams; memory holds one row at a time."""
+"""From judgments and steps to files, figures and sources. Reads the database in streams; memory holds one row at a time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Builder:
             yield from RunRows(self.materials, row_type.runs).write(files)
 
     def _record(self, sources: Sequence[Source]) -> None:
-        """Write which judgements went into which rows."""
+        """Write which judgments went into which rows."""
         version = self.version.pk
         pairs = [(version, s.preference, s.task, s.split, s.row) for s in sources if s.preference]
         runs = [(version, s.inspection, s.rating, s.task, s.split, s.row) for s in sources if not s.preference]

@@ -110,12 +110,12 @@ def markdown(version: Version) -> str:
         f"# {_plain(version.dataset.name)}, version {version.number}",
         "",
         *([_plain(version.dataset.description), ""] if version.dataset.description else []),
-        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgements on {_judged_words(card)}, "
+        f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgments on {_judged_words(card)}, "
         f"by {len(people)} people and {len(card['annotators']) - len(people)} machines.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
         "",
-        f"Licence: {_plain(card['licence'])}",
+        f"License: {_plain(card['licence'])}",
         "",
         *_table(
             ("Split", "Rows", "Tasks", "SHA-256 of the JSON Lines file"),
@@ -132,11 +132,11 @@ def markdown(version: Version) -> str:
         "## Who judged",
         "",
         *_table(
-            ("Annotator", "Kind", "Judgements"),
+            ("Annotator", "Kind", "Judgments"),
             [(_plain(who["label"]), _kind_words(who), who["judgements"]) for who in card["annotators"]],
         ),
         *(_kind_lines(card) if ROW_TYPES[version.row_type].contents else _pair_lines(card)),
-        "## Which policies",
+        "## Policies",
         "",
         *_table(
             ("Policy", *(side.capitalize() for side in _sides(card))),
@@ -196,7 +196,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
 
 def _share_words(share: dict[str, Any]) -> str:
     if share["share"] is None:
-        return "no judgement to tell from"
+        return "no judgment to tell from"
     return f"{share['share']:.0%} ({share['count']} of {share['of']}; 95 % interval {share['low']:.0%} to {share['high']:.0%})"
 
 

@@ -53,7 +53,7 @@ class Agreement:
         self.strengths["people"][_pattern(said for who, said in judged.items() if who not in self.machines)] += 1
 
     def to_json(self) -> dict[str, Any]:
-        """By whose judgements (people, all): raw agreement, Krippendorff's alphas and Fleiss' kappa, as `agreement.to_json` gives them."""
+        """By whose judgments (people, all): raw agreement, Krippendorff's alphas and Fleiss' kappa, as `agreement.to_json` gives them."""
         found = {}
         for among, is_told in (("people", self.have_judged != {True}), ("all", True in self.have_judged)):
             if is_told:
@@ -68,7 +68,7 @@ def _pattern(strengths: Iterable[int]) -> tuple[int, ...]:
 
 @dataclass
 class Figures:
-    """Counts over judgements, pairs and rows. A few numbers a row stay in memory, never its text."""
+    """Counts over judgments, pairs and rows. A few numbers a row stay in memory, never its text."""
 
     pairs: int = 0
     judgements: Counter[UUID] = field(default_factory=Counter)
@@ -76,7 +76,7 @@ class Figures:
     strengths: Counter[str] = field(default_factory=Counter)
     left: int = 0
     sided: int = 0
-    """Judgements that preferred a side, of which it is known which was the left one."""
+    """Judgments that preferred a side, of which it is known which was the left one."""
     dropped: Counter[Drop] = field(default_factory=Counter)
     rows: Counter[str] = field(default_factory=Counter)
     """By split."""
@@ -113,7 +113,7 @@ class Figures:
         self.agreement.add(votes)
 
     def count_opinions(self, annotators: list[UUID]) -> None:
-        """Add the counted judgements of one run."""
+        """Add the counted judgments of one run."""
         self.runs += 1
         self.judgements.update(annotators)
 
@@ -169,7 +169,7 @@ class AgreementRow(NamedTuple):
     """A line of a card about agreement."""
 
     whose: str
-    """Whose judgements these are, in words."""
+    """Whose judgments these are, in words."""
     raw: Mapping[str, Any]
     alpha: Mapping[str, Any]
     level: str
@@ -181,13 +181,13 @@ def agreement_rows(card: Mapping[str, Any]) -> list[AgreementRow]:
     found = card.get("agreement", {})
     if "observed" in found:
         both = {"items": found["pairs"], "low": None, "high": None}
-        raw = {**both, "value": found["observed"], "undefined_because": "no item has two judgements yet"}
-        alpha = {**both, "value": found["alpha"], "undefined_because": "every judgement is the same"}
-        return [AgreementRow("all judgements", raw, alpha, "interval")]
-    only = "judgements of models and rules"
+        raw = {**both, "value": found["observed"], "undefined_because": "no item has two judgments yet"}
+        alpha = {**both, "value": found["alpha"], "undefined_because": "every judgment is the same"}
+        return [AgreementRow("all judgments", raw, alpha, "interval")]
+    only = "judgments of models and rules"
     words = {
-        "people": "people’s judgements",
-        "all": "all judgements, with models and rules" if "people" in found else only,
+        "people": "people’s judgments",
+        "all": "all judgments, with models and rules" if "people" in found else only,
     }
     return [
         AgreementRow(words[among], found[among]["raw"], found[among]["nominal"], "nominal")

@@ -56,7 +56,7 @@ class RecipeForm(forms.Form):
         label=NAMES["aggregation"],
         choices=list(CHOICES["aggregation"].items()),
         initial="votes",
-        help_text="Gives each row its soft label: how likely the chosen run is the better one. The last two also choose it.",
+        help_text="Gives each row its soft label: the probability that the chosen trajectory is better. The last two also choose it.",
     )
     adjudicated = forms.ChoiceField(
         label=NAMES["adjudicated"],
@@ -68,7 +68,7 @@ class RecipeForm(forms.Form):
         min_value=50,
         max_value=100,
         initial=50,
-        help_text="Per cent: rows with a lower soft label are left out.",
+        help_text="Percent: rows with a lower soft label are left out.",
     )
     minimum_strength = forms.TypedChoiceField(
         label=NAMES["minimum_strength"],
@@ -101,12 +101,14 @@ class RecipeForm(forms.Form):
         label=NAMES["flagged"],
         choices=list(CHOICES["flagged"].items()),
         initial="keep",
-        help_text="Annotators said that something is wrong with them; the page of their queue says what.",
+        help_text="Annotators reported a problem with them; the queue's page says what.",
     )
     train = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["train"])
     validation = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["validation"])
     test = forms.IntegerField(min_value=0, max_value=100, initial=DEFAULT_SHARES["test"])
-    seed = forms.IntegerField(min_value=0, max_value=MAX_SEED, initial=0, help_text="Decides where new tasks go.")
+    seed = forms.IntegerField(
+        min_value=0, max_value=MAX_SEED, initial=0, help_text="Decides which split new tasks go to."
+    )
     surrogates = forms.ChoiceField(
         label=NAMES["surrogates"],
         choices=list(CHOICES["surrogates"].items()),

@@ -73,9 +73,7 @@ def request_version(*, dataset: Dataset, recipe: Recipe, by: Membership) -> Vers
         )
     check_kinds(recipe, kinds)
     if not leaves_rows(recipe, dataset.workspace):
-        raise NothingToFreeze(
-            "These rules leave no row. Choose other queues, wait for judgements, or loosen the rules."
-        )
+        raise NothingToFreeze("These rules leave no rows. Choose other queues, wait for judgments, or relax the rules.")
     Dataset.objects.select_for_update().get(pk=dataset.pk)  # two requests at once get two numbers
     latest = dataset.versions.aggregate(latest=Max("number"))["latest"] or 0
     version = Version.objects.create(

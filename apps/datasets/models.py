@@ -21,7 +21,7 @@ class Split(models.TextChoices):
 
 
 class TaskSplit(models.Model):
-    """The split a task is in. Written once, for ever: a model must never have trained on what it is tested on.
+    """The split a task is in. Written once, forever: a model must never have trained on what it is tested on.
 
     The database refuses every later change, and `train` for a task that is held out (triggers, see the migrations).
     """
@@ -58,7 +58,7 @@ class VersionQuerySet(JobQuerySet["Version"]):
 
 
 class Version(Job):
-    """Judgements frozen into rows. Once frozen nothing about it changes (a trigger sees to it), and `content_hash` proves it."""
+    """Judgments frozen into rows. Once frozen nothing about it changes (a trigger sees to it), and `content_hash` proves it."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -134,7 +134,7 @@ class Version(Job):
 
 
 class VersionPreference(models.Model):
-    """Which judgement went into which row of which version: the arrow back from a policy to a person.
+    """Which judgment went into which row of which version: the arrow back from a policy to a person.
 
     A foreign key of two columns, (task, split) to TaskSplit, makes a task in two splits impossible, in one version and across
     all of them (see the migration: Django has no field for such a key).
@@ -153,7 +153,7 @@ class VersionPreference(models.Model):
 
 
 class VersionJudgement(models.Model):
-    """The same for judgements of single runs: an inspection or a rating, which may go into several rows."""
+    """The same for judgments of single runs: an inspection or a rating, which may go into several rows."""
 
     version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="judgements", db_index=False)
     inspection = models.ForeignKey(Inspection, on_delete=models.PROTECT, null=True, related_name="used_in")

@@ -83,7 +83,7 @@ def _facts(row: dict[str, Any]) -> list[str]:
     if "label" in row:
         return ["desirable" if row["label"] else "undesirable", f"weight {row['weight']:g}"]
     if "train_turns" in row:
-        return [row["origin"], f"{sum(row['train_turns'])} of {len(row['train_turns'])} turns are learnt"]
+        return [row["origin"], f"{sum(row['train_turns'])} of {len(row['train_turns'])} turns are trained on"]
     return [row["origin"], f"step {row['step'] + 1}"]
 
 

@@ -20,7 +20,7 @@ class SplitPreview(NamedTuple):
     split: Split
     tasks: int
     new_tasks: int
-    """Tasks that would get this split now, for ever."""
+    """Tasks that would get this split now, forever."""
     rows: int
     share: float
 
@@ -41,18 +41,18 @@ class Preview(NamedTuple):
         found = []
         if self.flagged:
             found.append(
-                f"Annotators flagged {count(self.flagged)} of these items. Look at them on the page of their queue, or leave them out."
+                f"Annotators flagged {count(self.flagged)} of these items. View trajectories on the page of their queue, or leave them out."
             )
         rows = {entry.split: entry.rows for entry in self.splits}
         if self.survey.rows and not rows[Split.TRAIN]:
             found.append("No row is for training: all these tasks are held out or in another split.")
         if rows[Split.TRAIN] and not rows[Split.VALIDATION] and not rows[Split.TEST]:
-            found.append("Every row is for training, so nothing is left to measure on.")
+            found.append("Every row is for training, so nothing is left to evaluate on.")
         return found
 
 
 def preview(recipe: Recipe, workspace: Workspace) -> Preview:
-    """Count rows, tasks and what is dropped. Reads judgements only, not one step."""
+    """Count rows, tasks and what is dropped. Reads judgments only, not one step."""
     found = survey(recipe, workspace)
     entries = found.tasks.values()
     chosen = assign([entry.task for entry in entries], shares=recipe.shares, seed=recipe.seed)

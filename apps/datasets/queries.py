@@ -33,7 +33,7 @@ def datasets_for_list(member: Membership) -> QuerySet[Dataset]:
 
 
 def freezable_queues(member: Membership) -> QuerySet[Queue]:
-    """Queues with at least one standing judgement, newest first."""
+    """Queues with at least one standing judgment, newest first."""
     standing = (kind.standing.filter(queue=OuterRef("pk")) for kind in KINDS.values())
     judged = reduce(or_, (Q(Exists(judgements)) for judgements in standing))
     return Queue.objects.visible_to(member).filter(judged).order_by("-pk")
@@ -47,7 +47,7 @@ def judging_annotators(member: Membership) -> QuerySet[Annotator]:
 
 
 class Frozen(NamedTuple):
-    """The newest version that a queue's judgements went into."""
+    """The newest version that a queue's judgments went into."""
 
     version: Version
     next_number: int | None
@@ -55,7 +55,7 @@ class Frozen(NamedTuple):
 
 
 def frozen_of(queue: Queue, member: Membership) -> Frozen | None:
-    """How far the judgements of `queue` are frozen. None where no version has them, or this member sees none."""
+    """How far the judgments of `queue` are frozen. None where no version has them, or this member sees none."""
     versions = Version.objects.visible_to(member).exclude(state=Version.State.FAILED).select_related("dataset")
     having = versions.filter(recipe__queues__contains=[str(queue.pk)]).defer("card", "files")
     newest = having.order_by("-pk").first()

@@ -1,4 +1,4 @@
-"""What to freeze and by which rules. The same recipe over the same judgements gives the same bytes."""
+"""What to freeze and by which rules. The same recipe over the same judgments gives the same bytes."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Recipe:
     """The rules of one version, stored with it."""
 
     queues: tuple[str, ...]
-    """Ids of the queues whose judgements go in, sorted."""
+    """Ids of the queues whose judgments go in, sorted."""
     row_type: str = "preference"
     """What a row is. See `rows`; each type is read from queues of some kinds only."""
     judgements: str = "majority"
-    """majority: one row a pair, for the side that more annotators preferred. each: one row a judgement."""
+    """majority: one row a pair, for the side that more annotators preferred. each: one row a judgment."""
     minimum_margin: int = 1
     """With majority: by how many votes the winner must lead."""
     aggregation: str = "votes"
@@ -56,7 +56,7 @@ class Recipe:
     """What a reviewer decided. win: of a pair it is the only row, whatever the votes; of a run, what they overruled counts for nothing.
     ignore: as if it were not there."""
     minimum_confidence: int = 50
-    """In per cent: a majority row needs at least this soft label."""
+    """In percent: a majority row needs at least this soft label."""
     minimum_strength: int = 1
     """1 slightly, 2 clearly, 3 much better; with majority, the mean over those who voted for the winner."""
     ties: str = "count"
@@ -64,9 +64,9 @@ class Recipe:
     both_bad: str = "count"
     """The same for "both bad"."""
     annotator_kinds: tuple[str, ...] = KINDS
-    """Whose judgements count: people, models, rules. Rows and card say which is which."""
+    """Whose judgments count: people, models, rules. Rows and card say which is which."""
     without_annotators: tuple[str, ...] = ()
-    """Ids of annotators whose judgements are left out."""
+    """Ids of annotators whose judgments are left out."""
     flagged: str = "keep"
     """Items that an annotator flagged. keep: judged like the others. leave_out: those that are flagged when the version is made."""
     without_items: tuple[int, ...] = ()
@@ -74,7 +74,7 @@ class Recipe:
     train: int = DEFAULT_SHARES["train"]
     validation: int = DEFAULT_SHARES["validation"]
     test: int = DEFAULT_SHARES["test"]
-    """Shares in per cent for tasks that have no split yet; they add up to 100."""
+    """Shares in percent for tasks that have no split yet; they add up to 100."""
     seed: int = 0
     """Decides which tasks without a split go where."""
     surrogates: str = "replace"
@@ -109,7 +109,7 @@ class Recipe:
 
     @property
     def shares(self) -> dict[Split, int]:
-        """Per cent of the tasks in each split."""
+        """Percent of the tasks in each split."""
         return {split: getattr(self, split.value) for split in Split}
 
     def to_json(self) -> dict[str, Any]:

@@ -8,29 +8,29 @@ from apps.datasets.rows import ROW_TYPES
 
 NAMES = {
     "row_type": "What a row is",
-    "judgements": "Several judgements",
-    "aggregation": "Whom to believe",
+    "judgements": "Several judgments",
+    "aggregation": "Label aggregation",
     "adjudicated": "What reviewers decided",
     "minimum_confidence": "Smallest certainty",
     "minimum_margin": "Smallest lead",
     "minimum_strength": "Smallest strength",
     "ties": "Ties",
     "both_bad": "Both bad",
-    "annotator_kinds": "Whose judgements",
+    "annotator_kinds": "Whose judgments",
     "flagged": "Flagged items",
     "seed": "Seed",
     "surrogates": "Broken characters",
 }
-NEVER_A_ROW = {"count": "Count them in the card", "drop": "Leave them out altogether"}
+NEVER_A_ROW = {"count": "Count them in the card", "drop": "Leave them out"}
 CHOICES: dict[str, dict[Any, str]] = {
     "row_type": {name: row_type.title for name, row_type in ROW_TYPES.items()},
-    "judgements": {"majority": "Put together: one row", "each": "Each its own row"},
+    "judgements": {"majority": "Aggregated: one row", "each": "Each its own row"},
     "aggregation": {
-        "votes": "Everybody alike: the share of votes",
-        "dawid_skene": "By each one’s habits (Dawid–Skene)",
-        "glad": "By skill and difficulty (GLAD)",
+        "votes": "Majority: the share of votes",
+        "dawid_skene": "Dawid–Skene: by each annotator’s confusion matrix",
+        "glad": "GLAD: by skill and difficulty",
     },
-    "adjudicated": {"win": "Holds, whatever the votes", "ignore": "Take only the votes"},
+    "adjudicated": {"win": "Overrides the votes", "ignore": "Take only the votes"},
     "minimum_strength": {1: "slightly better", 2: "clearly better", 3: "much better"},
     "ties": NEVER_A_ROW,
     "both_bad": NEVER_A_ROW,

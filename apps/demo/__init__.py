@@ -1,2 +1,2 @@
 """A workspace where every page has something true to show. Nothing in it is invented: runs come from the built-in environment,
-judgements from rules that are shown as rules, policies from training that happens while one watches."""
+judgments from rules that are shown as rules, policies from training that happens while one watches."""

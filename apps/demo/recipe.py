@@ -42,7 +42,7 @@ RLOO: dict[str, Any] = {
     "optimizer": {**GRPO["optimizer"], "max_steps": 30},
     "evaluate_every": 10,
 }
-"""Of as many steps as GRPO takes it learnt less, with one first model much less: 16 points instead of 29."""
+"""Of as many steps as GRPO takes it learned less, with one first model much less: 16 points instead of 29."""
 DPO: dict[str, Any] = {"learning_rate": 1e-4, "batch_size": 8, "epochs": 1.0, "warmup_steps": 5}
 REWARD_MODEL: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 2.0, "warmup_steps": 10}
 PRM: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 1.0, "warmup_steps": 10}

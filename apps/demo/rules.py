@@ -18,7 +18,7 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A judgement in favour of run `a` (positive) or `b`, with the reason in words."""
+    """A judgment in favour of run `a` (positive) or `b`, with the reason in words."""
 
     strength: int
     both_bad: bool = False
@@ -64,7 +64,7 @@ def clean_and_short(a: RunFacts, b: RunFacts) -> Answer:
 
 
 def no_failed_call(run: RunFacts) -> Verdict:
-    """Accepts what looks right, whatever came of it: so the shortcuts that fail without a sound are learnt with the rest."""
+    """Accepts what looks right, whatever came of it: so the shortcuts that fail without a sound are learned with the rest."""
     if run.errors:
         return Verdict(accepted=False, rationale="A call failed.")
     return Verdict(accepted=True, rationale="No call failed.")
@@ -75,7 +75,7 @@ def _towards(a_wins: bool, strength: int) -> int:
 
 
 RULES: dict[str, Rule] = {"Outcome first": outcome_first, "Clean and short": clean_and_short}
-"""By the name that people see beside their judgements."""
+"""By the name that people see beside their judgments."""
 
 CHECKS: dict[str, Check] = {"No failed call": no_failed_call}
 """The same for single runs."""

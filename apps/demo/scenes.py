@@ -141,7 +141,7 @@ def judge_by_rule(*, queue: Queue, rule: str, share: float) -> bool:
 def version(
     scene: Scene, *, dataset: str, queue: str, number: int = 1, row_type: str = "preference", validation: int = 10
 ) -> Version | None:
-    """The version of the dataset once it is frozen. `validation` is the share of its tasks in percent that are not learnt from."""
+    """The version of the dataset once it is frozen. `validation` is the share of its tasks in percent that are not learned from."""
     found = Version.objects.filter(workspace=scene.workspace, dataset__name=dataset, number=number).first()
     if found is not None:
         return found if found.state == Version.State.FROZEN else None

@@ -2,7 +2,7 @@
 and again: `seed_demo` begins it, the clock goes on with it, and a killed worker only pauses it.
 
 Threads run side by side. In the first two, scripts of different quality are compared. In the last, a small model learns: from a
-demonstrator's runs, then from judgements on its own. Before it, as anybody would, one tries whether it learns at all from the first few.
+demonstrator's runs, then from judgments on its own. Before it, as anybody would, one tries whether it learns at all from the first few.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What moved lately, anywhere in the loop, newest first."""
+"""Recent activity lately, anywhere in the loop, newest first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def _versions(member: Membership) -> Iterator[Move]:
 def _runs(member: Membership) -> Iterator[Move]:
     ended = Run.objects.visible_to(member).filter(finished_at__isnull=False)
     for run in ended.order_by("-pk")[:EACH]:
-        words = f"Run “{run}” {run.get_state_display().lower()}"
+        words = f"Training run “{run}” {run.get_state_display().lower()}"
         yield Move(cast("datetime", run.finished_at), "run", words, reverse("training:run", args=[run.pk]))
 
 

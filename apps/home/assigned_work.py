@@ -28,7 +28,7 @@ class Waiting:
     golds_by_me: int
     judged_by_all: int
     seconds_each: float | None
-    """What this person needs for one judgement here, so far; None before their first."""
+    """What this person needs for one judgment here, so far; None before their first."""
 
     @property
     def url(self) -> str:
@@ -89,7 +89,7 @@ def review_for(member: Membership) -> Review | None:
 
 
 def pace_of(member: Membership) -> Pace:
-    """From the person's desks, and the judgements of one day."""
+    """From the person's desks, and the judgments of one day."""
     mine = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
     done = Desk.objects.filter(**mine).aggregate(judged=Sum("judged"), golds=Sum("golds"), seconds=Sum("seconds"))
     lately = sum(_lately(kind.model.objects, mine) for kind in KINDS.values())

@@ -62,7 +62,7 @@ def _experiment_decided(member: Membership) -> Decision | None:
             continue
         return Decision(
             f"“{experiment}” has a winner: {winner}",
-            "It ended by its rule. Promote the winner to champion, or keep the champion there is.",
+            "It ended by its rule. Promote the winner to champion, or keep the current one.",
             "Decide",
             reverse("arena:experiment", args=[experiment.pk]),
         )
@@ -74,8 +74,10 @@ def _run_failed(member: Membership) -> Decision | None:
     latest = Run.objects.visible_to(member).order_by("-pk").first()
     if latest is None or latest.state != Run.State.FAILED or latest.created_at < now() - RECENT:
         return None
-    reason = latest.failure.get("message") or "Its page shows the last lines of its log."
-    return Decision(f"Run “{latest}” failed", reason, "See what happened", reverse("training:run", args=[latest.pk]))
+    reason = latest.failure.get("message") or "Its page shows the end of its log."
+    return Decision(
+        f"Training run “{latest}” failed", reason, "See what happened", reverse("training:run", args=[latest.pk])
+    )
 
 
 def _import_failed(member: Membership) -> Decision | None:
@@ -89,7 +91,7 @@ def _import_failed(member: Membership) -> Decision | None:
 
 
 def _queue_judged(member: Membership) -> Decision | None:
-    """A queue has all the judgements it asked for, and no version was made of them."""
+    """A queue has all the judgments it asked for, and no version was made of them."""
     free = Item.objects.filter(queue=OuterRef("pk"), purpose=Item.Purpose.WORK, taken__lt=F("overlap"))
     in_hand = Assignment.objects.filter(queue=OuterRef("pk"), state=Assignment.State.OPEN)
     judged = Preference.objects.standing().filter(queue=OuterRef("pk"))
@@ -105,7 +107,7 @@ def _queue_judged(member: Membership) -> Decision | None:
         return None
     return Decision(
         f"“{queue}” is fully judged",
-        "Freeze its judgements into a dataset version, so that a run can learn from them.",
+        "Freeze its judgments into a dataset version, so that a training run can learn from them.",
         "Freeze a version",
         f"{reverse('datasets:list')}?queue={queue.pk}",
     )
@@ -144,7 +146,7 @@ def _policy_uncompared(member: Membership) -> Decision | None:
     name = "the champion" if champion else other.name if other else "another policy"
     return Decision(
         f"How good is {latest}?",
-        f"Let it and {name} attempt the same held-out tasks, and have people compare them blind.",
+        f"Have it and {name} attempt the same held-out tasks, and let people compare them blind.",
         "Compare it",
         f"{reverse('arena:new')}?{urlencode(pair)}",
     )
@@ -160,8 +162,8 @@ def _nothing_to_judge(member: Membership) -> Decision | None:
     if Queue.objects.visible_to(member).exists() or not Trajectory.objects.visible_to(member).exists():
         return None
     return Decision(
-        "Nobody can judge yet",
-        "Choose trajectories and make a queue of pairs; annotators find it on their home page.",
+        "There are no queues yet",
+        "Choose trajectories and create a queue of pairs; annotators find it on their home page.",
         "Choose trajectories",
         reverse("trajectories:list"),
     )
@@ -172,8 +174,8 @@ def _nothing_at_all(member: Membership) -> Decision | None:
     if Trajectory.objects.visible_to(member).exists() or ImportBatch.objects.visible_to(member).exists():
         return None
     return Decision(
-        "Bring in the first trajectories",
-        "Import a file of runs (SWE-agent, tau-bench, OpenAI-style chats, Retrace's own JSON Lines), or let a policy roll out.",
+        "Import your first trajectories",
+        "Import a file (SWE-agent, tau-bench, OpenAI-style chats, Retrace's own JSON Lines, and others), or roll out a policy.",
         "Import a file",
         reverse("trajectories:imports"),
     )

@@ -39,7 +39,7 @@ class Station:
     """Of those, made in the last 24 hours."""
     now: str
     """What is on its way, or what matters most of what is there; may be empty."""
-    moving: bool = False
+    is_active: bool = False
 
 
 def stations(member: Membership) -> list[Station]:
@@ -54,8 +54,8 @@ def stations(member: Membership) -> list[Station]:
     ]
 
 
-def _station(name: str, app: str, rows: QuerySet[Any], now_: str, *, moving: bool = False) -> Station:
-    return Station(name, app, about(rows), about(_fresh(rows)), now_, moving)
+def _station(name: str, app: str, rows: QuerySet[Any], now_: str, *, active: bool = False) -> Station:
+    return Station(name, app, about(rows), about(_fresh(rows)), now_, active)
 
 
 def _fresh(rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -74,7 +74,7 @@ def _trajectories(member: Membership) -> Station:
     if done["total"]:
         words.append(f"{count(done['finished'])} of {count(done['total'])} rollouts done")
     rows = Trajectory.objects.visible_to(member)
-    return _station("Trajectories", "trajectories", rows, ", ".join(words), moving=bool(words))
+    return _station("Trajectories", "trajectories", rows, ", ".join(words), active=bool(words))
 
 
 def _judgements(member: Membership) -> Station:
@@ -85,16 +85,16 @@ def _judgements(member: Membership) -> Station:
     kinds = [kind.standing.visible_to(member) for kind in KINDS.values()]
     there = reduce(add, map(about, kinds))
     fresh = reduce(add, (about(_fresh(rows)) for rows in kinds))
-    return Station("Judgements", "annotation", there, fresh, words)
+    return Station("Judgments", "annotation", there, fresh, words)
 
 
 def _versions(member: Membership) -> Station:
     versions = Version.objects.visible_to(member)
     latest = versions.select_related("dataset").order_by("-pk").first()
-    words, moving = "", False
+    words, active = "", False
     if latest is not None:
-        words, moving = f"{latest}: {latest.get_state_display().lower()}", latest.is_active
-    return _station("Versions", "datasets", versions.frozen(), words, moving=moving)
+        words, active = f"{latest}: {latest.get_state_display().lower()}", latest.is_active
+    return _station("Versions", "datasets", versions.frozen(), words, active=active)
 
 
 def _runs(member: Membership) -> Station:
@@ -106,7 +106,7 @@ def _runs(member: Membership) -> Station:
         words = f"{run}: {_progress(run)}"
     elif active:
         words = f"{len(active)} in progress"
-    return _station("Runs", "training", runs, words, moving=bool(active))
+    return _station("Runs", "training", runs, words, active=bool(active))
 
 
 def _progress(run: Run) -> str:
@@ -133,7 +133,7 @@ def _experiments(member: Membership) -> Station:
         words = f"{on[0]}: {on[0].get_state_display().lower()}"
     elif on:
         words = f"{len(on)} in progress"
-    return _station("Experiments", "arena", experiments, words, moving=bool(on))
+    return _station("Experiments", "arena", experiments, words, active=bool(on))
 
 
 def _many(number: int, one: str, many: str) -> str:

@@ -78,7 +78,7 @@ class Reading:
             self.refusal = BadRow(str(error), "One JSON value in UTF-8.")
         except Exception as error:  # a record so odd that its format stumbles must not take the others with it
             logger.exception("Record %s of %s broke the reader of %s", row.position, filename, format.name)
-            reason = f"It could not be read as {format.title} ({type(error).__name__}: {error})."
+            reason = f"It couldn't be read as {format.title} ({type(error).__name__}: {error})."
             self.refusal = BadRow(reason, f"One record: {format.shape}.")
         return made if self.refusal is None or isinstance(self.refusal, BadParts) else []
 

@@ -34,7 +34,7 @@ AT_A_TIME = 100
 
 
 class JobRefusal(Exception):
-    """What was asked of a job cannot be done in the state that it is in."""
+    """Question of a job cannot be done in the state that it is in."""
 
     able = ""
 

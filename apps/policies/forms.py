@@ -95,7 +95,7 @@ class PublishForm(forms.Form):
     way = forms.ChoiceField(choices=(), widget=forms.RadioSelect, label="How")
     name = forms.CharField(
         max_length=80,
-        help_text="What it’s called here. Publishing under a name in use replaces what has it, once proven.",
+        help_text="What it’s called here. Publishing under a name in use replaces the policy behind it, once verified.",
     )
     endpoint = forms.ModelChoiceField(
         Endpoint.objects.none(), required=False, empty_label="Another server, given below", label="Server"

@@ -38,7 +38,7 @@ def checked_location(location: str) -> str:
         return location
     if not location.startswith("/"):
         raise LocationRefused(
-            f"{location!r} is neither the id of a model on the hub (Qwen/Qwen3-0.6B) nor an absolute folder. "
+            f"{location!r} is neither a hub id (such as Qwen/Qwen3-0.6B) nor an absolute folder. "
             "The model of a training run is in the list of policies once the run has finished."
         )
     if "\0" in location or ".." in location.split("/") or not _lies_in(Path(location), settings.MODEL_ROOTS):
@@ -58,7 +58,9 @@ def model_source(policy: Policy, *, workspace_id: UUID) -> Path | HubModel:
         raise LocationRefused("The policy belongs to another workspace.")
     if weights := weights_of_run(policy):
         if not weights.model.is_dir():
-            raise LocationRefused(f"The run that made {policy} left no model, or its folder {weights.run} is gone.")
+            raise LocationRefused(
+                f"The training run that made {policy} left no model, or its folder {weights.run} is gone."
+            )
         return weights.model
     location = checked_location(policy.location)
     return _existing_folder(location) if location.startswith("/") else HubModel(location)

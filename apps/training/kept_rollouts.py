@@ -32,7 +32,7 @@ class Sampled:
     """The steps of which a run kept rollouts."""
 
     practice: list[int]
-    """Rollouts that it learnt from."""
+    """Rollouts that it learned from."""
     evaluation: list[int]
     """Attempts at held-out tasks."""
 

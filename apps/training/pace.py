@@ -1,4 +1,4 @@
-"""How fast earlier runs of a workspace practised, from their metrics."""
+"""How fast earlier runs of a workspace practiced, from their metrics."""
 
 from __future__ import annotations
 

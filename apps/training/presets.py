@@ -15,7 +15,7 @@ SMALL_TURN, TURN = 48, 512
 """Tokens. A model that thinks before it calls needs some hundreds: cut off in its thought it calls nothing, and no rollout succeeds."""
 PATIENCE_SECONDS = 3600.0
 """Of a rollout that is learned from. All of a step wait for each other's turns, so its time is the machine's and not the policy's: cut short by the
-clock it would be unlearned for being played on a slow one."""
+clock it would be unlearned for in progress on a slow one."""
 SMALL_LENGTH, LENGTH = 2048, 4096
 """Tokens. An agent's trajectory begins with its tools and rules, and rows that are longer teach nothing."""
 LORA_RANK = 16
@@ -75,18 +75,20 @@ class Preset:
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset("quick", "Quick check", "20 steps: does it load, fit and move at all?", epochs=1.0, max_steps=20),
+        Preset(
+            "quick", "Quick check", "20 steps: does it load, fit in memory, and learn at all?", epochs=1.0, max_steps=20
+        ),
         Preset(
             "standard",
             "Standard",
-            "Once over the rows, or 60 steps of rollouts: what most runs need.",
+            "One pass over the rows, or 60 steps of rollouts: enough for most.",
             epochs=1.0,
             online_steps=60,
         ),
         Preset(
             "thorough",
             "Thorough",
-            "Three times over the rows, or 200 steps of rollouts: for small or precious data.",
+            "Three passes over the rows, or 200 steps of rollouts: for small or precious data.",
             epochs=3.0,
             online_steps=200,
         ),

@@ -111,4 +111,4 @@ def finish(*, run: Run, report: dict[str, Any]) -> None:
     """The run is done: what it made becomes a policy. Raises Superseded."""
     lifecycle.finish(run, report=report)
     policy = register_result(run)
-    RunEvent.objects.create(run=run, kind="finished", text=f"Finished. It made {policy.name}.")
+    RunEvent.objects.create(run=run, kind="finished", text=f"Finished. It created {policy.name}.")

@@ -71,7 +71,11 @@ def headway(run: Run, *, at: datetime | None = None) -> Headway:
             waited = (moment - run.queued_at).total_seconds()
             advice = "" if waited < PATIENCE_SECONDS else NO_WORKER
             return Headway(
-                "Waiting for a worker of the gpu queue", quantities.duration(waited), run.step or None, total, advice
+                "Waiting for a worker of the “gpu” worker queue",
+                quantities.duration(waited),
+                run.step or None,
+                total,
+                advice,
             )
         case Run.State.STARTING:
             return Headway(f"Loading the model and the data on {run.worker.partition(':')[0]}", "", None, total)
@@ -86,7 +90,7 @@ def headway(run: Run, *, at: datetime | None = None) -> Headway:
 
 
 NO_WORKER = (
-    "No worker has taken it yet: they may all be busy, or none is running. "
+    "No worker has taken it yet: all of them may be busy, or none is running. "
     "Start one with `celery -A workers.app worker --queues gpu --concurrency 1`."
 )
 
@@ -109,11 +113,11 @@ def _took(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Lineage:
-    """Where a run comes from: the judgements of its version and who gave them."""
+    """Where a run comes from: the judgments of its version and who gave them."""
 
     judgements: int
     annotators: list[tuple[str, str, int]]
-    """Kind, name, judgements: the most active first."""
+    """Kind, name, judgments: the most active first."""
     more_annotators: int
 
 

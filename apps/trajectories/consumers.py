@@ -1,4 +1,4 @@
-"""Websockets: an episode that is being played."""
+"""Websockets: an episode that is in progress."""
 
 from uuid import UUID
 

@@ -39,5 +39,5 @@ class ImportForm(forms.Form):
         label="Policy",
         required=False,
         max_length=200,
-        help_text="Who acted, where the files do not say: the name of a model or an agent.",
+        help_text="Who acted, if the files don't say: the name of a model or an agent.",
     )

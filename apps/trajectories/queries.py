@@ -16,7 +16,7 @@ OTHER_RUNS = 30
 
 
 class Window(NamedTuple):
-    """Neighbouring steps with what `step_views` needs from beyond them."""
+    """Neighboring steps with what `step_views` needs from beyond them."""
 
     steps: list[Step]
     previous_kind: str

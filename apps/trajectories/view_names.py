@@ -21,7 +21,7 @@ def save_view(*, workspace: Workspace, name: str, filters: Filters, by: User) ->
     """Keep these filters under this name; the same again is the same view, under the newer name. Raises ViewRefused."""
     name = name.strip()
     if not filters:
-        raise ViewRefused("There is no filter to save. Choose some first.")
+        raise ViewRefused("There are no filters to save. Choose some first.")
     if not name:
         raise ViewRefused("A view needs a name.")
     if not is_storable(name):

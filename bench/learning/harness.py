@@ -64,7 +64,7 @@ class Bench:
         return found
 
     def branches(self, name: str, config: dict[str, Any]) -> list[Trajectory]:
-        """Runs that go on from the first errors of others; see `branching.py`. Raises CalledProcessError."""
+        """Runs that go on from the first errors of others; see `branches.py`. Raises CalledProcessError."""
         folder = self.folder / name
         if not (folder / BRANCHES).exists():
             folder.mkdir(parents=True, exist_ok=True)

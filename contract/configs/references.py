@@ -20,7 +20,7 @@ class Reference(NamedTuple):
     field: str
     """Its dotted path in the config."""
     source: Source
-    """Which policies can stand there."""
+    """Policies can stand there."""
     policy: str
     """The id."""
     term: RewardTerm

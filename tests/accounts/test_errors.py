@@ -34,7 +34,7 @@ def test_a_missing_page_offers_the_other_workspaces_and_comes_back_to_it(owner):
 def test_an_unknown_address_of_the_api_answers_in_json(owner):
     answer = as_(owner).get("/api/v1/nothing")
     assert answer.status_code == 404
-    assert answer.json() == {"detail": "There is no such address in the API. See /api/docs/."}
+    assert answer.json() == {"detail": "There is no such endpoint. See /api/docs/."}
 
 
 def test_changes_need_a_token_of_the_page(owner):
@@ -55,10 +55,10 @@ def test_while_a_service_is_away_pages_and_api_say_when_to_try_again(owner, monk
     monkeypatch.setattr("apps.policies.api.policies.champions_of", Mock(side_effect=error))
     page, answer = client.get("/"), client.get("/api/v1/policies")
     assert (page.status_code, page["Retry-After"]) == (503, "5")
-    assert "A part of the server is away" in page.content.decode()
+    assert "Part of the server is unavailable" in page.content.decode()
     assert '<a class="button primary" href="">Try again</a>' in page.content.decode()
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert answer.json() == {"detail": "The database or the broker does not answer just now. Try again."}
+    assert answer.json() == {"detail": "The database or the message broker isn't responding. Try again."}
 
 
 def refused_write() -> OperationalError:
@@ -92,7 +92,7 @@ def test_a_fault_of_ours_is_called_one(owner, monkeypatch):
     monkeypatch.setattr("apps.accounts.navigation.reverse", Mock(side_effect=ValueError))
     page = client.get("/")
     assert page.status_code == 500
-    assert "The server failed at this" in page.content.decode()
+    assert "The server couldn't complete this request" in page.content.decode()
 
 
 @pytest.fixture

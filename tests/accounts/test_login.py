@@ -70,7 +70,7 @@ def test_after_ten_tries_from_an_address_an_account_has_to_wait_even_with_the_ri
     refused = sign_in(client)
     assert refused.status_code == 429
     assert refused["Retry-After"] == "800"
-    assert "Too many tries. Sign-in opens again in 13 min 20 s." in refused.content.decode()
+    assert "Too many tries. Try again in 13 min 20 s." in refused.content.decode()
     assert "sessionid" not in client.cookies
 
 

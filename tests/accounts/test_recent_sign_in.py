@@ -83,7 +83,7 @@ def test_a_wrong_password_changes_nothing_and_is_written_down(owner, ben):
     client = hours_later(as_(owner))
     page = change(client, ben, confirm_password="guess")
     assert page.status_code == 422
-    assert "This is not your password." in page.text
+    assert "This isn't your password." in page.text
     assert "guess" not in page.text
     assert role_of(ben) == Role.ANNOTATOR
     entry = AuditEntry.objects.get()

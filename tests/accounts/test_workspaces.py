@@ -33,7 +33,7 @@ def test_a_workspace_one_is_not_in_cannot_be_entered_or_left(owner):
 def test_somebody_in_no_workspace_is_told_what_to_do():
     client = Client()
     client.force_login(factories.user())
-    assert "You are in no workspace" in client.get("/").content.decode()
+    assert "You aren't in a workspace" in client.get("/").content.decode()
     settings = client.get("/settings/members/")
     assert settings.status_code == 404
     assert "Ask an owner for an invitation" in settings.content.decode()
@@ -42,7 +42,7 @@ def test_somebody_in_no_workspace_is_told_what_to_do():
 def test_an_operator_in_no_workspace_can_found_one():
     client = Client()
     client.force_login(User.objects.create_superuser(email="ada@example.org", name="Ada", password="pass-phrase-1"))
-    assert "Make a workspace" in client.get("/").content.decode()
+    assert "Create workspace" in client.get("/").content.decode()
     assert client.post("/workspaces/new/", {"name": ""}).status_code == 422
     assert client.post("/workspaces/new/", {"name": "Mine"}, follow=True).status_code == 200
     assert Membership.objects.get().workspace.name == "Mine"
@@ -54,10 +54,10 @@ def test_who_researches_nowhere_founds_no_workspace(owner):
     membership_changes.remove(membership=removed, by=owner.user)
     labellers = [factories.member(role, of=owner.workspace) for role in (Role.ANNOTATOR, Role.REVIEWER)]
     for nobody in (removed, *labellers):
-        assert "Make a workspace" not in as_(nobody).get("/workspaces/").content.decode()
+        assert "Create workspace" not in as_(nobody).get("/workspaces/").content.decode()
         assert as_(nobody).post("/workspaces/new/", {"name": "Mine"}).status_code == 404
     researcher = factories.member(Role.RESEARCHER, of=owner.workspace)
-    assert "Make a workspace" in as_(researcher).get("/workspaces/").content.decode()
+    assert "Create workspace" in as_(researcher).get("/workspaces/").content.decode()
     assert as_(researcher).post("/workspaces/new/", {"name": "Mine"}).status_code == 302
 
 

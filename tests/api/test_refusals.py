@@ -33,7 +33,7 @@ def test_a_fault_of_the_server_is_told_in_json_too(client: Client, monkeypatch: 
         ("outcome=maybe", "outcome", "expected one of success, failure, none."),
         ("task=%00", "task", "such as NUL"),
         ("outcom=success", "outcom", "There is no such filter; known are q, task,"),
-        ("page_size=many", "page_size", "“many” is no size; expected a whole number from 1 to 1,000."),
+        ("page_size=many", "page_size", "“many” isn't a page size; expected a whole number from 1 to 1,000."),
         ("page_size=0", "page_size", "“0” is no size"),
         ("cursor=zzz", "cursor", "It is damaged"),
     ],
@@ -53,7 +53,7 @@ def test_who_asks_in_the_wrong_way_is_told_the_right_one(client: Client) -> None
     answer = client.put("/api/v1/imports", b"x", content_type="application/octet-stream")
     assert (answer.status_code, answer.json()) == (
         405,
-        {"detail": "PUT is not known at this address; use GET or POST."},
+        {"detail": "PUT isn't supported at this address; use GET or POST."},
     )
     answer = client.post("/api/v1/datasets", b"x", content_type="text/plain")
     assert answer.status_code == 415

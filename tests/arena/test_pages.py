@@ -106,8 +106,8 @@ def test_the_page_shows_wins_ties_losses_and_success(client, experiment, researc
     ("compared", "words"),
     [
         (4, ""),
-        (3, "1 of 4 tasks is not compared: on it a policy took no step, so there was nothing to judge."),
-        (1, "3 of 4 tasks are not compared: on them a policy took no step, so there was nothing to judge."),
+        (3, "1 of 4 tasks is not compared: on it a policy took no steps, so there was nothing to judge."),
+        (1, "3 of 4 tasks are not compared: on them a policy took no steps, so there was nothing to judge."),
     ],
 )
 def test_tasks_that_only_one_policy_got_anywhere_with_are_told(client, experiment, researcher, compared, words):

@@ -54,7 +54,7 @@ def test_an_invitation_leads_a_new_person_into_the_workspace(open_as, owner):
     guest.get_by_label("New password").fill("four-words-of-mine")
     guest.get_by_role("button", name="Create account and join").click()
     expect(guest.get_by_text("You are in Shop agents, as Annotator.")).to_be_visible()
-    expect(guest.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(guest.get_by_text("Nothing is waiting for you")).to_be_visible()
 
 
 def test_a_role_changes_in_place_and_a_removal_asks_first(open_as, owner):

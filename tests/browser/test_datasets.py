@@ -20,7 +20,7 @@ def test_a_version_is_previewed_frozen_and_verified(open_as, live_stack):
     page = open_as(ada.user)
     page.goto("/datasets/new/")
     page.get_by_label("Name").fill("Office")
-    page.get_by_role("button", name="Make it and choose judgements").click()
+    page.get_by_role("button", name="Create and choose judgments").click()
 
     preview = page.locator("#preview")
     page.get_by_label("Office pairs").check()

@@ -1,4 +1,4 @@
-"""Labelling the steps of a run in a real browser, by keyboard alone."""
+"""Labeling the steps of a run in a real browser, by keyboard alone."""
 
 from collections.abc import Callable
 
@@ -149,7 +149,7 @@ def test_a_run_without_steps_is_ended_and_nothing_in_it_can_be_labelled(open_as:
     queue = making.queue_of_runs(of=annotator.workspace, items=1, steps=0)
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")
-    expect(ready(page).get_by_text("This run has no steps")).to_be_visible()
+    expect(ready(page).get_by_text("This trajectory has no steps")).to_be_visible()
     press(page, "3 x c m j k")
     expect(page.locator("[value=found_error]")).to_be_disabled()
     press(page, "b Enter")
@@ -191,7 +191,7 @@ def test_an_alternative_is_chosen_and_run_to_its_end(open_as: Open, annotator: M
         press(page, "2")
         expect(page.locator("#row-0 [data-better] pre")).to_have_text(chosen)
         press(page, "f")
-        expect(page.locator("[data-ending]")).to_contain_text("It did not reach what was asked.", timeout=60_000)
+        expect(page.locator("[data-ending]")).to_contain_text("It didn't do what was asked.", timeout=60_000)
         press(page, "x Enter")
         expect(page.get_by_role("heading", name="All done")).to_be_visible()
     correction = Correction.objects.get()

@@ -1,4 +1,4 @@
-"""Following an episode that is being played: new steps come by socket or by poll, and the reader's place is kept."""
+"""Following an episode that is in progress: new steps come by socket or by poll, and the reader's place is kept."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

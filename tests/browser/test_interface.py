@@ -1,4 +1,4 @@
-"""The behaviours that all pages share, on the gallery that shows them all."""
+"""The behaviors that all pages share, on the gallery that shows them all."""
 
 import pytest
 from playwright.sync_api import expect

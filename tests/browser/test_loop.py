@@ -83,7 +83,7 @@ def import_runs(page: Page, file: Path) -> None:
     page.goto("/imports/")
     page.set_input_files("input[type=file]", str(file))
     page.get_by_role("button", name="Import", exact=True).click()
-    page.get_by_role("link", name="Look at them").click(timeout=60_000)
+    page.get_by_role("link", name="View trajectories").click(timeout=60_000)
     expect(page.locator("tbody tr").first).to_be_visible()
 
 
@@ -105,8 +105,8 @@ def make_queue(page: Page) -> Queue:
     page.fill("input[name=name]", "Office pairs")
     page.fill("input[name=overlap]", "2")
     page.get_by_label("One", exact=True).check(force=True)
-    page.get_by_label("Only runs that ended differently").check()
-    page.get_by_role("button", name="Make the queue").click()
+    page.get_by_label("Only trajectories that ended differently").check()
+    page.get_by_role("button", name="Create queue").click()
     page.wait_for_url("**/queues/*/")
     queue = Queue.objects.get(name="Office pairs")
     for _ in range(60):
@@ -141,7 +141,7 @@ def judge_everything(page: Page, queue: Queue) -> None:
         if Preference.objects.standing().filter(queue=queue).count() == everything:
             return
         page.wait_for_timeout(500)
-    pytest.fail(f"Of {everything} judgements only {Preference.objects.standing().filter(queue=queue).count()} arrived.")
+    pytest.fail(f"Of {everything} judgments only {Preference.objects.standing().filter(queue=queue).count()} arrived.")
 
 
 def freeze(page: Page) -> str:
@@ -220,7 +220,7 @@ def launch(page: Page, name: str) -> str:
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/runs/*/", timeout=60_000)
     expect(page.locator(".status.done").first).to_be_visible(timeout=LONG)
-    expect(page.get_by_role("link", name="Open what it made")).to_be_visible()
+    expect(page.get_by_role("link", name="Open its policy")).to_be_visible()
     return str(Run.objects.get(name=name).result_id)
 
 

@@ -18,7 +18,7 @@ def test_a_second_click_while_the_server_works_starts_nothing_more(open_as, tran
     page.locator("main form button.primary").evaluate(
         "button => { button.click(); setTimeout(() => button.click(), 40); }"
     )
-    expect(page.get_by_text("episodes played")).to_be_visible()
+    expect(page.get_by_text("episodes done")).to_be_visible()
     assert RolloutBatch.objects.count() == 1
 
 

@@ -98,7 +98,7 @@ def test_a_policy_leaves_as_a_folder(open_as, researcher, policies, tmp_path):
     expect(page.get_by_label("Address")).to_be_hidden()
     page.get_by_label("Name").fill("office")
     page.keyboard.press("Control+Enter")
-    expect(row_of(page, 1)).to_contain_text("the run’s, byte for byte")
+    expect(row_of(page, 1)).to_contain_text("identical files")
     with page.expect_download() as download:
         row_of(page, 1).get_by_role("link", name="Download").click()
     download.value.save_as(tmp_path / "policy.tar")

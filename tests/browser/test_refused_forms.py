@@ -20,7 +20,7 @@ def test_a_refused_page_leads_to_its_first_wrong_field(open_as, researcher, cons
     page.goto("/policies/new/")
     page.get_by_label("Name").fill(" ")  # the browser takes it for a name
     page.get_by_role("button", name="Register").press("Enter")
-    expect(page.get_by_text("Nothing is given here. Fill it in.")).to_have_count(2)  # the model is missing, too
+    expect(page.get_by_text("This field is required.")).to_have_count(2)  # the model is missing, too
     expect(page.locator("#id_name_error")).to_be_in_viewport()
     expect(page.get_by_label("Name")).to_be_focused()
 

@@ -56,14 +56,14 @@ def test_a_run_is_checked_launched_watched_and_ends_as_a_policy(open_as, researc
     page.get_by_label("Batch size").fill("4")
     page.get_by_label("Batch size").blur()
     page.get_by_text("Quick check").click()
-    expect(page.locator("#check")).to_contain_text("Nothing speaks against it.", timeout=30_000)
+    expect(page.locator("#check")).to_contain_text("Ready to launch.", timeout=30_000)
     expect(page.locator("#command")).to_contain_text("-m trainer")
     rate = page.get_by_role("spinbutton", name="Learning rate")
     rate.fill("-5")
     expect(page.locator("#check .notice.bad")).to_be_visible()
-    expect(page.locator("#check")).not_to_contain_text("Nothing speaks against it.")
+    expect(page.locator("#check")).not_to_contain_text("Ready to launch.")
     rate.fill("")  # the preset's again
-    expect(page.locator("#check")).to_contain_text("Nothing speaks against it.", timeout=30_000)
+    expect(page.locator("#check")).to_contain_text("Ready to launch.", timeout=30_000)
     page.get_by_role("button", name="Launch").click()
 
     expect(page.locator("[data-live-state]")).to_have_text("Live")
@@ -74,7 +74,7 @@ def test_a_run_is_checked_launched_watched_and_ends_as_a_policy(open_as, researc
     words = first.inner_text()
     page.reload()  # a page opened in the middle shows the same
     expect(rows_of(page, "loss").first).to_have_text(words, use_inner_text=True)
-    expect(page.get_by_role("link", name="Open what it made")).to_be_visible(timeout=TRAINING_MS)
+    expect(page.get_by_role("link", name="Open its policy")).to_be_visible(timeout=TRAINING_MS)
     expect(page.locator("#run-status")).to_contain_text("Finished after 20 steps")
     expect(page.locator("#run-log")).to_contain_text("step 20: loss")
     page.get_by_label("X-axis").select_option("Tokens")
@@ -233,7 +233,7 @@ def test_a_run_is_cancelled_by_key_after_a_question(open_as, researcher):
     page = open_as(researcher.user)
     page.goto(f"/runs/{run.pk}/")
     page.keyboard.press("c")
-    page.get_by_role("button", name="Cancel the run").click()
+    page.get_by_role("button", name="Cancel training run").click()
     expect(page.locator("#run-head")).to_contain_text("Cancelling")
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLING

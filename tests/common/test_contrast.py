@@ -1,4 +1,4 @@
-"""The colours of static/css/tokens.css, in both themes, against WCAG 2.2 AA."""
+"""The colors of static/css/tokens.css, in both themes, against WCAG 2.2 AA."""
 
 import re
 from itertools import product
@@ -23,9 +23,9 @@ KINDS = [name for name in COLOURS if name.startswith("kind-")]
 SERIES = [name for name in COLOURS if re.fullmatch(r"series-\d", name)]
 
 
-def luminance(colour):
-    """Relative luminance of an sRGB colour, 0 to 1 (WCAG 2.2, "relative luminance")."""
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def luminance(color):
+    """Relative luminance of an sRGB color, 0 to 1 (WCAG 2.2, "relative luminance")."""
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

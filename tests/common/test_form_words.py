@@ -22,20 +22,20 @@ class Everything(forms.Form):
 @pytest.mark.parametrize(
     ("field", "given", "words"),
     [
-        ("word", "", "Nothing is given here. Fill it in."),
+        ("word", "", "This field is required."),
         ("word", "a", "Its length is 1, and it needs 2 characters. Make it longer."),
         ("word", "abcd", "Its length is 4, and 3 characters fit. Make it shorter."),
-        ("whole", "two", "This is no whole number. Write digits only, such as 10."),
-        ("whole", "1", "1 is too little. Give 2 or more."),
-        ("whole", "6", "6 is too much. Give 5 or less."),
-        ("number", "0.25", "0.25 is too little. Give 0.5 or more."),
-        ("number", "half", "This is no number. Write it like 0.5."),
+        ("whole", "two", "This isn't a whole number. Write digits only, such as 10."),
+        ("whole", "1", "1 is too small. Give 2 or more."),
+        ("whole", "6", "6 is too large. Give 5 or less."),
+        ("number", "0.25", "0.25 is too small. Give 0.5 or more."),
+        ("number", "half", "This isn't a number. Write it like 0.5."),
         ("choice", "", "Nothing is chosen. Choose one."),
-        ("choice", "z", "“z” is not among the choices. Choose one of them."),
+        ("choice", "z", "“z” isn't one of the choices. Choose one of them."),
         ("several", [], "Nothing is chosen. Choose at least one."),
-        ("several", ["z"], "“z” is not among the choices. Choose among them."),
-        ("moment", "soon", "This is no date with a time. Write it like 2026-01-31 12:00."),
-        ("address", "ada", "This is no e-mail address. Write it like ada@example.org."),
+        ("several", ["z"], "“z” isn't one of the choices. Choose among them."),
+        ("moment", "soon", "This isn't a date with a time. Write it like 2026-01-31 12:00."),
+        ("address", "ada", "This isn't an e-mail address. Write it like ada@example.org."),
         ("file", "", "No file is given. Choose one."),
         ("own", "", "Choose first."),
     ],
@@ -57,15 +57,15 @@ class Given(serializers.Serializer):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "Nothing is given here. Give a value."),
-        ({"word": None}, "Null is given where a value is expected. Give one."),
-        ({"word": ""}, "The text is empty. Give one."),
+        ({}, "This field is required."),
+        ({"word": None}, "Null isn't allowed here. Give a value."),
+        ({"word": ""}, "The text is empty. Give some."),
         ({"word": "abcd"}, "This is too long. Give 3 characters or fewer."),
-        ({"whole": "two"}, "This is no whole number. Write digits only, such as 10."),
-        ({"whole": 1}, "This is too little. Give 2 or more."),
-        ({"number": 0.75}, "This is too much. Give 0.5 or less."),
-        ({"choice": "z"}, "“z” is not among the choices. The schema lists them."),
-        ({"thing": "z"}, "“z” is no id. Give one as the lists of the API have them."),
+        ({"whole": "two"}, "This isn't a whole number. Write digits only, such as 10."),
+        ({"whole": 1}, "This is too small. Give 2 or more."),
+        ({"number": 0.75}, "This is too large. Give 0.5 or less."),
+        ({"choice": "z"}, "“z” isn't one of the choices. The schema lists them."),
+        ({"thing": "z"}, "“z” isn't an id. Use one from the API's lists."),
         ({"several": "z"}, "One value is given where a list is expected. Give a list."),
         ({"is_so": "perhaps"}, "This is neither true nor false. Give one of them."),
     ],
@@ -83,4 +83,4 @@ def test_what_is_not_there_any_more_is_said(kind):
     gone = "00000000-0000-0000-0000-000000000000"
     with pytest.raises(forms.ValidationError) as refused:
         kind(Policy.objects.all()).clean([gone] if kind is forms.ModelMultipleChoiceField else gone)
-    assert refused.value.messages[0].startswith(f"“{gone}” is not among the choices, or not any more.")
+    assert refused.value.messages[0].startswith(f"“{gone}” isn't one of the choices, or no longer is.")

@@ -48,5 +48,5 @@ def test_any_view_may_let_the_refusal_through(db):
     middleware = TooManyTriesMiddleware(lambda request: None)
     answer = middleware.process_exception(RequestFactory().get("/"), TooManyTries(retry_after=90))
     assert (answer.status_code, answer["Retry-After"]) == (429, "90")
-    assert "It opens again in 1 min 30 s." in answer.content.decode()
+    assert "Try again in 1 min 30 s." in answer.content.decode()
     assert middleware.process_exception(RequestFactory().get("/"), ValueError()) is None

@@ -131,7 +131,7 @@ def test_a_wrong_rule_is_named(api: Call, version: Version, rules: dict[str, Any
 def test_what_is_wrong_inside_a_list_is_told_in_sentences_that_say_where(api: Call, version: Version) -> None:
     rules = {"queues": version.recipe["queues"], "without_annotators": [version.recipe["queues"][0], "nobody"]}
     answer = api(f"/api/v1/datasets/{version.dataset_id}/versions", rules)
-    problem = "1: “nobody” is no id. Give one as the lists of the API have them."
+    problem = "1: “nobody” isn't an id. Use one from the API's lists."
     assert answer.json()["fields"] == {"without_annotators": [problem]}
 
 

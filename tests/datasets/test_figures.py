@@ -19,22 +19,22 @@ def card(*pairs: dict[UUID, int]) -> dict[str, object]:
 
 def test_people_who_agree_are_not_said_to_differ_because_a_machine_does() -> None:
     people, everybody = agreement_rows(card({ANN: 2, BEA: 1, RULE: -1}, {ANN: -1, BEA: -3, RULE: 1}, {ANN: 1, RULE: 1}))
-    assert (people.whose, people.raw["value"], people.raw["items"]) == ("people’s judgements", 1.0, 2)
+    assert (people.whose, people.raw["value"], people.raw["items"]) == ("people’s judgments", 1.0, 2)
     assert people.alpha["value"] == 1.0
-    # Of the first two pairs one pair of judgements in three agrees, of the third the only one.
+    # Of the first two pairs one pair of judgments in three agrees, of the third the only one.
     assert everybody.raw["value"] == pytest.approx((1 / 3 + 1 / 3 + 1) / 3, abs=1e-4)
-    assert (everybody.whose, everybody.raw["items"]) == ("all judgements, with models and rules", 3)
+    assert (everybody.whose, everybody.raw["items"]) == ("all judgments, with models and rules", 3)
 
 
 def test_only_those_are_told_of_who_judged() -> None:
-    assert [row.whose for row in agreement_rows(card({ANN: 2, BEA: 1}))] == ["people’s judgements"]
-    assert [row.whose for row in agreement_rows(card({RULE: 2, MODEL: 1}))] == ["judgements of models and rules"]
+    assert [row.whose for row in agreement_rows(card({ANN: 2, BEA: 1}))] == ["people’s judgments"]
+    assert [row.whose for row in agreement_rows(card({RULE: 2, MODEL: 1}))] == ["judgments of models and rules"]
     assert agreement_rows({"rows": {}}) == []
 
 
 def test_without_a_second_judgement_it_is_said_why_nothing_is_known() -> None:
     [people] = agreement_rows(card({ANN: 2}, {BEA: 1}))
-    assert (people.raw["value"], people.raw["undefined_because"]) == (None, "no item has two judgements yet")
+    assert (people.raw["value"], people.raw["undefined_because"]) == (None, "no item has two judgments yet")
 
 
 def test_alpha_is_that_of_the_krippendorff_package() -> None:
@@ -52,5 +52,5 @@ def test_alpha_is_that_of_the_krippendorff_package() -> None:
 
 def test_a_card_from_before_is_read_as_what_it_was() -> None:
     [row] = agreement_rows({"agreement": {"pairs": 8, "observed": 0.75, "alpha": None}})
-    assert (row.whose, row.raw["value"], row.raw["items"], row.level) == ("all judgements", 0.75, 8, "interval")
+    assert (row.whose, row.raw["value"], row.raw["items"], row.level) == ("all judgments", 0.75, 8, "interval")
     assert row.alpha["value"] is None

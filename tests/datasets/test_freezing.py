@@ -218,7 +218,7 @@ def test_a_task_stays_in_its_split(dataset: Dataset, member: Membership, queue: 
     later = freeze(dataset, member, queue, train=100, validation=0, test=0)
 
     assert later.row_counts == {"train": 0, "validation": 0, "test": 1}
-    with pytest.raises(IntegrityError, match="for ever"), transaction.atomic():
+    with pytest.raises(IntegrityError, match="forever"), transaction.atomic():
         TaskSplit.objects.filter(task=pair.task).update(split="train")
 
 
@@ -307,7 +307,7 @@ def test_people_are_pseudonyms_and_machines_are_named(dataset: Dataset, member: 
     assert "Lovelace" not in json.dumps([row, version.card])
     assert version.card["agreement"]["people"]["raw"]["value"] is None
     assert version.card["agreement"]["all"]["raw"]["value"] == 1.0
-    assert "All judgements, with models and rules: on 1 pair judged more than once, two agree 100%" in markdown(version)
+    assert "All judgments, with models and rules: on 1 pair judged more than once, two agree 100%" in markdown(version)
 
 
 def test_machines_can_be_left_out(dataset: Dataset, member: Membership, queue: Queue) -> None:

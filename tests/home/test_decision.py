@@ -51,12 +51,12 @@ def judged_queue(home, **fields):
 
 
 def test_a_new_workspace_needs_trajectories(member):
-    assert decision_for(member).title == "Bring in the first trajectories"
+    assert decision_for(member).title == "Import your first trajectories"
 
 
 def test_trajectories_need_a_queue(member, home):
     factories.trajectory(of=factories.task(of=home))
-    assert decision_for(member).title == "Nobody can judge yet"
+    assert decision_for(member).title == "There are no queues yet"
 
 
 def test_an_open_queue_with_work_needs_no_decision(member, home):
@@ -148,4 +148,4 @@ def test_what_happens_in_another_workspace_asks_nothing_here(member):
     elsewhere = factories.workspace()
     experiment(elsewhere)
     judged_queue(elsewhere)
-    assert decision_for(member).title == "Bring in the first trajectories"
+    assert decision_for(member).title == "Import your first trajectories"

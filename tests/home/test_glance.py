@@ -28,7 +28,7 @@ def station(member, name):
 
 def test_the_stations_are_in_the_order_of_the_loop(member):
     names = [each.name for each in stations(member)]
-    assert names == ["Trajectories", "Judgements", "Versions", "Runs", "Policies", "Experiments"]
+    assert names == ["Trajectories", "Judgments", "Versions", "Runs", "Policies", "Experiments"]
 
 
 def test_what_is_older_than_a_day_is_there_but_not_fresh(member):
@@ -51,7 +51,7 @@ def test_files_and_rollouts_on_their_way_are_named(member):
     )
     seen = station(member, "Trajectories")
     assert seen.now == "1 file coming in, 3 of 40 rollouts done"
-    assert seen.moving
+    assert seen.is_active
 
 
 def test_judgements_are_measured_against_what_open_queues_ask_for(member):
@@ -61,7 +61,7 @@ def test_judgements_are_measured_against_what_open_queues_ask_for(member):
     factories.preference(on=factories.item(of=queue))
     taken_back.retracted_at = now()
     taken_back.save()
-    seen = station(member, "Judgements")
+    seen = station(member, "Judgments")
     assert seen.now == "7 of 20 in open queues"
     assert seen.there.number == 1
 
@@ -71,7 +71,7 @@ def test_a_run_says_how_far_it_is(member):
     factories.run(of=member.workspace, version=version, name="dpo-3", state=Run.State.RUNNING, step=12, total_steps=300)
     seen = station(member, "Runs")
     assert seen.now == "dpo-3: step 12 of 300"
-    assert seen.moving
+    assert seen.is_active
     factories.run(of=member.workspace, version=version)
     assert station(member, "Runs").now == "2 in progress"
 
@@ -81,7 +81,7 @@ def test_a_version_that_is_being_frozen_moves_and_does_not_count_yet(member):
     Version.objects.create(workspace=member.workspace, dataset=version.dataset, number=2, state=Version.State.FREEZING)
     seen = station(member, "Versions")
     assert seen.now == f"{version.dataset} v2: freezing"
-    assert (seen.there.number, seen.moving) == (1, True)
+    assert (seen.there.number, seen.is_active) == (1, True)
 
 
 def test_champions_are_named(member):

@@ -25,11 +25,11 @@ def test_an_annotator_sees_queues_and_nothing_else():
 
 
 def test_an_annotator_without_queues_is_told_so():
-    assert "Nothing waits for you" in home_of(factories.member(Role.ANNOTATOR)).content.decode()
+    assert "Nothing is waiting for you" in home_of(factories.member(Role.ANNOTATOR)).content.decode()
 
 
 def test_a_researcher_sees_the_loop_and_what_to_do():
     page = home_of(factories.member(Role.RESEARCHER)).content.decode()
-    for name in ("Trajectories", "Judgements", "Versions", "Runs", "Policies", "Experiments"):
+    for name in ("Trajectories", "Judgments", "Versions", "Runs", "Policies", "Experiments"):
         assert f'<span class="name">{name}</span>' in page
-    assert "Bring in the first trajectories" in page
+    assert "Import your first trajectories" in page

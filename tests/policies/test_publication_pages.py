@@ -140,7 +140,7 @@ def test_a_refusal_of_the_canary_is_shown_with_its_figures(client: Client, membe
         "Refused by the canary",
         "The base model answers",
         "0.31 nats from the policy",
-        "Where it is published",
+        "Publications",
     ):
         assert words in page
     assert "every 2s" not in page

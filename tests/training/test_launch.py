@@ -198,7 +198,7 @@ def test_without_an_answer_nothing_is_refused():
 
 
 def test_a_large_model_is_given_room_to_think_and_time_to_wait():
-    """Cut off in its thought a turn calls nothing; cut off by the clock a rollout is unlearned for being played on a slow machine."""
+    """Cut off in its thought a turn calls nothing; cut off by the clock a rollout is unlearned for in progress on a slow machine."""
     large = PRESETS["standard"].config(algorithm="grpo", method="lora", parameters=600_000_000)
     small = PRESETS["standard"].config(algorithm="grpo", method="full", parameters=700_000)
     assert (large["sampling"]["max_new_tokens"], small["sampling"]["max_new_tokens"]) == (512, 48)

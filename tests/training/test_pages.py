@@ -141,7 +141,7 @@ def test_a_launch_from_the_form_opens_the_runs_page(client, researcher):
     run = Run.objects.get()
     assert answer.headers["Location"] == reverse("training:run", args=[run.pk])
     page = client.get(answer.headers["Location"]).content.decode()
-    assert "Waiting for a worker of the gpu queue" in page
+    assert "Waiting for a worker of the “gpu” worker queue" in page
     assert f"{run.pk}/run.json" in page
 
 
@@ -354,7 +354,7 @@ def test_rollouts_start_from_their_form(client, researcher):
 
 def test_alarms_stand_at_the_top_of_the_page(client, researcher):
     run = factories.run(of=researcher.workspace, state=Run.State.RUNNING)
-    run.events.create(kind="alarm", text="At step 40. Dead groups: in 90% of the groups <b>nothing</b> is learnt.")
+    run.events.create(kind="alarm", text="At step 40. Dead groups: in 90% of the groups <b>nothing</b> is learned.")
     page = client.get(reverse("training:live", args=[run.pk])).content.decode()
     assert 'class="notice attention"' in page
     assert "At step 40. Dead groups: in 90% of the groups &lt;b&gt;nothing" in page

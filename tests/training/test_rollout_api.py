@@ -44,7 +44,7 @@ def test_rollouts_start_and_can_be_cancelled_and_resumed(client, researcher):
         ({"environment": "moon"}, "no environment 'moon'"),
         ({"levels": ["L99"]}, "no level 'L99'"),
         ({"policy": "00000000-0000-0000-0000-000000000000"}, "no such policy"),
-        ({"count": 0}, "This is too little. Give 1 or more."),
+        ({"count": 0}, "This is too small. Give 1 or more."),
     ],
 )
 def test_refusals_say_what_was_given_and_expected(client, researcher, changes, words):

@@ -56,7 +56,7 @@ OPTIONS = [
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`base`, a small model that has learnt the office's tool calls, and two runs with LoRA that began from it."""
+    """`base`, a small model that has learned the office's tool calls, and two runs with LoRA that began from it."""
     home = tmp_path_factory.mktemp("vllm")
     for script in ("expert", "careless"):
         tasks = {"environment": "office", "split": "train", "count": 120, "levels": ["L1"]}

@@ -1,4 +1,4 @@
-"""How long a run will practise: from earlier runs, from arithmetic, or unknown for a reason."""
+"""How long a run will practice: from earlier runs, from arithmetic, or unknown for a reason."""
 
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def test_without_earlier_runs_it_is_arithmetic_on_the_budget():
     config = grpo(held_out=0, budget={"steps": 10})
     forecast = from_shape(config, FACTS, tflops=0.1)
     # All of it: 480 tokens a rollout one after the other through 4 layers (1.92 s a step), 0.05 s besides; a rollout reads
-    # 10 × 512 + 480 × 10 / 2 = 7,520 tokens and writes 480: 2 × 1 M × 8,000; it is learnt from by 6 × 1 M × 992 operations.
+    # 10 × 512 + 480 × 10 / 2 = 7,520 tokens and writes 480: 2 × 1 M × 8,000; it is learned from by 6 × 1 M × 992 operations.
     assert forecast.high == pytest.approx(20 * (1.92 + 0.05 + 32 * (16e9 + 5.952e9) / 1e11))
     # A tenth: one turn of 48 tokens, which is read at 512 and 24 tokens.
     assert forecast.low == pytest.approx(20 * (0.192 + 0.05 + 32 * (2e6 * 584 + 6e6 * 560) / 1e11))

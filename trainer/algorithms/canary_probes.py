@@ -26,12 +26,12 @@ class Probing:
         return Canary(self.probes, policy=token_logprobs(model, self.probes), base=self.base)
 
     def end_merged(self, canary: Canary, model: PreTrainedModel) -> Canary:
-        """The same, with what the policy became that learnt on four bits and is published whole."""
+        """The same, with what the policy became that learned on four bits and is published whole."""
         return replace(canary, merged=token_logprobs(model, self.probes))
 
 
 def can_probe(trainer: Trainer) -> bool:
-    """Whether the model predicts tokens (reward models do not), and this process holds all of it."""
+    """Whether the model predicts tokens (reward models do not), and this process includes all of it."""
     sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
     model: Any = trainer.model
     return not sharded and model.get_output_embeddings() is not None and trainer.is_world_process_zero()

@@ -1,7 +1,7 @@
 """Group relative policy optimization (Shao et al., 2024, arXiv 2402.03300) over TRL's GRPOTrainer.
 
 With DAPO's token-level average, clip-higher and dynamic sampling (Yu et al., 2025, arXiv 2503.14476), or Dr. GRPO's constant
-normaliser (Liu et al., 2025, arXiv 2503.20783). Only what the policy wrote carries loss; tool results between its turns do not. Turn-level
+normalizer (Liu et al., 2025, arXiv 2503.20783). Only what the policy wrote carries loss; tool results between its turns do not. Turn-level
 credit is in `turn_credit`. Left out: DAPO's overlong shaping, sequence-level ratios (GSPO), and a reference that moves.
 """
 

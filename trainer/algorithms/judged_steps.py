@@ -52,7 +52,7 @@ def labels_of(row: ProcessLabelsRow) -> list[float | None]:
 
 
 def first_error_of(row: ProcessLabelsRow) -> int | None:
-    """As judged, or the first bad label where every turn before it is labelled; None where it cannot be known."""
+    """As judged, or the first bad label where every turn before it is labeled; None where it cannot be known."""
     if row.first_error is not None:
         return row.first_error
     for turn, label in enumerate(row.step_labels):

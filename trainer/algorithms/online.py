@@ -101,7 +101,7 @@ def check_enough_tasks(config: AnyOnline, practice: Practice) -> None:
     needed = rollouts_a_step(config) // config.samples
     if len(practice.tasks) < needed:
         raise DataFailure(
-            f"There are {len(practice.tasks)} tasks to practise on. Expected at least {needed}, enough for one step.",
+            f"There are {len(practice.tasks)} tasks to practice on. Expected at least {needed}, enough for one step.",
             advice="Raise tasks.count, or lower optimizer.batch_size.",
         )
 

@@ -186,7 +186,7 @@ def practice_tasks(config: TrainingTasksConfig, folder: Path) -> list[Task]:
     )
     if held_out := [task.key for task in tasks if task.held_out]:
         raise DataFailure(
-            f"tasks.file: {held_out[0]!r} is held out, so nothing may be learnt from it.",
+            f"tasks.file: {held_out[0]!r} is held out, so nothing may be learned from it.",
             advice="Leave held-out tasks out of the file.",
         )
     return tasks

@@ -23,7 +23,7 @@ class Ranked:
     soft_label: float = 1.0
     """How likely the chosen side is the better one."""
     shown_left: float | None = None
-    """The share of its judgements in which the chosen side stood on the left."""
+    """The share of its judgments in which the chosen side stood on the left."""
 
     @property
     def right(self) -> bool:

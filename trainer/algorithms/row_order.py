@@ -1,4 +1,4 @@
-"""The order in which rows are learnt."""
+"""The order in which rows are learned."""
 
 import random
 from collections.abc import Iterator, Sequence

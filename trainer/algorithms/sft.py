@@ -112,7 +112,7 @@ def rendered_demonstration(tokenizer: PreTrainedTokenizerBase, row: Demonstratio
 
 
 def only_turns(rendered: Rendered, train: list[bool] | None) -> Rendered:
-    """The mask without the turns that are not to be learnt."""
+    """The mask without the turns that are not to be learned."""
     if train is None:
         return rendered
     mask = [0] * len(rendered.mask)

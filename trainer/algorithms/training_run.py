@@ -88,13 +88,13 @@ class TrainingRun:
     def tell_lost_reasoning(
         self, tokenizer: PreTrainedTokenizerBase, completions: Sequence[Sequence[Message]], name: str
     ) -> None:
-        """Warns where rows of a file hold reasoning and the chat template writes none. completions: what is learnt from each row."""
+        """Warns where rows of a file hold reasoning and the chat template writes none. completions: what is learned from each row."""
         thoughtful = sum(any(message.get("reasoning_content") for message in each) for each in completions)
         if thoughtful and not writes_reasoning(tokenizer):
             self.events.emit(
                 Warned(
                     f"{name}: {thoughtful} of {len(completions)} rows hold reasoning, which the model's chat template leaves out. "
-                    "They are learnt from without it.",
+                    "They are learned from without it.",
                     advice="Choose a model whose template writes reasoning to learn from it.",
                 )
             )
@@ -119,7 +119,7 @@ class TrainingRun:
         needed = optimizer.batch_size * optimizer.gradient_accumulation
         if usable >= needed:
             return
-        advice = f"Freeze a version with more judgements, or lower optimizer.batch_size to {max(1, usable)} or less."
+        advice = f"Freeze a version with more judgments, or lower optimizer.batch_size to {max(1, usable)} or less."
         if shortest > optimizer.max_length:
             advice = f"Every row is longer than optimizer.max_length = {optimizer.max_length}; the shortest has {shortest} tokens."
         raise DataFailure(
@@ -212,7 +212,7 @@ class TrainingRun:
         if apart < LEAST_APART:
             self.events.emit(
                 Warned(
-                    f"The run moved its model by {apart:.2g} nats a token: no server can be proven to answer with it and not with its base.",
+                    f"Training moved the model by {apart:.2g} nats a token: no server can be proven to answer with it and not with its base.",
                     advice="Train further, with more steps or a higher learning rate.",
                 )
             )
@@ -236,7 +236,7 @@ class TrainingRun:
 
 
 def stop_at_turns(generation: GenerationConfig, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Let servers end an answer where a turn ends, which a base model that has learnt to chat does not say: its end is that of a text."""
+    """Let servers end an answer where a turn ends, which a base model that has learned to chat does not say: its end is that of a text."""
     known = generation.eos_token_id
     ends = [*known] if isinstance(known, list) else [] if known is None else [known]
     if missing := sorted(turn_ends(tokenizer).difference(ends)):

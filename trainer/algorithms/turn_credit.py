@@ -2,7 +2,7 @@
 
 After the process supervision of GRPO (Shao et al., 2024, arXiv 2402.03300, section 4.1.3: a token's advantage sums the step rewards that follow
 it) and multi-turn GRPO (Zeng et al., 2025, arXiv 2505.11821: a baseline for each turn, and a turn's own reward counts more than the outcome). Here a turn
-counts in full for the next reward that it leads to, and LATER as much for each one after that. Left out: GRPO's normalising of single step rewards, which
+counts in full for the next reward that it leads to, and LATER as much for each one after that. Left out: GRPO's normalizing of single step rewards, which
 makes a rollout worse by being longer; a critic; and tuning how turn and outcome rewards are mixed (they add up to the total here).
 """
 

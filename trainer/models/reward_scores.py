@@ -1,4 +1,4 @@
-"""What reward models say of rendered runs, in batches; nothing is learnt here."""
+"""What reward models say of rendered runs, in batches; nothing is learned here."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice

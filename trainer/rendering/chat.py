@@ -71,7 +71,7 @@ def render_by_prefixes(
 def render_completion(
     tokenizer: PreTrainedTokenizerBase, prompt: list[Message], completion: list[Message], tools: list[ToolSchema]
 ) -> Rendered:
-    """Prompt and completion, with only the completion's assistant messages marked. Raises ValueError for what cannot be learnt from.
+    """Prompt and completion, with only the completion's assistant messages marked. Raises ValueError for what cannot be learned from.
 
     Ends with the last policy token: a tool result after it is nobody's to learn, and a reward is read there.
     """

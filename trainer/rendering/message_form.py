@@ -64,7 +64,7 @@ def thinking(message: Message) -> Message:
 
 def thought_aloud(message: Message, opening: str) -> Message:
     """The message with its reasoning in its content, begun as the template prompts it (DeepSeek R1's distillations): without, the turn would
-    be learnt after another prompt than the one that it answers."""
+    be learned after another prompt than the one that it answers."""
     content = message.get("content") or ""
     if message.get("tool_calls") or content.startswith(THINK):
         return message

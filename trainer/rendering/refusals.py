@@ -1,7 +1,7 @@
 """Rows that a model's chat template refuses: left out and told while they are few, the end of the run where they are many.
 
 Real data hold an odd row here and there, and hours of training should not end with one. Where a template refuses more than a few, it does
-not fit the data, and a model trained on the rest would have learnt something else than its owner thinks.
+not fit the data, and a model trained on the rest would have learned something else than its owner thinks.
 """
 
 from collections.abc import Callable, Iterable, Iterator

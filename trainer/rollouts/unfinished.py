@@ -1,4 +1,4 @@
-"""Episodes that are still being played, for whoever wants to follow them: each a record in a file of its own, as far as it has come."""
+"""Episodes that are still in progress, for whoever wants to follow them: each a record in a file of its own, as far as it has come."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Moving experiments along: from finished rollouts to a queue, and from enough judgements to a verdict."""
+"""Moving experiments along: from finished rollouts to a queue, and from enough judgments to a verdict."""
 
 import logging
 

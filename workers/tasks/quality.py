@@ -1,4 +1,4 @@
-"""Measuring how good the judgements of a queue are."""
+"""Measuring how good the judgments of a queue are."""
 
 from uuid import UUID
 
@@ -8,5 +8,5 @@ from workers.app import app
 
 @app.task(name="quality.measure")
 def measure(queue_id: str) -> None:
-    """Read a queue's judgements and keep what they come to. Running twice does no harm."""
+    """Read a queue's judgments and keep what they come to. Running twice does no harm."""
     reports.measure_quality(UUID(queue_id))

@@ -14,8 +14,8 @@ from apps.common.outages import Outage, outage_of
 
 RETRY_SECONDS = {Outage.AWAY: 5, Outage.DISK_FULL: 60}
 WORDS = {
-    None: "This failed through a fault of the server, whose log says more.",
-    Outage.AWAY: "The database or the broker does not answer just now. Try again.",
+    None: "The server failed; its log says why.",
+    Outage.AWAY: "The database or the message broker isn't responding. Try again.",
     Outage.DISK_FULL: disk.FULL,
 }
 
@@ -23,7 +23,7 @@ WORDS = {
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Offers the visitor's other workspaces, where the page may be."""
     if request.path.startswith("/api/"):
-        return JsonResponse({"detail": "There is no such address in the API. See /api/docs/."}, status=404)
+        return JsonResponse({"detail": "There is no such endpoint. See /api/docs/."}, status=404)
     user = getattr(request, "user", None)
     others: list[Membership] = []
     if isinstance(user, User):

@@ -17,7 +17,7 @@ from apps.common.http import HtmxRequest, NotHere
 from apps.common.limits import Limit
 
 PER_ADDRESS = Limit("join", tries=30, seconds=15 * 60)
-GONE = "This invitation was used, revoked or has expired. Ask whoever sent it for a new one."
+GONE = "This invitation was already used, was revoked, or has expired. Ask whoever sent it for a new one."
 
 
 @login_not_required

@@ -40,7 +40,7 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
         except login.WrongCredentials as refusal:
             form.add_error(None, str(refusal))
         except TooManyTries as refusal:
-            form.add_error(None, f"Too many tries. Sign-in opens again in {duration(refusal.retry_after)}.")
+            form.add_error(None, f"Too many tries. Try again in {duration(refusal.retry_after)}.")
             status, retry_after = 429, str(refusal.retry_after)
     context = {"form": form, "next": onward, "demo_people": _demo_people()}
     response = render(request, "accounts/sign_in.html", context, status=status)

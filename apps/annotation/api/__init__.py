@@ -1,1 +1,1 @@
-"""Queues, review, machine annotators and adopted judgements over REST."""
+"""Queues, review, machine annotators and adopted judgments over REST."""

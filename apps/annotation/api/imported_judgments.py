@@ -1,4 +1,4 @@
-"""Judgements that came in with a file, over REST: what its columns say, and a queue of what they mean."""
+"""Judgments that came in with a file, over REST: what its columns say, and a queue of what they mean."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ class ImportJudgementsView(MemberView):
 
     @extend_schema(
         operation_id="import_judgements_create",
-        summary="Make judgements of what an import's file says, now that it is told what its values mean",
-        description="A worker fills a closed queue; judgements count like those made here, by annotators shown as imported.",
+        summary="Make judgments of what an import's file says, now that it is told what its values mean",
+        description="A worker fills a closed queue; judgments count like those made here, by annotators shown as imported.",
         request=AdoptSerializer,
         responses={
             201: QueueSerializer,

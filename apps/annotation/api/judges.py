@@ -74,7 +74,7 @@ class SendSerializer(RequestSerializer):
     policy = serializers.UUIDField(help_text="A served model or a reward model.")
     mode = serializers.ChoiceField(choices=Judge.Mode.choices, default=Judge.Mode.PRELABEL)
     prompt = serializers.CharField(default=enrollment.DEFAULT_PROMPT, max_length=20_000, help_text="What to look for.")
-    requests_a_minute = serializers.IntegerField(default=60, help_text="Two for each pair: both orders are asked.")
+    requests_a_minute = serializers.IntegerField(default=60, help_text="Two per pair, since both orders are asked.")
     prompt_price = serializers.FloatField(default=0.0, help_text="Of a million tokens read.")
     completion_price = serializers.FloatField(default=0.0, help_text="Of a million tokens written.")
     most_cost = serializers.FloatField(default=None, allow_null=True, help_text="It pauses when it has cost so much.")

@@ -1,4 +1,4 @@
-"""Queues and judgements over REST."""
+"""Queues and judgments over REST."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class QueueView(OfQueue):
 
 
 class JudgementsView(OfQueue):
-    """The standing judgements of a queue, newest first."""
+    """The standing judgments of a queue, newest first."""
 
     needs = Judgement.visible_from
     pagination_class = ApiCursorPagination
@@ -129,7 +129,7 @@ class PreferencesView(JudgementsView):
 
     @extend_schema(operation_id="queue_preferences_list", responses=PAIRWISE.serializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:
-        """The standing judgements of a pairwise queue, newest first. Reviewers and above."""
+        """The standing judgments of a pairwise queue, newest first. Reviewers and above."""
         return self.page(request, queue_id)
 
 

@@ -46,7 +46,7 @@ class DisputedSerializer(serializers.ModelSerializer[Item]):
 
 
 class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
-    """A reviewer's decision. Of a pair, a grade in favour of `a`; of a single run, the judgement that stands (`upheld`)."""
+    """A reviewer's decision. Of a pair, a grade in favour of `a`; of a single run, the judgment that stands (`upheld`)."""
 
     by = serializers.CharField(source="by.name", default="", read_only=True)
 
@@ -68,8 +68,8 @@ class DecideSerializer(RequestSerializer):
         help_text="3 a much better … 0 tie … -3 b much better.",
     )
     both_bad = serializers.BooleanField(default=False)
-    upheld = serializers.UUIDField(default=None, allow_null=True, help_text="Id of a judgement of this item.")
-    reason = serializers.CharField(max_length=5000, help_text="Who judged it reads it, without your name.")
+    upheld = serializers.UUIDField(default=None, allow_null=True, help_text="Id of a judgment of this item.")
+    reason = serializers.CharField(max_length=5000, help_text="The annotator reads it, without your name.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """What decides an item depends on the kind of its queue."""
@@ -130,7 +130,7 @@ class AdjudicationsView(ReviewView):
         responses={
             201: AdjudicationSerializer,
             400: OpenApiResponse(description="Refused, by field."),
-            409: OpenApiResponse(description="Nobody judged it, or the judgement to uphold stands no more."),
+            409: OpenApiResponse(description="Nobody judged it, or the judgment to uphold stands no more."),
         },
     )
     def post(self, request: Request, queue_id: UUID) -> Response:

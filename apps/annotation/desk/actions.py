@@ -60,7 +60,7 @@ def _locked(assignment: Assignment) -> _Locked:
 
 
 def _hold(assignment: Assignment) -> None:
-    """Make sure of the place that a judgement needs, or say why there is none."""
+    """Make sure of the place that a judgment needs, or say why there is none."""
     if assignment.state == Assignment.State.SKIPPED:
         raise AlreadySkipped
     if assignment.state == Assignment.State.UNDONE:
@@ -132,7 +132,7 @@ def save_draft(*, assignment: Assignment, draft: dict[str, Any]) -> None:
 
 @transaction.atomic
 def keep(*, assignment: Assignment) -> Assignment:
-    """The person looks at this item: note when they first did, and renew their hold. Refuses like a judgement would."""
+    """The person looks at this item: note when they first did, and renew their hold. Refuses like a judgment would."""
     _, assignment = _locked(assignment)
     if assignment.state == Assignment.State.JUDGED:
         raise AlreadyJudged
@@ -146,13 +146,15 @@ def keep(*, assignment: Assignment) -> Assignment:
 
 @transaction.atomic
 def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
-    """Take back this person's latest judgement or skip in `queue`; the item is theirs again, with the old answer as its draft.
+    """Take back this person's latest judgment or skip in `queue`; the item is theirs again, with the old answer as its draft.
 
     A skip whose item others took since is passed over. Raises NothingToUndo; PlaceLost where there was nothing but such skips.
     """
     desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
     if queue.is_of_experiment and Queue.objects.filter(pk=queue.pk, state=Queue.State.CLOSED).exists():
-        raise NothingToUndo("This comparison is closed, and its result rests on the answers as they are. They stay.")
+        raise NothingToUndo(
+            "This experiment has ended, and its result depends on these answers, so they can't be undone."
+        )
     last = _last_act(queue, annotator)
     last.queue = queue
     item = Item.objects.select_for_update().get(pk=last.item_id)
@@ -182,7 +184,7 @@ def undo_last(*, queue: Queue, annotator: Annotator) -> Assignment:
 
 
 def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
-    """The latest judgement or skip within reach; of a skip, the place is taken again. The caller has locked the desk.
+    """The latest judgment or skip within reach; of a skip, the place is taken again. The caller has locked the desk.
 
     What was taken back already counts for the reach, so that it ends at the same item however often, and however late, one undoes.
     """
@@ -195,7 +197,7 @@ def _last_act(queue: Queue, annotator: Annotator) -> Assignment:
         if act.state == Assignment.State.JUDGED or retake_place(act.item):
             return act
     if found:
-        raise PlaceLost("Other people have taken what you skipped. It no longer needs you.")
+        raise PlaceLost("Other people have taken the item that you skipped.")
     raise NothingToUndo
 
 
@@ -223,7 +225,7 @@ def take_back_skips(*, queue: Queue, annotator: Annotator) -> int:
 
 
 def _retract(judged: Assignment, item: Item, desk: Desk) -> dict[str, Any]:
-    """Mark the judgement as taken back; its answer, as a draft. The place stays taken: it is the same person's."""
+    """Mark the judgment as taken back; its answer, as a draft. The place stays taken: it is the same person's."""
     kind = kind_of(judged.queue)
     judgement = kind.model.objects.get(assignment=judged)
     judgement.retracted_at = now()

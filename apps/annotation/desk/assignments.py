@@ -61,14 +61,14 @@ def _refusal(queue: Queue, desk: Desk) -> Refusal | None:
 
 
 def has_ended(queue: Queue) -> bool:
-    """The queue's date has come, or it has as many judgements as it was to get. The clock closes it soon."""
+    """The queue's date has come, or it has as many judgments as it was to get. The clock closes it soon."""
     if queue.ends_at and queue.ends_at <= now():
         return True
     return queue.ends_after is not None and judged_in(queue) >= queue.ends_after
 
 
 def judged_in(queue: Queue) -> int:
-    """Standing judgements of a queue, known items left out: read from its desks."""
+    """Standing judgments of a queue, known items left out: read from its desks."""
     judged: int = Desk.objects.filter(queue=queue).aggregate(judged=Sum("judged", default=0))["judged"]
     return judged
 

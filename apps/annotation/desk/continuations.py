@@ -31,7 +31,9 @@ def sample_actions(*, run: Trajectory, index: int, asks: Alternatives) -> Contin
 def run_on(*, run: Trajectory, index: int, action: dict[str, Any], asks: Alternatives) -> Continuation:
     """How it ends if `action` is done at this step and the queue's policy goes on. Raises CannotContinue."""
     if run.task.environment not in ENVIRONMENTS:
-        raise CannotContinue("The world of this run cannot be set up again here, so nobody can go on in it.")
+        raise CannotContinue(
+            "The environment of this trajectory can't be restored here, so no policy can continue from it."
+        )
     return _ask_for(run, index, asks, count=1, action=action)
 
 
@@ -42,10 +44,10 @@ def _ask_for(
     policy = Policy.objects.filter(pk=asks.policy, workspace=run.workspace_id, archived_at=None).first()
     if policy is None or policy.kind not in ABLE:
         raise CannotContinue(
-            "The policy that this queue names cannot act any more. A researcher can make a queue with another."
+            "The policy that this queue names can't act any more. A researcher can create a queue with another one."
         )
     if not 0 <= index < run.step_count:
-        raise CannotContinue(f"There is no step {index + 1}: this run has {run.step_count}.")
+        raise CannotContinue(f"There is no step {index + 1}: this trajectory has {run.step_count}.")
     wanted = {
         "trajectory": run,
         "index": index,

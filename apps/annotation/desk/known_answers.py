@@ -39,7 +39,7 @@ def is_gold_due(desk: Desk, queue: Queue) -> bool:
 
 
 def count(desk: Desk, item: Item, judgement: Judgement, by: int) -> list[str]:
-    """Count a judgement (`by` 1) or one that was taken back (−1) on its desk, which the caller saves: the columns that changed."""
+    """Count a judgment (`by` 1) or one that was taken back (−1) on its desk, which the caller saves: the columns that changed."""
     match item.purpose:
         case Item.Purpose.GOLD:
             desk.golds += by
@@ -80,7 +80,7 @@ class Lesson(NamedTuple):
 
 
 def taught(assignment: Assignment) -> Lesson | None:
-    """Of the judgement that closed `assignment`; None where the item is no training item."""
+    """Of the judgment that closed `assignment`; None where the item is no training item."""
     if not assignment.queue.training_count or assignment.item.purpose != Item.Purpose.TRAINING:
         return None
     kind = kind_of(assignment.queue)
@@ -92,5 +92,5 @@ def taught(assignment: Assignment) -> Lesson | None:
 
 def in_words(lesson: Lesson) -> str:
     """For the desk."""
-    verdict = "Right:" if lesson.is_right else "This was practice, and the answer is another one:"
+    verdict = "Right:" if lesson.is_right else "This was an onboarding item with a different answer:"
     return f"{verdict} {lesson.expected}. {lesson.because}".strip()

@@ -67,7 +67,7 @@ class AdoptForm(forms.Form):
     source = forms.CharField(
         label="Where they come from",
         max_length=300,
-        help_text="Such as the name of the data set; shown with each of these judgements.",
+        help_text="Such as the name of the data set; shown with each of these judgments.",
     )
     judged_by = forms.ChoiceField(
         label="Who judged",

@@ -36,7 +36,7 @@ class LinesField(forms.CharField):
 class QueueForm(forms.Form):
     """A new queue. `pairing` and `overlap` also read a form that is not complete: the preview shows what stands there."""
 
-    name = forms.CharField(max_length=200, help_text="Annotators see it: it should not name policies.")
+    name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     judged = forms.ChoiceField(
         label="What is done",
         choices=Queue.Kind.choices,
@@ -47,28 +47,28 @@ class QueueForm(forms.Form):
     pairs = forms.ChoiceField(label="Of each task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
     per_task = forms.IntegerField(label="How many a task", min_value=1, max_value=10_000, initial=3, required=False)
     different_outcomes = forms.BooleanField(
-        label="Only runs that ended differently",
+        label="Only trajectories that ended differently",
         required=False,
         help_text="One succeeded and one failed, or their rewards differ.",
     )
-    different_policies = forms.BooleanField(label="Only runs of different policies", required=False)
+    different_policies = forms.BooleanField(label="Only trajectories of different policies", required=False)
     aspects = LinesField(
         read_aspects,
         label="Aspects that are graded by themselves",
         initial=DEFAULT_ASPECTS,
-        help_text="One a line; “Safety: 3” gives it a scale of 3 points instead of 5 (or 7). They are optional for who judges. More can be added later; none can be renamed or taken away.",
+        help_text="One per line. “Safety: 3” gives an aspect 3 points instead of 5 (or 7). Annotators may leave aspects open. You can add more later, but not rename or remove any.",
     )
-    confidence = forms.BooleanField(label="Ask how sure they are", required=False)
+    confidence = forms.BooleanField(label="Ask for confidence", required=False)
     every_step = forms.BooleanField(
         label="Each step needs a label, up to the first error", required=False, initial=True
     )
-    corrections = forms.BooleanField(label="Better actions may be written", required=False, initial=True)
+    corrections = forms.BooleanField(label="Corrections may be written", required=False, initial=True)
     alternatives = forms.ModelChoiceField(
         Policy.objects.none(),
-        label="Better actions are sampled from",
+        label="Sample corrections from",
         required=False,
         empty_label="nobody",
-        help_text="Annotators may choose among what this policy would do at a step and, where the world can be set up again, see how it goes on.",
+        help_text="Annotators may choose among this policy's actions at a step and, if the environment can be restored, see how it continues.",
     )
     alternatives_count = forms.IntegerField(label="How many", min_value=1, max_value=9, initial=4, required=False)
     alternatives_temperature = forms.FloatField(
@@ -85,17 +85,17 @@ class QueueForm(forms.Form):
         label="Steps can be marked: sub-goal reached, safety violated", required=False, initial=True
     )
     overlap = forms.IntegerField(
-        label="Judgements of each",
+        label="Overlap",
         min_value=1,
         max_value=MOST_OVERLAP,
         initial=1,
-        help_text="By so many different people; two or more show how far they agree.",
+        help_text="How many different people judge each item. Two or more show how much they agree.",
     )
     order = forms.ChoiceField(
         choices=[("fifo", "Task by task"), ("random", "Shuffled")],
         initial="fifo",
         widget=forms.RadioSelect,
-        help_text="Shuffled keeps people from judging one task many times in a row.",
+        help_text="Shuffling keeps people from judging the same task many times in a row.",
     )
     seed = forms.IntegerField(
         min_value=0, max_value=2**31 - 1, initial=0, help_text="The same seed draws and shuffles the same way."
@@ -105,16 +105,16 @@ class QueueForm(forms.Form):
         min_value=1,
         max_value=7 * 24 * 60,
         initial=20,
-        help_text="Minutes. Who goes away for longer gives it to others; whoever is at work keeps it.",
+        help_text="Minutes. After a longer absence the item goes to somebody else; while you work, it stays.",
     )
     skipped_come_back = forms.BooleanField(
-        label="Skipped items come back to who skipped them, at the end", required=False
+        label="Skipped items come back to the same person, at the end", required=False
     )
     guidelines = forms.CharField(
         required=False,
         max_length=100_000,
         widget=forms.Textarea(attrs={"rows": 8}),
-        help_text="Markdown. Say what is good and what is better here, with an example of a close call. Each change is a new version.",
+        help_text="Markdown. Say what good and better mean, with an example of a close call. Each change is a new version.",
     )
 
     def __init__(self, data: Any = None, *, workspace: Workspace, initial: dict[str, Any] | None = None) -> None:

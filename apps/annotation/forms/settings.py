@@ -22,11 +22,11 @@ from apps.policies.models import Policy
 class SettingsForm(forms.Form):
     """What may change while people work."""
 
-    name = forms.CharField(max_length=200, help_text="Annotators see it: it should not name policies.")
+    name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     overlap = forms.IntegerField(
         label="People per item",
         max_value=MOST_OVERLAP,
-        help_text="So many different people judge each item. It can grow, not shrink: what was judged stays.",
+        help_text="How many different people judge each item. It can grow, but not shrink.",
     )
     who = forms.ChoiceField(
         label="Who may label",
@@ -40,7 +40,7 @@ class SettingsForm(forms.Form):
         label="Share of gold items",
         min_value=0,
         max_value=90,
-        help_text="Per cent of what is given to each person, as long as there are gold items that they have not seen.",
+        help_text="Percent of the items that each person gets, as long as there are gold items that they haven't seen.",
     )
     ends_at = forms.DateTimeField(
         label="End on",
@@ -53,22 +53,22 @@ class SettingsForm(forms.Form):
         required=False,
         min_value=1,
         max_value=10**9,
-        help_text="Judgements in all. Empty: when all is judged.",
+        help_text="Total number of judgments. Empty: when everything is judged.",
     )
     lease_minutes = forms.IntegerField(
         label="Time to judge an item", min_value=1, max_value=7 * 24 * 60, help_text="Minutes."
     )
     skipped_come_back = forms.BooleanField(
-        label="Skipped items come back to who skipped them, at the end", required=False
+        label="Skipped items come back to the same person, at the end", required=False
     )
 
     shows_machines = forms.BooleanField(
         label="Show what models said",
         required=False,
-        help_text="On the desk, before people answer. Otherwise they see it on their own page once they have.",
+        help_text="On the desk, before people answer. Otherwise they see it on their own page afterward.",
     )
     blind_review = forms.BooleanField(
-        label="Blind review", required=False, help_text="Reviewers of a pair decide before they see what others said."
+        label="Blind review", required=False, help_text="Reviewers decide before they see the judgments."
     )
 
     more_asks = forms.CharField(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 3}))
@@ -94,7 +94,7 @@ class SettingsForm(forms.Form):
         if queue.is_of_experiment:
             self.fields["overlap"].disabled = True
             self.fields["gold_percent"].disabled = True  # and not shown: there are no gold items
-            self.fields["overlap"].help_text = "The plan of the experiment fixed it before the first answer was seen."
+            self.fields["overlap"].help_text = "The experiment's plan fixed it before the first answer."
         if not kind_of(queue).takes_models:
             del self.fields["shows_machines"]
         self._say_what_is_asked()
@@ -108,7 +108,7 @@ class SettingsForm(forms.Form):
             return
         field.label = more.label
         field.help_text = (
-            f"One a line; {more.line}. Judgements made before lack them, and agreement counts who answered. "
+            f"One a line; {more.line}. Judgments made before lack them, and agreement counts who answered. "
             f"What is once asked can be neither renamed nor taken away"
             f"{': ' + ', '.join(more.asked) if more.asked else ''}."
         )
@@ -160,7 +160,7 @@ class KnownForm(forms.Form):
     purpose = forms.ChoiceField(
         choices=[
             ("gold", "Gold: a hidden check"),
-            ("training", "Training: newcomers see it first"),
+            ("training", "Onboarding: newcomers see it first"),
             ("work", "Ordinary"),
         ],
         widget=forms.RadioSelect,
@@ -171,7 +171,7 @@ class KnownForm(forms.Form):
         required=False,
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Shown to who answers a training item.",
+        help_text="Shown to people who answer an onboarding item.",
     )
 
     def __init__(self, *args: Any, queue: Queue, **kwargs: Any) -> None:
@@ -200,7 +200,7 @@ class KnownForm(forms.Form):
 
 
 class DecisionForm(forms.Form):
-    """What a reviewer decides: of a pair a grade, by the side they saw; otherwise whose judgement stands."""
+    """What a reviewer decides: of a pair a grade, by the side they saw; otherwise whose judgment stands."""
 
     answer = forms.ChoiceField(error_messages={"required": "Choose first."}, widget=forms.RadioSelect)
     reason = forms.CharField(
@@ -209,8 +209,8 @@ class DecisionForm(forms.Form):
         widget=forms.Textarea(
             attrs={"rows": 4, "data-key": "r", "data-key-group": "Decision", "data-key-label": "Say why"}
         ),
-        help_text="Who judged it reads it, without your name.",
-        error_messages={"required": "Say why: the people who judged it read your reason and learn from it."},
+        help_text="The annotator reads it, without your name.",
+        error_messages={"required": "Give a reason: the people who judged it read it and learn from it."},
     )
 
     def __init__(
@@ -255,14 +255,14 @@ class JudgeForm(forms.Form):
         max_length=20_000,
         initial=DEFAULT_PROMPT,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="It is told beside this that it compares two runs, and how to answer. Each change is a new version.",
+        help_text="Instructions on comparing two trajectories and on the answer's form are added. Each change is a new version.",
     )
     requests_a_minute = forms.IntegerField(
-        min_value=1, max_value=100_000, initial=60, help_text="Two for each pair: both orders are asked."
+        min_value=1, max_value=100_000, initial=60, help_text="Two per pair, since both orders are asked."
     )
-    prompt_price = forms.FloatField(label="Price of a million tokens read", min_value=0, initial=0)
-    completion_price = forms.FloatField(label="Price of a million tokens written", min_value=0, initial=0)
-    most_cost = forms.FloatField(label="Most that it may cost", min_value=0, required=False)
+    prompt_price = forms.FloatField(label="Price per million prompt tokens", min_value=0, initial=0)
+    completion_price = forms.FloatField(label="Price per million completion tokens", min_value=0, initial=0)
+    most_cost = forms.FloatField(label="Budget", min_value=0, required=False)
 
     def __init__(self, data: Any = None, *, workspace: Workspace) -> None:
         super().__init__(data)

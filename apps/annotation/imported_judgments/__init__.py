@@ -1,1 +1,1 @@
-"""Judgements that came in with a file."""
+"""Judgments that came in with a file."""

@@ -1,4 +1,4 @@
-"""Judgements that came in with a file become judgements here: a closed queue of them, filled by a worker a few tasks at a time.
+"""Judgments that came in with a file become judgments here: a closed queue of them, filled by a worker a few tasks at a time.
 
 Nobody judges anything anew: what an item says is what `meanings` reads in the columns of its runs. A killed filling goes on behind the last batch.
 """
@@ -34,12 +34,12 @@ TASKS_A_BATCH = 500
 
 class SaysNothing(Refusal):
     code = "says_nothing"
-    message = "No value means anything yet, so there is nothing to make judgements of. Say what at least one means."
+    message = "No value has a meaning yet, so there is nothing to import. Say what at least one value means."
 
 
 class StillImporting(Refusal):
     code = "still_importing"
-    message = "This import is not over. Wait for its end, or let it go on, so that all of its judgements are there."
+    message = "This import isn't finished. Wait until it ends, or resume it, so that all of its judgments are there."
 
 
 def selection_of(batch: ImportBatch) -> Selection:
@@ -50,7 +50,7 @@ def selection_of(batch: ImportBatch) -> Selection:
 
 
 def adopted_from(batch: ImportBatch) -> QuerySet[Queue]:
-    """The queues that were made of this import's judgements, the newest first."""
+    """The queues that were made of this import's judgments, the newest first."""
     found = Queue.objects.filter(workspace=batch.workspace_id, selection__has_key="adopted")
     return found.filter(selection__selection__filter=_filter_of(batch)).order_by("-pk")
 
@@ -70,7 +70,7 @@ def adopt(
     judged_by: str,
     by: User | None,
 ) -> Queue:
-    """A queue of what the selected runs say of themselves: each verdict a judgement by an annotator of the kind `judged_by` who came with `source`.
+    """A queue of what the selected runs say of themselves: each verdict a judgment by an annotator of the kind `judged_by` who came with `source`.
 
     A worker fills it. Raises SaysNothing, BadFilter.
     """
@@ -93,13 +93,13 @@ def adopt(
         items_expected=runs.count() // len(kind.run_names),
         filling_at=now(),
     )
-    record(queue, by, "adopted judgements", source=source)
+    record(queue, by, "adopted judgments", source=source)
     enqueue("filling.fill", str(queue.pk))
     return queue
 
 
 def fill_batch(queue: Queue) -> bool:
-    """Add the items and judgements of the next tasks of a queue whose row the caller has locked; False at the end."""
+    """Add the items and judgments of the next tasks of a queue whose row the caller has locked; False at the end."""
     adopted = queue.selection["adopted"]
     runs = runs_of(queue.workspace, Selection.from_json(queue.selection["selection"]))
     beyond = runs.filter(task_id__gt=queue.filled_to) if queue.filled_to else runs
@@ -120,7 +120,7 @@ def _end(queue: Queue, left_out: Counter[str]) -> None:
     """What is judged is over: others may judge it too once the queue is opened again and asks more people."""
     queue.state = Queue.State.CLOSED if queue.item_count else Queue.State.FAILED
     reasons = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
-    queue.error = "" if queue.item_count else f"Nothing became a judgement: {reasons or 'its runs are gone'}."
+    queue.error = "" if queue.item_count else f"Nothing became a judgment: {reasons or 'its runs are gone'}."
 
 
 # Storing -------------------------------------------------------------------------------------------------------------

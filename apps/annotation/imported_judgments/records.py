@@ -1,4 +1,4 @@
-"""What imported runs come to as judgements, once it is known what their columns mean. Reads only."""
+"""What imported runs come to as judgments, once it is known what their columns mean. Reads only."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from apps.annotation.queues.sources import Selection
 from apps.trajectories.models import Step, Task, Trajectory
 from apps.trajectories.outlines import visible
 
-SIDE_MISSING = "pairs whose other side is not among the runs"
+SIDE_MISSING = "pairs whose other side isn't among the trajectories"
 SAME_TWICE = "pairs whose two sides are the same"
-SAID_AGAIN = "judgements of a pair that the same annotator had judged before"
-SAYS_NOTHING = "of which nothing with a meaning is said"
+SAID_AGAIN = "second judgments of a pair by the same annotator"
+SAYS_NOTHING = "without a value that has a meaning"
 STEPS_A_READING = 20_000
 """Steps whose columns are read at once: a query for each task would be thousands, and all of a filling's could fill the memory."""
 EXAMPLES = 3

@@ -26,12 +26,12 @@ class NotServed(Refusal):
 
 class OnlyPairs(Refusal):
     code = "only_pairs"
-    message = "Models judge pairs only. Make a queue that compares two runs."
+    message = "Models judge pairs only. Create a queue that compares trajectories."
 
 
 class AtWorkAlready(Refusal):
     code = "at_work_already"
-    message = "This model judges here already. Change its prompt or let it go on below."
+    message = "This model already judges this queue. Change its prompt or resume it below."
 
 
 @transaction.atomic

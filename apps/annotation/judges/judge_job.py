@@ -155,7 +155,7 @@ def _stretch(judge: Judge) -> None:
                     raise Refused(f"{in_a_row} pairs in a row got no usable answer. The last time: {said}")
             judge.refresh_from_db(fields=["state", "prompt_tokens", "completion_tokens"])
             if judge.has_spent_all:
-                return _pause(judge, f"It has cost {judge.cost:.2f}, which is all that it may.")
+                return _pause(judge, f"It has cost {judge.cost:.2f}, which is its budget.")
             if judge.phase == Phase.STOPPING:
                 return lifecycle.stop(judge, "It was paused.")
             if monotonic() - began > STRETCH_SECONDS:
@@ -219,7 +219,7 @@ def _second(item: Item) -> Trajectory:
 
 @transaction.atomic
 def _record(judge: Judge, item: Item, held: Assignment | None, verdict: Verdict, version: int, used: Usage) -> None:
-    """The answer with both its orders; and, in a place of its own, the judgement. A second delivery changes nothing."""
+    """The answer with both its orders; and, in a place of its own, the judgment. A second delivery changes nothing."""
     columns = {**verdict._asdict(), "prompt_version": version, **_tokens(used)}
     _, is_new = JudgeAnswer.objects.get_or_create(judge=judge, item=item, defaults=columns)
     lifecycle.get_on(judge, answered=F("answered") + int(is_new))

@@ -204,7 +204,7 @@ def read(response: httpx.Response) -> Opinion:
             better == "both bad",
             visible(str(given.get("reason", "")))[:2000],
         )
-    raise NoAnswer(f"The answer holds no verdict: {visible(content[-300:])}")
+    raise NoAnswer(f"The answer contains no judgment: {visible(content[-300:])}")
 
 
 def together(a_left: Opinion, b_left: Opinion) -> Verdict:
@@ -213,7 +213,7 @@ def together(a_left: Opinion, b_left: Opinion) -> Verdict:
     mean = (first + second) / 2
     strength = 0 if first * second < 0 else int(abs(mean) + 0.5) * (1 if mean > 0 else -1)
     swayed = first * second < 0
-    reason = a_left.reason if not swayed else f"It changes its mind with the order. {a_left.reason} / {b_left.reason}"
+    reason = a_left.reason if not swayed else f"Its answer depends on the order. {a_left.reason} / {b_left.reason}"
     return Verdict(
         first,
         second,

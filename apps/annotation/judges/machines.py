@@ -116,7 +116,7 @@ def said_by_machines(item_id: int, *, a_is_left: bool) -> list[Said]:
 
 @dataclass(frozen=True)
 class Compared:
-    """A judgement of a person beside what models said of the same pair."""
+    """A judgment of a person beside what models said of the same pair."""
 
     preference: Preference
     said: str
@@ -124,7 +124,7 @@ class Compared:
 
 
 def beside_machines(queue: Queue, annotator: Annotator) -> list[Compared]:
-    """This person's latest judgements of pairs that models said something about: only what they have answered themselves."""
+    """This person's latest judgments of pairs that models said something about: only what they have answered themselves."""
     spoken = JudgeAnswer.objects.usable().filter(judge__queue=queue)
     mine = Preference.objects.standing().filter(queue=queue, annotator=annotator, item__in=spoken.values("item"))
     latest = list(mine.select_related("item__task").order_by("-pk")[:SHOWN])

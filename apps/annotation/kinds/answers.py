@@ -88,9 +88,9 @@ class Walk:
         """Raises Incomplete, saying what to do, where it leaves open what the queue asks, or contradicts itself."""
         values = {label.index: label.value for label in self.labels}
         if beyond := [index for index in (*values, *(action.index for action in self.corrections)) if index >= steps]:
-            raise Incomplete(f"There is no step {beyond[0] + 1}: this run has {steps}.")
+            raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {steps}.")
         if self.corrections and not asks.corrections:
-            raise Incomplete("This queue takes no better actions.")
+            raise Incomplete("This queue doesn't accept corrections.")
         if (self.ending == Inspection.Ending.FOUND_ERROR) != (self.first_error is not None):
             raise Incomplete("Mark the first wrong step with x, or choose another ending.")
         if self.first_error is not None and values.get(self.first_error) != -1:

@@ -34,7 +34,7 @@ def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[i
 def views_of(
     run: Trajectory, steps: dict[int, Step], wanted: Collection[int], part_url: Callable[[int], str]
 ) -> dict[int, StepView]:
-    """Opened steps by index; `steps` holds their neighbours, too."""
+    """Opened steps by index; `steps` holds their neighbors, too."""
     return {index: _view(run, steps, index, part_url(index)) for index in wanted if index in steps}
 
 

@@ -112,7 +112,7 @@ def _fields_without_schema(arguments: Json, given: dict[str, Json]) -> list[Argu
     fields = [ArgumentField(name, "long", False, "", value) for name, value in given.items()]
     return [
         *fields,
-        ArgumentField(REST, "json", False, "Others that the tool takes, as JSON.", "", label="Further arguments"),
+        ArgumentField(REST, "json", False, "Other arguments of the tool, as JSON.", "", label="Further arguments"),
     ]
 
 
@@ -159,7 +159,7 @@ def read_call(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
 def check_action(message: Json, tools: Sequence[Tool]) -> None:
     """Raises BadAction, saying what was given and what is expected, for a message that the policy could not have sent."""
     if not isinstance(message, dict) or message.get("role") != "assistant":
-        raise BadAction("A better action is a message of the assistant.")
+        raise BadAction("A correction is a message of the assistant.")
     calls = message.get("tool_calls") or []
     if not calls and not (isinstance(message.get("content"), str) and message["content"].strip()):
         raise BadAction("Say something, or call a tool.")

@@ -17,7 +17,7 @@ TEXT = 20_000
 SECONDS = 86_400.0
 STEPS = 100_000
 
-UNREADABLE = ValidationError("The page sent something unreadable. Reload it; what you did is kept.")
+UNREADABLE = ValidationError("The page sent something unreadable. Reload it; your work is kept.")
 
 
 class Option(NamedTuple):

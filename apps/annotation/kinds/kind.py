@@ -297,7 +297,7 @@ class Kind(ABC, Generic[K, A, J]):
     def pairing_words(self, pairing: Pairing) -> str:
         """How the items were drawn."""
 
-    # Judgments made elsewhere -----------------------------------------------------------------------------------------
+    # Imported judgments -----------------------------------------------------------------------------------------
 
     imported_as: ClassVar[str]
     """What a file says whose judgments are of this kind."""

@@ -1,4 +1,4 @@
-"""Which runs of a task are compared with which. The preview and the filling of a queue count alike.
+"""Which training runs of a task are compared with which. The preview and the filling of a queue count alike.
 
 Runs that agree in every trait that the pairing looks at form a group. Pairs are then numbered group by group, so that
 they can be counted, and k of them drawn, without writing them all down.
@@ -104,10 +104,14 @@ class Pairing:
     @property
     def of_single_runs(self) -> str:
         """In words, where runs are judged by themselves."""
-        return {None: "all runs of a task", 1: "one run a task"}.get(self.per_task, f"{self.per_task} runs a task")
+        return {None: "all trajectories of a task", 1: "one trajectory per task"}.get(
+            self.per_task, f"{self.per_task} runs a task"
+        )
 
     def __str__(self) -> str:
-        count = {None: "all pairs of a task", 1: "one pair a task"}.get(self.per_task, f"{self.per_task} pairs a task")
+        count = {None: "all pairs of a task", 1: "one pair per task"}.get(
+            self.per_task, f"{self.per_task} pairs a task"
+        )
         rules = [
             words
             for words, holds in (
@@ -209,7 +213,7 @@ def _blocks(pairing: Pairing, groups: Mapping[Traits, Courses]) -> Iterator[_Blo
                 yield _Block(x, y, (len(groups[x]), len(groups[y])), alike)
 
 
-ALIKE = "cannot be told apart from another run of its task"
+ALIKE = "identical to another trajectory of its task"
 
 # Counting ------------------------------------------------------------------------------------------------------------
 
@@ -276,7 +280,7 @@ def preview(pairing: Pairing, tasks: Iterable[dict[Traits, Group]]) -> Preview:
 
 def _why_alone(pairing: Pairing, traits: Traits, groups: Mapping[Traits, Group], runs: int) -> str:
     if runs == 1:
-        return "the only run of its task in this selection"
+        return "the only trajectory of its task in this selection"
     if any(pairing.allows(traits, other) for other in groups):
         return ALIKE
     if pairing.different_policies and traits.policy is None:
@@ -285,7 +289,7 @@ def _why_alone(pairing: Pairing, traits: Traits, groups: Mapping[Traits, Group],
         return "no outcome recorded"
     others = [other for other in groups if other != traits]
     if pairing.different_policies and not any(other.policy not in {None, traits.policy} for other in others):
-        return "no run of its task by another policy"
+        return "no trajectory of its task by another policy"
     if pairing.different_outcomes and not any(_ended_differently(traits, other) for other in others):
-        return "no run of its task that ended differently"
-    return "no run of its task that differs in both policy and outcome"
+        return "no trajectory of its task ended differently"
+    return "no trajectory of its task differs in both policy and outcome"

@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Neighbouring rows that are all identical (and folded) or all not."""
+    """Neighboring rows that are all identical (and folded) or all not."""
 
     is_identical: bool
     rows: list[Row]

@@ -201,15 +201,15 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     # Known answers ----------------------------------------------------------------------------------------------------
 
     outcome_tells = Q(a__success=True, b__success=False) | Q(a__success=False, b__success=True)
-    outcome_words = "the run that succeeded is better than the one that failed"
+    outcome_words = "the trajectory that succeeded is better than the one that failed"
 
     def known_field(self) -> forms.Field:
-        return known_choice([("1", "Run A is better"), ("0", "Neither is better"), ("-1", "Run B is better")])
+        return known_choice([("1", "A is better"), ("0", "Neither is better"), ("-1", "B is better")])
 
     # Review -----------------------------------------------------------------------------------------------------------
 
     reviewers_answer = True
-    question_of_review = "Which run is better?"
+    question_of_review = "Which trajectory is better?"
 
     def review_choices(self, judgements: Sequence[Preference]) -> list[tuple[str, str]]:
         grades = (3, 2, 1, 0, -1, -2, -3)
@@ -235,7 +235,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
         if decision["upheld"] is not None:
-            return "upheld", "Of a pair no judgement is upheld; give `strength` or `both_bad`."
+            return "upheld", "Of a pair no judgment is upheld; give `strength` or `both_bad`."
         if decision["both_bad"] == (decision["strength"] is not None):
             return "strength", "Give a grade from -3 to 3, or `both_bad` without one."
         return None
@@ -258,9 +258,9 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     def pairing_words(self, pairing: Pairing) -> str:
         return str(pairing)
 
-    # Judgments made elsewhere -----------------------------------------------------------------------------------------
+    # Imported judgments -----------------------------------------------------------------------------------------
 
-    imported_as = "Which run of a pair is better"
+    imported_as = "Which trajectory of a pair is better"
     imported_asks = PairwiseAsks()
     imported_values = ("3", "2", "1", "0", BOTH_BAD, "-1", "-2", "-3")
 

@@ -256,7 +256,7 @@ R = TypeVar("R", Aspect, Question)
 def _not_among(asked: tuple[R, ...], more: tuple[R, ...]) -> tuple[R, ...]:
     keys = {each.key for each in asked}
     if again := [each.name for each in more if each.key in keys]:
-        raise UnreadableLine(f"“{again[0]}” is asked already, and stays as it is. Leave that line out.")
+        raise UnreadableLine(f"“{again[0]}” already exists and can't be changed. Remove that line.")
     return more
 
 

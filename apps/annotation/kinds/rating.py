@@ -96,9 +96,9 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
                 f"Answer “{open_ones[0]}” first. Where it is not on the page, reload: it has been added since."
             )
         if not asks.questions and asks.thumb and answer.thumb is None:
-            raise Incomplete("Choose a thumb first: y is up, n is down.")
+            raise Incomplete("Choose a thumb first: y for up, n for down.")
         if beyond := [mark.index for mark in answer.marks if mark.index >= item.a.step_count]:
-            raise Incomplete(f"There is no step {beyond[0] + 1}: this run has {item.a.step_count}.")
+            raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {item.a.step_count}.")
 
     def store(self, places: Sequence[Place[Scores]]) -> list[Rating]:
         made = [
@@ -160,7 +160,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         return ", ".join([*thumb, *(f"{key} {answer}" for key, answer in said.answers.items())]) or "nothing"
 
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
-        return "it is a good run" if known == 1 else "it is a bad run"
+        return "it is a good trajectory" if known == 1 else "it is a bad trajectory"
 
     def remarks(self, judgements: Mapping[UUID, Rating]) -> Iterator[StepRemark]:
         for mark in Mark.objects.filter(rating__in=judgements)[:MOST_REMARKS]:
@@ -178,7 +178,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
 
     def known_field(self) -> forms.Field:
         words = "The thumb says it or, without one, which half of their scales the answers lie in."
-        return known_choice([("1", "A good run"), ("-1", "A bad run")], words)
+        return known_choice([("1", "Good"), ("-1", "Bad")], words)
 
     # Making queues ----------------------------------------------------------------------------------------------------
 
@@ -190,9 +190,9 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
             return "questions", "A rating needs a question or a thumb."
         return None
 
-    # Judgments made elsewhere -----------------------------------------------------------------------------------------
+    # Imported judgments -----------------------------------------------------------------------------------------
 
-    imported_as = "Whether a run is good"
+    imported_as = "Whether a trajectory is good"
     imported_asks = RatingAsks(questions=(), marks=False)
     imported_values = ("1", "-1")
 

@@ -47,7 +47,7 @@ class RunKind(Kind[K, A, J]):
     # Review -----------------------------------------------------------------------------------------------------------
 
     reviewers_answer = False
-    question_of_review = "Whose judgement stands?"
+    question_of_review = "Which judgment stands?"
 
     def review_choices(self, judgements: Sequence[J]) -> list[tuple[str, str]]:
         return [(str(judgement.pk), self.words(judgement)) for judgement in judgements]
@@ -60,17 +60,17 @@ class RunKind(Kind[K, A, J]):
 
     def decided_words(self, decision: Adjudication, judgements: Sequence[J], *, a_is_left: bool | None) -> str:
         upheld = (self.words(each) for each in judgements if each.pk == decision.upheld)
-        return next(upheld, "one judgement stands")
+        return next(upheld, "one judgment stands")
 
     def agrees(self, decision: Adjudication, judgement: J) -> bool:
         return decision.upheld == judgement.pk
 
     def decided_for(self, judgement: J, decision: Adjudication) -> str:
-        return "your judgement stands" if self.agrees(decision, judgement) else "another judgement stands"
+        return "your judgment stands" if self.agrees(decision, judgement) else "another judgment stands"
 
     def decision_problem(self, decision: Mapping[str, Any]) -> tuple[str, str] | None:
         if decision["upheld"] is None or decision["strength"] is not None or decision["both_bad"]:
-            return "upheld", "Give the id of the judgement that stands, and nothing else."
+            return "upheld", "Give the id of the judgment that stands, and nothing else."
         return None
 
     # In datasets ------------------------------------------------------------------------------------------------------

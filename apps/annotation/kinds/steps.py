@@ -284,7 +284,7 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             alternatives = Alternatives(policy.pk, count, 1.0 if temperature is None else temperature)
         return StepsAsks(data["every_step"], data["corrections"], alternatives)
 
-    # Judgments made elsewhere -----------------------------------------------------------------------------------------
+    # Imported judgments -----------------------------------------------------------------------------------------
 
     imported_as = "Which steps are right"
     imported_asks = StepsAsks(corrections=False)

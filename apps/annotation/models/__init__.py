@@ -1,4 +1,4 @@
-"""Queues of items to judge, who is judging what right now, and the judgements."""
+"""Queues of items to judge, who is judging what right now, and the judgments."""
 
 from apps.annotation.models.continuations import Continuation
 from apps.annotation.models.inspections import Correction, Inspection, StepLabel

@@ -1,4 +1,4 @@
-"""Judgements of a run, step by step: labels, and better actions."""
+"""Judgments of a run, step by step: labels, and better actions."""
 
 from __future__ import annotations
 

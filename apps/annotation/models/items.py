@@ -18,12 +18,12 @@ FOR_ALL = 32767
 
 
 class Item(models.Model):
-    """What one judgement is about: a run `a` or, in a pairwise queue, a pair of runs of one task, `a` and `b`.
+    """What one judgment is about: a run `a` or, in a pairwise queue, a pair of runs of one task, `a` and `b`.
 
     Which run of a pair is shown on the left is drawn for each assignment.
 
     `taken` counts the assignments that hold a place (being worked on or judged), `judged` those that were judged. They move
-    in the same transaction as the assignments, under the item's row lock; the constraint makes a judgement too many
+    in the same transaction as the assignments, under the item's row lock; the constraint makes a judgment too many
     impossible.
     """
 

@@ -1,4 +1,4 @@
-"""What every kind of judgement has in common."""
+"""What every kind of judgment has in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judgements of pairs."""
+"""Judgments of pairs."""
 
 from __future__ import annotations
 

@@ -176,12 +176,12 @@ class Queue(WorkspaceModel):
 
     @property
     def places(self) -> int:
-        """Judgements that the queue asks for."""
+        """Judgments that the queue asks for."""
         return self.item_count * self.overlap
 
 
 class Guideline(models.Model):
-    """One version of a queue's instructions. Versions are added, never changed: a judgement knows which one its author saw."""
+    """One version of a queue's instructions. Versions are added, never changed: a judgment knows which one its author saw."""
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="guidelines")
     version = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""Judgements of a run as a whole."""
+"""Judgments of a run as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured of a queue, kept so that pages need not read all its judgements."""
+"""What was measured of a queue, kept so that pages need not read all its judgments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apps.annotation.models.queues import Queue
 
 
 class QualityReport(models.Model):
-    """The latest measurement of a queue's judgements, and what it is based on."""
+    """The latest measurement of a queue's judgments, and what it is based on."""
 
     queue = models.OneToOneField(Queue, on_delete=models.CASCADE, primary_key=True, related_name="report")
     basis = models.CharField(

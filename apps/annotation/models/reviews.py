@@ -19,7 +19,7 @@ class AdjudicationQuerySet(WorkspaceQuerySet["Adjudication"]):
 
 
 class Adjudication(WorkspaceModel):
-    """A reviewer's decision about an item. Of a pair, a grade of their own; of a single run, whose judgement stands.
+    """A reviewer's decision about an item. Of a pair, a grade of their own; of a single run, whose judgment stands.
 
     Never changed; another decision takes this one back and follows it.
     """
@@ -52,7 +52,7 @@ class Adjudication(WorkspaceModel):
 
 
 class Remark(WorkspaceModel):
-    """Something said about one annotator's judgement of an item: by a reviewer to them, or by them in answer."""
+    """Something said about one annotator's judgment of an item: by a reviewer to them, or by them in answer."""
 
     visible_from = Role.REVIEWER
 

@@ -1,1 +1,1 @@
-"""How good the judgements are: agreement, what several of them say together, and figures of single annotators."""
+"""How good the judgments are: agreement, what several of them say together, and figures of single annotators."""

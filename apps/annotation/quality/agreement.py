@@ -1,6 +1,6 @@
 """How far people agree, corrected for chance. Pure; each figure says on how much it rests, or why it is undefined.
 
-What is compared is a thing: an item or, where its steps are labelled, one of its steps. Things are kept as patterns: how many people
+What is compared is a thing: an item or, where its steps are labeled, one of its steps. Things are kept as patterns: how many people
 gave each value, and how many things look like that. There are few patterns however many things, so resampling 100,000 items a
 thousand times is one small matrix product.
 """
@@ -33,7 +33,7 @@ class Estimate:
 
     value: float | None
     items: int
-    """Things with two judgements or more: those that the figure rests on."""
+    """Things with two judgments or more: those that the figure rests on."""
     judgements: int
     """Theirs."""
     undefined_because: str = ""
@@ -45,10 +45,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of judgements of the same items."""
+    """Of judgments of the same items."""
 
     raw: Estimate
-    """The chance that two judgements of an item, drawn at random, prefer the same run or neither. 0 to 1."""
+    """The chance that two judgments of an item, drawn at random, prefer the same run or neither. 0 to 1."""
     nominal: Estimate
     """Krippendorff's alpha over three outcomes: run a, neither, run b. 1 is agreement, 0 is what chance gives."""
     ordinal: Estimate
@@ -83,7 +83,7 @@ class Clusters(NamedTuple):
 
 @dataclass(frozen=True)
 class Patterns:
-    """Judgements by thing, without saying who gave which. Things with a single judgement say nothing and are left out."""
+    """Judgments by thing, without saying who gave which. Things with a single judgment say nothing and are left out."""
 
     counts: Floats
     """(P, K): in this pattern, how many people gave this value."""
@@ -117,7 +117,7 @@ class Patterns:
         return cls(counts, times, values, _clusters(made, len(rows)))
 
     def merged(self, into: Callable[[int], int], values: Sequence[int]) -> "Patterns":
-        """The same judgements on a coarser scale."""
+        """The same judgments on a coarser scale."""
         counts = np.zeros((len(self.counts), len(values)))
         for k, value in enumerate(self.values):
             counts[:, values.index(into(value))] += self.counts[:, k]
@@ -143,13 +143,13 @@ class Patterns:
     @property
     def undefined_because(self) -> str:
         """Why no figure can be given at all."""
-        return "" if self.items else "no item has two judgements yet"
+        return "" if self.items else "no item has two judgments yet"
 
     @property
     def chance_undefined_because(self) -> str:
         """Why no figure can be corrected for chance."""
         if self.items and np.count_nonzero(self.counts.sum(axis=0)) == 1:
-            return "every judgement is the same, so chance would agree as well"
+            return "every judgment is the same, so chance would agree as well"
         return self.undefined_because
 
 
@@ -166,7 +166,7 @@ def _clusters(made: Counter[tuple[int, ...]], patterns: int) -> Clusters | None:
 
 
 def raw(patterns: Patterns) -> Estimate:
-    """The share of agreeing pairs of judgements, averaged over items: each weighs the same however many judged it."""
+    """The share of agreeing pairs of judgments, averaged over items: each weighs the same however many judged it."""
     if patterns.undefined_because:
         return Estimate(None, 0, 0, patterns.undefined_because, least=0.0)
     same = _same(patterns.counts)
@@ -177,7 +177,7 @@ def raw(patterns: Patterns) -> Estimate:
 def alpha(patterns: Patterns, level: Level) -> Estimate:
     """Krippendorff's alpha (Content Analysis, 4th ed., 2019, chapter 12): 1 − observed / expected disagreement.
 
-    Takes any number of people an item. Nominal: two values differ or they do not; ordinal: by how many judgements lie between
+    Takes any number of people an item. Nominal: two values differ or they do not; ordinal: by how many judgments lie between
     them; interval: by the square of their distance.
     """
     if patterns.chance_undefined_because:
@@ -186,7 +186,7 @@ def alpha(patterns: Patterns, level: Level) -> Estimate:
     people = patterns.counts.sum(axis=1)
     pairs = patterns.counts[:, :, None] * (
         patterns.counts[:, None, :] - np.eye(k)
-    )  # (P, K, K): ordered pairs of judgements
+    )  # (P, K, K): ordered pairs of judgments
     coincidences = pairs / (people - 1)[:, None, None]
 
     def statistic(often: Floats) -> Floats:
@@ -202,7 +202,7 @@ def alpha(patterns: Patterns, level: Level) -> Estimate:
 
 
 def fleiss(patterns: Patterns) -> Estimate:
-    """Fleiss' kappa (Psychological Bulletin 76, 1971). It needs one number of judgements an item; the commonest is taken."""
+    """Fleiss' kappa (Psychological Bulletin 76, 1971). It needs one number of judgments an item; the commonest is taken."""
     if patterns.chance_undefined_because:
         return Estimate(None, patterns.items, patterns.judgements, patterns.chance_undefined_because)
     people: Counter[int] = Counter()
@@ -222,7 +222,7 @@ def fleiss(patterns: Patterns) -> Estimate:
 
 
 def _same(counts: Floats) -> Floats:
-    """(P,): the share of a pattern's pairs of judgements that agree."""
+    """(P,): the share of a pattern's pairs of judgments that agree."""
     people = counts.sum(axis=1)
     pairs: Floats = people * (people - 1)
     share: Floats = (counts * (counts - 1)).sum(axis=1) / pairs
@@ -233,7 +233,7 @@ def _distance(level: Level, totals: Floats, values: Sequence[int]) -> Floats:
     """(B, K, K) squared distances between values; ordinal ones depend on how often each value was given."""
     k = len(values)
     if level == "ordinal":
-        upto = np.cumsum(totals, axis=1)  # the judgements from the lowest value up to this one
+        upto = np.cumsum(totals, axis=1)  # the judgments from the lowest value up to this one
         between = np.abs(upto[:, :, None] - upto[:, None, :])
         steps = between + np.where(np.arange(k)[:, None] > np.arange(k), totals[:, None, :], totals[:, :, None])
         ordinal: Floats = (steps - (totals[:, :, None] + totals[:, None, :]) / 2) ** 2
@@ -267,7 +267,7 @@ def estimate(statistic: Statistic, times: Floats, *, judgements: int, clusters: 
     items = int(times.sum())
     value = float(statistic(times[None])[0])
     if np.isnan(value):
-        return Estimate(None, items, judgements, "every judgement is the same, so chance would agree as well")
+        return Estimate(None, items, judgements, "every judgment is the same, so chance would agree as well")
     found = Estimate(value, items, judgements)
     drawn_from = clusters.times if clusters else times
     if drawn_from.sum() < FEWEST_FOR_INTERVAL:

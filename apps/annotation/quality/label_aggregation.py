@@ -1,8 +1,8 @@
-"""From several people's judgements of an item to how likely each answer is. Pure and deterministic.
+"""From several people's judgments of an item to how likely each answer is. Pure and deterministic.
 
 Three ways, from what they assume: majority (everybody is equally right), Dawid–Skene (everybody has habits of their own), GLAD
 (everybody has a skill and every item a difficulty). Posteriors are meant to be believed: of the items that get 0.8, four in
-five are so. What little is known of a person with few judgements is therefore drawn towards what is known of all.
+five are so. What little is known of a person with few judgments is therefore drawn towards what is known of all.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -18,13 +18,13 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 POOLED_JUDGEMENTS = 4.0
-"""So many judgements' worth of what everybody does is believed of each person before they have judged anything."""
+"""So many judgments' worth of what everybody does is believed of each person before they have judged anything."""
 SETTLED = 1e-5
 MOST_ROUNDS = 500
 
 
 class Votes(NamedTuple):
-    """N judgements. Item, annotator and label are numbers from 0."""
+    """N judgments. Item, annotator and label are numbers from 0."""
 
     item: Indices
     annotator: Indices
@@ -43,13 +43,13 @@ class Votes(NamedTuple):
         return cls(item, np.array(who, dtype=np.int64), label, items, len(known), labels)
 
     def compared(self) -> "Votes":
-        """Only the judgements of items that have another: a lone one says nothing about who gave it."""
+        """Only the judgments of items that have another: a lone one says nothing about who gave it."""
         chosen = np.bincount(self.item, minlength=self.items)[self.item] > 1
         return self._replace(item=self.item[chosen], annotator=self.annotator[chosen], label=self.label[chosen])
 
 
 def majority(votes: Votes) -> Floats:
-    """(items, labels): the share of an item's judgements that each label got; all equal where there is none."""
+    """(items, labels): the share of an item's judgments that each label got; all equal where there is none."""
     counts = _tally(votes)
     total = counts.sum(axis=1, keepdims=True)
     shares: Floats = np.where(total > 0, counts / np.maximum(total, 1), 1 / votes.labels)
@@ -79,8 +79,8 @@ class DawidSkene:
 def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGEMENTS) -> DawidSkene:
     """Maximum likelihood by EM from the majority (Dawid and Skene, Applied Statistics 28, 1979), with one addition.
 
-    Each person's habits get `pooled` judgements of everybody's: somebody with three judgements is not believed to be
-    infallible. 0 gives the paper's estimates. Habits are learnt from items with two judgements or more.
+    Each person's habits get `pooled` judgments of everybody's: somebody with three judgments is not believed to be
+    infallible. 0 gives the paper's estimates. Habits are learned from items with two judgments or more.
     """
     posterior, compared = majority(votes), votes.compared()
     shape = (votes.annotators, votes.labels, votes.labels)
@@ -100,7 +100,7 @@ def dawid_skene(votes: Votes, *, pooled: float = POOLED_JUDGEMENTS) -> DawidSken
         everybody = _shares(given.sum(axis=0) + min(pooled, 1.0) * (np.eye(votes.labels) + 1 / votes.labels))
         habits = _shares(given + pooled * everybody)
         with np.errstate(divide="ignore"):
-            said = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels): of each judgement under each truth
+            said = np.log(habits)[votes.annotator, :, votes.label]  # (N, labels): of each judgment under each truth
             evidence = _by_item(said, votes) + np.log(prior)
         before, posterior = posterior, _normalised(evidence)
         if np.abs(posterior - before).max(initial=0.0) < SETTLED:
@@ -115,12 +115,12 @@ def _shares(counts: Floats) -> Floats:
 
 
 def _by_item(values: Floats, votes: Votes) -> Floats:
-    """Sum (N, labels) over each item's judgements: (items, labels)."""
+    """Sum (N, labels) over each item's judgments: (items, labels)."""
     return np.stack([np.bincount(votes.item, column, minlength=votes.items) for column in values.T], axis=1)
 
 
 def _normalised(logs: Floats) -> Floats:
-    # An item whose judgements are impossible under every truth (only without pooling) tells nothing.
+    # An item whose judgments are impossible under every truth (only without pooling) tells nothing.
     most = logs.max(axis=1, keepdims=True)
     shares = np.exp(logs - np.where(np.isfinite(most), most, 0.0))
     return _shares(shares)
@@ -147,11 +147,11 @@ def glad(votes: Votes) -> Glad:
     """P(right) = σ(skill / difficulty) (Whitehill et al., NIPS 2009, eq. 1), for items with two labels.
 
     The paper's EM maximises over skills α ~ N(1, 1) and ease β = 1/difficulty, log β ~ N(0, ½), as its prior asks. Here the sum over
-    the two truths is maximised as it is, by L-BFGS on its exact gradient: the same optimum, no rounds within rounds. Items with a single judgement take
+    the two truths is maximised as it is, by L-BFGS on its exact gradient: the same optimum, no rounds within rounds. Items with a single judgment take
     no part in it.
     """
     if votes.labels != 2:
-        raise ValueError(f"GLAD is for 2 labels; these judgements have {votes.labels}.")
+        raise ValueError(f"GLAD is for 2 labels; these judgments have {votes.labels}.")
     start = np.concatenate([np.ones(votes.annotators), np.zeros(votes.items), [0.0]])
     fitted = minimize(
         _glad_loss, start, args=(votes.compared(),), jac=True, method="L-BFGS-B", options={"maxiter": MOST_ROUNDS}
@@ -161,7 +161,7 @@ def glad(votes: Votes) -> Glad:
 
 
 EASE_SPREAD = 0.5
-"""Standard deviation of log ease: a few judgements of an item say little about it, so it stays near the average."""
+"""Standard deviation of log ease: a few judgments of an item say little about it, so it stays near the average."""
 
 
 class _Evidence(NamedTuple):
@@ -169,7 +169,7 @@ class _Evidence(NamedTuple):
     loss: float
     """Minus the log likelihood, in nats, summed over items."""
     slope: Floats
-    """(N,): its derivative by skill × ease of each judgement."""
+    """(N,): its derivative by skill × ease of each judgment."""
 
 
 def _glad_parts(x: Floats, votes: Votes) -> tuple[Floats, Floats, float]:
@@ -195,7 +195,7 @@ def _glad_loss(x: Floats, votes: Votes) -> tuple[float, Floats]:
     ease = np.exp(log_ease)[votes.item]
     by_skill = np.bincount(votes.annotator, evidence.slope * ease, minlength=votes.annotators) + (skill - 1)
     by_ease = np.bincount(votes.item, evidence.slope * skill[votes.annotator] * ease, minlength=votes.items)
-    by_lean = -float((evidence.posterior - expit(lean)).sum()) + lean  # 0 for an item without judgements
+    by_lean = -float((evidence.posterior - expit(lean)).sum()) + lean  # 0 for an item without judgments
     penalty = 0.5 * float(((skill - 1) ** 2).sum() + (log_ease**2).sum() / EASE_SPREAD**2 + lean**2)
     return evidence.loss + penalty, np.concatenate([by_skill, by_ease + log_ease / EASE_SPREAD**2, [by_lean]])
 

@@ -1,4 +1,4 @@
-"""How good the judgements of a queue are, from what `gathering` found. Pure; the result is JSON, for keeping."""
+"""How good the judgments of a queue are, from what `gathering` found. Pure; the result is JSON, for keeping."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -22,9 +22,9 @@ PEOPLE_COMPARED = 24
 PERIODS = 12
 ITEMS_A_PERIOD = 20
 FAST = 1 / 3
-"""Of what half of people's judgements take: below it, one of theirs counts as speeding."""
+"""Of what half of people's judgments take: below it, one of theirs counts as speeding."""
 PAUSE = timedelta(minutes=30)
-"""Judgements farther apart belong to different sittings."""
+"""Judgments farther apart belong to different sittings."""
 
 
 def measure(gathered: Gathered) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _by_thing(given: Iterable[Given]) -> dict[Hashable, list[int]]:
 
 
 def over_time(measure: Measure, work: Sequence[Work]) -> list[dict[str, Any]]:
-    """Agreement in stretches of as many items each, in the order in which the items got their last judgement."""
+    """Agreement in stretches of as many items each, in the order in which the items got their last judgment."""
     finished: dict[int, datetime] = {}
     times: Counter[int] = Counter()
     for each in work:
@@ -155,7 +155,7 @@ class Consensus(NamedTuple):
 def with_others(
     measure: Measure, among: Mapping[UUID, Collection[int]] | None = None, machines: Collection[UUID] = ()
 ) -> dict[UUID, Consensus]:
-    """Of each annotator. Their own judgement takes no part in what the others say; where others are divided, nothing is compared.
+    """Of each annotator. Their own judgment takes no part in what the others say; where others are divided, nothing is compared.
 
     The others are people: `machines` are compared with them and are nobody's measure, unless no person judged. `among`: the
     items of each annotator to compare them on; all of theirs without it.
@@ -184,7 +184,7 @@ def with_others(
 def people(
     measure: Measure | None, work: Sequence[Work], typical: float, machines: Collection[UUID] = ()
 ) -> dict[str, dict[str, Any]]:
-    """By annotator id. `typical`: seconds that half of people's judgements take."""
+    """By annotator id. `typical`: seconds that half of people's judgments take."""
     by: dict[UUID, list[Work]] = defaultdict(list)
     for each in work:
         by[each.annotator].append(each)
@@ -244,7 +244,7 @@ def _pace(mine: Sequence[Work], typical: float) -> dict[str, Any]:
 
 
 def _seconds(work: Sequence[Work]) -> list[float]:
-    """Of people's judgements only."""
+    """Of people's judgments only."""
     return [each.seconds for each in work if each.seconds is not None]
 
 

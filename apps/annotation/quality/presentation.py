@@ -10,16 +10,16 @@ from apps.annotation.quality.shares import Share, share
 Figures = Mapping[str, Any]
 
 FIGURES = (
-    ("raw", "Agree", "the chance that two judgements of the same thing agree"),
+    ("raw", "Agree", "the chance that two judgments of the same thing agree"),
     ("nominal", "α nominal", "Krippendorff’s alpha: values differ or they do not"),
-    ("ordinal", "α ordinal", "Krippendorff’s alpha: neighbouring values nearly agree"),
+    ("ordinal", "α ordinal", "Krippendorff’s alpha: neighboring values nearly agree"),
     ("interval", "α interval", "Krippendorff’s alpha: values are numbers"),
     ("fleiss", "κ Fleiss", "Fleiss’ kappa, where the commonest number of people judged"),
 )
 MANY_FAST = 0.2
 LITTLE_RIGHT = 0.7
 FEW = 10
-"""With fewer judgements nothing is held against anybody."""
+"""With fewer judgments nothing is held against anybody."""
 
 
 class MeasureRow(NamedTuple):

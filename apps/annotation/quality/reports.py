@@ -17,13 +17,13 @@ from apps.annotation.quality.measures import measure
 from apps.common.broker import enqueue
 
 MEASURED_AT_ONCE = 200
-"""So few judgements are measured while the page waits, which takes about a tenth of a second."""
+"""So few judgments are measured while the page waits, which takes about a tenth of a second."""
 REST = 20
 """A report is left alone for so many times what it took: a busy queue must not keep a worker measuring."""
 REST_AT_LEAST = timedelta(seconds=15)
 ASKED_SECONDS = 60
 METHOD = 5
-"""Counted up when `measuring` finds something else in the same judgements, so that kept reports are out of date."""
+"""Counted up when `measuring` finds something else in the same judgments, so that kept reports are out of date."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ def measure_quality(queue_id: UUID) -> None:
 
 
 def basis_of(queue: Queue) -> str:
-    """Changes whenever somebody judges or takes back: the newest judgement, and how many stand. Read from counters and one index."""
+    """Changes whenever somebody judges or takes back: the newest judgment, and how many stand. Read from counters and one index."""
     judgements = kind_of(queue).model.objects.filter(queue=queue)
     newest = judgements.order_by("-pk").values_list("pk", flat=True).first()
     return f"{newest} {_answers(queue)} {METHOD}"
 
 
 def _answers(queue: Queue) -> int:
-    """Standing judgements, gold ones too: were these left out, a report that stays current would tell who asks which were gold."""
+    """Standing judgments, gold ones too: were these left out, a report that stays current would tell who asks which were gold."""
     counted = Desk.objects.filter(queue=queue).aggregate(all=Sum(F("judged") + F("golds"), default=0))
     found: int = counted["all"]
     return found

@@ -1,4 +1,4 @@
-"""Putting the items first whose judgement teaches most, by what machine annotators say of them (reward models, served models).
+"""Putting the items first whose judgment teaches most, by what machine annotators say of them (reward models, served models).
 
 Uncertain: where the models of the ensemble disagree (Christiano et al., 2017, section 2.2.2: the variance of their predictions).
 Informative: where an answer tells most about which of the models is right, the mutual information of answer and model (Houlsby et al.,
@@ -23,7 +23,7 @@ LIKELY = {0: 0.5, 1: 0.65, 2: 0.82, 3: 0.95}
 
 class NothingSaid(Refusal):
     code = "nothing_said"
-    message = "No two models have said something about the items that wait. Send two reward models, or served models, under Machines first."
+    message = "No two models have said something about the items that wait. Send two reward models, or served models, under Models first."
 
 
 def uncertain(chances: list[float]) -> float:
@@ -47,7 +47,7 @@ SCORES = {Queue.Order.UNCERTAIN: uncertain, Queue.Order.INFORMATIVE: informative
 def reorder(*, queue: Queue, order: str, by: User | None) -> int:
     """Move what waits, the highest score first, behind what is under way; how many items have a score. Raises NothingSaid.
 
-    Items keep their judgements, and nobody loses their place: new positions lie beyond all old ones, so desks find them.
+    Items keep their judgments, and nobody loses their place: new positions lie beyond all old ones, so desks find them.
     """
     held = Queue.objects.select_for_update(no_key=True).get(pk=queue.pk)
     score = SCORES[Queue.Order(order)]

@@ -42,7 +42,7 @@ def raise_overlap(*, queue: Queue, overlap: int) -> None:
     desks.update(position=0)  # what they went past, because it was full, has a place again
     items = Item.objects.filter(queue=queue, purpose=Item.Purpose.WORK)
     _lock(items)
-    items.update(overlap=Greatest(overlap, "taken"))  # of imported judgements there may be more
+    items.update(overlap=Greatest(overlap, "taken"))  # of imported judgments there may be more
 
 
 def _lock(rows: QuerySet[Desk] | QuerySet[Item]) -> None:

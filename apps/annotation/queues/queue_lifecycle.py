@@ -134,7 +134,7 @@ def _create_open(
 
 @transaction.atomic
 def revise_guidelines(*, queue: Queue, text: str, by: User | None) -> Guideline:
-    """Add a version of the guidelines, unless nothing changed. Judgements keep the version that their author saw."""
+    """Add a version of the guidelines, unless nothing changed. Judgments keep the version that their author saw."""
     Queue.objects.select_for_update().get(pk=queue.pk)  # two editors make two versions, one after the other
     latest = queue.guidelines.order_by("-version").first()
     if latest and latest.text == text:
@@ -155,7 +155,7 @@ def resume_queue(*, queue: Queue, by: User | None) -> None:
 
 
 def close_queue(*, queue: Queue, by: User | None) -> None:
-    """End a queue, whether or not all is judged. Its judgements stay; a queue still being filled stops there."""
+    """End a queue, whether or not all is judged. Its judgments stay; a queue still being filled stops there."""
     steerable = [Queue.State.FILLING, Queue.State.FAILED, Queue.State.OPEN, Queue.State.PAUSED]
     _change_state(queue, by, "closed queue", to=Queue.State.CLOSED, only_from=steerable)
 

@@ -15,17 +15,17 @@ from apps.annotation.refusals import Refusal
 
 class NoReason(Refusal):
     code = "no_reason"
-    message = "Say why: the people who judged it read your reason and learn from it."
+    message = "Give a reason: the people who judged it read it and learn from it."
 
 
 class NotJudged(Refusal):
     code = "not_judged"
-    message = "Nobody judged this item yet, so there is nothing to decide."
+    message = "Nobody has judged this item yet, so there is nothing to decide."
 
 
 class NotAmongThem(Refusal):
     code = "not_among_them"
-    message = "That judgement does not stand on this item any more. Reload the page and choose again."
+    message = "That judgment does not stand on this item any more. Reload the page and choose again."
 
 
 class NotYours(Refusal):
@@ -55,7 +55,7 @@ def adjudicate(
     upheld: UUID | None = None,
     blind: bool = True,
 ) -> Adjudication:
-    """Decide an item: a pair by `strength` in favour of run a, another by the judgement that is `upheld`.
+    """Decide an item: a pair by `strength` in favour of run a, another by the judgment that is `upheld`.
 
     A decision before it is taken back. The same decision again is answered as the first time. Raises Refusal.
     """
@@ -91,7 +91,7 @@ def adjudicate(
 
 @transaction.atomic
 def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
-    """Say something about `annotator`'s judgement of `item`: a reviewer to them, or they in answer. Raises NotYours."""
+    """Say something about `annotator`'s judgment of `item`: a reviewer to them, or they in answer. Raises NotYours."""
     if not kind_of(item).model.objects.filter(item=item, annotator=annotator).exists():
         raise NotYours
     if not text.strip():

@@ -1,4 +1,4 @@
-"""What was said to one annotator about their judgements: decisions on what they judged, and remarks. Reads only."""
+"""What was said to one annotator about their judgments: decisions on what they judged, and remarks. Reads only."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Feedback:
 
     @property
     def said(self) -> str:
-        """The annotator's judgement in their own terms: of a pair, by the sides that they saw."""
+        """The annotator's judgment in their own terms: of a pair, by the sides that they saw."""
         return kind_of(self.judgement).words_as_given(self.judgement)
 
     @property

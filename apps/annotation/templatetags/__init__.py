@@ -1,1 +1,1 @@
-"""Words for judgements in templates."""
+"""Words for judgments in templates."""

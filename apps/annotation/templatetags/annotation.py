@@ -1,4 +1,4 @@
-"""Judgements in words."""
+"""Judgments in words."""
 
 from django import template
 

@@ -23,7 +23,7 @@ from apps.jobs.models import JobState
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.queries import heads_of
 
-WORDS = {JobState.WAITING: "Waiting for a worker", JobState.RUNNING: "The policy is at work"}
+WORDS = {JobState.WAITING: "Waiting for a worker", JobState.RUNNING: "The policy is working"}
 
 
 @acting
@@ -83,9 +83,9 @@ def _status(assignment: Assignment, continuation: Continuation) -> JsonResponse:
 def _ending(branch: Trajectory | None, index: int) -> dict[str, Any]:
     """The steps of a branch from the better action on, in a line each, and how it ended."""
     if branch is None:
-        return {"error": "The run that went on from here was deleted."}
+        return {"error": "The trajectory that continued from here was deleted."}
     lines = [f"{head.number}  {head.tool} {head.headline}".rstrip() for head in heads_of(branch)[index:]]
     ended = f"It ended: {branch.termination}."
     if branch.success is not None:
-        ended = "It reached what was asked." if branch.success else "It did not reach what was asked."
+        ended = "It did what was asked." if branch.success else "It didn't do what was asked."
     return {"lines": lines, "ended": ended, "success": branch.success}

@@ -1,4 +1,4 @@
-"""Pages on which judgements that came in with runs become judgements here."""
+"""Pages on which judgments that came in with runs become judgments here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTHING = Survey(runs=0, sides=None, verdicts=(), labels=(), indexes=(), names=(
 @at_least(Role.RESEARCHER)
 @require_safe
 def adoptable(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """For the page of an import: whether its file seems to say something of its runs, and where that became judgements already."""
+    """For the page of an import: whether its file seems to say something of its runs, and where that became judgments already."""
     batch = get_object_or_404(ImportBatch.objects.visible_to(request.member), pk=batch_id)
     try:
         selection = selection_of(batch)
@@ -85,7 +85,7 @@ def _form(request: HtmxRequest, selection: Selection) -> AdoptForm:
     except BadFilter:
         found = NOTHING
     source = request.GET.get("source", "")[:300]
-    initial = {"source": source, "name": f"Judgements of {source}"[:200] if source else "Judgements made elsewhere"}
+    initial = {"source": source, "name": f"Judgments of {source}"[:200] if source else "Imported judgments"}
     return AdoptForm(request.POST if request.method == "POST" else None, survey=found, initial=initial)
 
 

@@ -59,7 +59,7 @@ def prompt(request: HtmxRequest, queue_id: UUID, judge_id: UUID) -> HttpResponse
     form = PromptForm(request.POST)
     if form.is_valid():
         saved = enrollment.revise_prompt(judge=judge, text=form.cleaned_data["prompt"], by=request.user)
-        messages.success(request, f"Its prompt is at version {saved.version}; what it said before keeps the old one.")
+        messages.success(request, f"Its prompt is at version {saved.version}; earlier judgments keep the old one.")
     else:
         messages.error(request, "Write what it should look for.")
     return redirect("annotation:judges", queue_id=queue_id)
@@ -75,7 +75,7 @@ def reorder(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         raise Http404
     try:
         moved = item_order.reorder(queue=queue, order=order, by=request.user)
-        messages.success(request, f"{moved:,} items are in their new order; what is under way stays.")
+        messages.success(request, f"{moved:,} items are reordered; assigned items stay.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect("annotation:judges", queue_id=queue.pk)

@@ -44,7 +44,7 @@ STEERING = {
 
 @require_safe
 def queues(request: HtmxRequest) -> HttpResponse:
-    """Every queue for who runs them; for who labels, those that can be labelled."""
+    """Every queue for who runs them; for who labels, those that can be labeled."""
     found = Queue.objects.visible_to(request.member)
     if not request.member.is_reviewer:
         found = found.for_desk()

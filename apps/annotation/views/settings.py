@@ -82,15 +82,15 @@ def _made_known(item: Item, form: KnownForm, by: User) -> str:
     purpose = Item.Purpose(form.cleaned_data["purpose"])
     if purpose == Item.Purpose.WORK:
         known_answers.make_work(item=item, by=by)
-        return "It is an ordinary item again."
+        return "It's an ordinary item again."
     because = form.cleaned_data["because"]
     known_answers.make_known(item=item, purpose=purpose, answer=form.answer(), because=because, by=by)
-    return "It is a gold item now." if purpose == Item.Purpose.GOLD else "It is a training item now."
+    return "It's a gold item now." if purpose == Item.Purpose.GOLD else "It's an onboarding item now."
 
 
 def _pause(queue: Queue, annotator: Annotator, reason: str, by: User) -> str:
     annotators.pause_annotator(queue=queue, annotator=annotator, reason=reason, by=by)
-    return f"{annotator} gets nothing more here until you let them go on."
+    return f"{annotator} gets no more items here until you resume them."
 
 
 def _resume(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
@@ -100,7 +100,7 @@ def _resume(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
 
 def _retrain(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
     annotators.retrain_annotator(queue=queue, annotator=annotator, by=by)
-    return f"{annotator} goes through the training items next."
+    return f"{annotator} does the onboarding items next."
 
 
 ASKS = {"pause": _pause, "resume": _resume, "retrain": _retrain}

@@ -56,7 +56,7 @@ def _contents(about: Mapping[str, Any]) -> list[str]:
 
 DEMONSTRATION = RowType(
     name="demonstrations",
-    title="Demonstrations: accepted or corrected runs",
+    title="Demonstrations: accepted or corrected trajectories",
     layout=Layout(DemonstrationRow),
     queue_kinds=("steps", "rating"),
     tags=("sft",),

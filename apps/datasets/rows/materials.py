@@ -22,7 +22,7 @@ Files = dict[Split, SplitFiles]
 
 
 class Source(NamedTuple):
-    """A judgement of one of the three kinds that went into a row."""
+    """A judgment of one of the three kinds that went into a row."""
 
     task: UUID
     split: str

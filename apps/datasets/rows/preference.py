@@ -1,4 +1,4 @@
-"""Preferences: the better of two runs, from the first step at which they part."""
+"""Preferences: the better of two trajectories, from the first step at which they part."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _about(verdict: Verdict, _: Sides) -> dict[str, Any]:
 
 PREFERENCE = RowType(
     name="preference",
-    title="Preferences: the better of two runs",
+    title="Preferences: the better of two trajectories",
     layout=Layout(PreferenceRow),
     queue_kinds=("pairwise",),
     tags=("preference", "dpo", "reward-modelling"),

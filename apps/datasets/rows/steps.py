@@ -45,7 +45,7 @@ def _contents(about: Mapping[str, Any]) -> list[str]:
 
 STEPS = RowType(
     name="steps",
-    title="Judged steps: a label at each step",
+    title="Process labels: a label at each step",
     layout=Layout(ProcessLabelsRow),
     queue_kinds=("steps",),
     tags=("process-reward-model", "step-level"),

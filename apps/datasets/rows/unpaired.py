@@ -38,7 +38,7 @@ def _contents(about: Mapping[str, Any]) -> list[str]:
 
 UNPAIRED = RowType(
     name="unpaired",
-    title="Single runs: desirable or not",
+    title="Unpaired: single trajectories, desirable or not",
     layout=Layout(UnpairedRow),
     queue_kinds=("steps", "rating"),
     tags=("kto", "unpaired-preference"),

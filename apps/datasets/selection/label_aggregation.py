@@ -36,7 +36,7 @@ def _label(vote: Vote) -> int:
 
 
 def _by_skill(votes: Votes) -> Floats:
-    """GLAD knows two answers: ties say how likely neither is, by their share; the other judgements which run it is otherwise."""
+    """GLAD knows two answers: ties say how likely neither is, by their share; the other judgments which run it is otherwise."""
     neither = majority(votes)[:, NEITHER]
     decided = votes.label != NEITHER
     known, annotator = np.unique(votes.annotator[decided], return_inverse=True)

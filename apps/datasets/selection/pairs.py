@@ -1,4 +1,4 @@
-"""The judgements that a recipe asks for, pair by pair, in an order that depends on nothing but the data."""
+"""The judgments that a recipe asks for, pair by pair, in an order that depends on nothing but the data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Pair(NamedTuple):
 
     task: SplitTask
     first: str
-    """Ids of runs and judgements are text here: they are only compared, written and passed on, which text is quicker at."""
+    """Ids of runs and judgments are text here: they are only compared, written and passed on, which text is quicker at."""
     second: str
     first_steps: int
     second_steps: int
@@ -71,7 +71,7 @@ class JudgedPair(NamedTuple):
 
 
 def annotators_of(recipe: Recipe, workspace: Workspace) -> dict[UUID, Annotator]:
-    """Those whose judgements the recipe lets in."""
+    """Those whose judgments the recipe lets in."""
     chosen = Annotator.objects.filter(workspace=workspace, kind__in=recipe.annotator_kinds)
     return {annotator.pk: annotator for annotator in chosen.exclude(pk__in=recipe.without_annotators)}
 
@@ -84,7 +84,7 @@ def items_left_out(recipe: Recipe) -> tuple[int, ...]:
 
 
 def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
-    """Every pair with a judgement that the recipe lets in, through a server-side cursor: memory does not grow with their number."""
+    """Every pair with a judgment that the recipe lets in, through a server-side cursor: memory does not grow with their number."""
     believed = _beliefs(recipe, workspace)
     for pair in _pairs(recipe, workspace):
         votes = counted(pair.votes, recipe)
@@ -98,7 +98,7 @@ def judged_pairs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedPair]:
 
 
 def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:
-    """What people's habits say of every pair: that takes all judgements at once, so they are read a time before. Empty for plain votes."""
+    """What people's habits say of every pair: that takes all judgments at once, so they are read a time before. Empty for plain votes."""
     if recipe.aggregation == "votes":
         return {}
     pairs = ((pair.first, pair.second, counted(pair.votes, recipe)) for pair in _pairs(recipe, workspace))
@@ -106,7 +106,7 @@ def _beliefs(recipe: Recipe, workspace: Workspace) -> Beliefs:
 
 
 def _unfit(pair: Pair) -> Drop | None:
-    """Why no judgement could make this pair a row."""
+    """Why no judgment could make this pair a row."""
     if not (pair.first_steps and pair.second_steps):
         return Drop.NO_STEPS
     if pair.task.held_out and pair.task.split == Split.TRAIN:

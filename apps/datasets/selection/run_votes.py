@@ -12,7 +12,7 @@ from apps.datasets.selection.drops import Drop
 
 @dataclass(frozen=True)
 class RunVote:
-    """One judgement of one run: an inspection of its steps, or a rating."""
+    """One judgment of one run: an inspection of its steps, or a rating."""
 
     judgement: UUID
     annotator: UUID
@@ -23,7 +23,7 @@ class RunVote:
     first_error: int | None = None
     """Index of the first wrong step; −1 where somebody looked and found none; None where nobody looked."""
     labels: Mapping[int, int] = field(default_factory=dict)
-    """Step -> −1, 0 or +1, as labelled by hand: what a first error filled in is not a label."""
+    """Step -> −1, 0 or +1, as labeled by hand: what a first error filled in is not a label."""
     corrections: tuple[tuple[int, bytes, UUID | None], ...] = ()
     """(step, the better message as JSON, the policy that it was sampled from), in the order of steps."""
 
@@ -47,14 +47,14 @@ class RunDecision(NamedTuple):
 
 
 def latest_of_each(votes: Sequence[RunVote]) -> list[RunVote]:
-    """Of each annotator's several judgements of one run (in different queues) the newest of a kind, oldest first: ids grow with time."""
+    """Of each annotator's several judgments of one run (in different queues) the newest of a kind, oldest first: ids grow with time."""
     ordered = sorted(votes, key=lambda vote: vote.judgement)
     newest = {(vote.annotator, vote.kind): vote for vote in ordered}
     return sorted(newest.values(), key=lambda vote: vote.judgement)
 
 
 def standing(votes: Sequence[tuple[RunVote, UUID | None]]) -> list[RunVote]:
-    """From votes, each with the judgement of its item that a reviewer upheld: those upheld; else the newest of each annotator.
+    """From votes, each with the judgment of its item that a reviewer upheld: those upheld; else the newest of each annotator.
 
     What a reviewer overruled counts for nothing, also where the author of what they upheld is left out.
     """

@@ -1,4 +1,4 @@
-"""The judgements of single runs that a recipe asks for, run by run, in an order that depends on nothing but the data."""
+"""The judgments of single runs that a recipe asks for, run by run, in an order that depends on nothing but the data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class JudgedRun(NamedTuple):
 
 
 def judged_runs(recipe: Recipe, workspace: Workspace) -> Iterator[JudgedRun]:
-    """Every run with a judgement that the recipe lets in, through a server-side cursor."""
+    """Every run with a judgment that the recipe lets in, through a server-side cursor."""
     with connection.chunked_cursor() as cursor:
         cursor.cursor.itersize = 1000
         cursor.execute(

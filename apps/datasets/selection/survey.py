@@ -31,7 +31,7 @@ class Survey:
     """Votes that were counted."""
     pairs: int = 0
     runs: int = 0
-    """Single runs with a judgement."""
+    """Single runs with a judgment."""
     rows: int = 0
     dropped: Counter[Drop] = field(default_factory=Counter)
     tasks: dict[UUID, TaskRows] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def survey(recipe: Recipe, workspace: Workspace) -> Survey:
 
 
 def leaves_rows(recipe: Recipe, workspace: Workspace) -> bool:
-    """Whether the recipe would make any; reads judgements only up to the first one that does."""
+    """Whether the recipe would make any; reads judgments only up to the first one that does."""
     return any(pair.decision.verdicts for pair in judged_pairs(recipe, workspace)) or any(
         run.decision.verdicts for run in judged_runs(recipe, workspace)
     )

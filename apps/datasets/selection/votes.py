@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # a recipe names row types, which are described with verdicts
 
 
 class Vote(NamedTuple):
-    """One judgement of a pair (first, second)."""
+    """One judgment of a pair (first, second)."""
 
     preference: str
     annotator: UUID
@@ -108,7 +108,7 @@ class Decision(NamedTuple):
 
     verdicts: list[Verdict]
     dropped: list[Drop]
-    """With majority at most one, for the pair; with each, one for each judgement that made no row."""
+    """With majority at most one, for the pair; with each, one for each judgment that made no row."""
 
 
 # Deciding ---------------------------------------------------------------------------------------------------------------

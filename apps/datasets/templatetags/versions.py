@@ -11,5 +11,5 @@ register = template.Library()
 
 @register.simple_tag
 def frozen_judgements(queue: Queue, member: Membership) -> Frozen | None:
-    """How far a queue's judgements are frozen; None where no version has them or this member sees none."""
+    """How far a queue's judgments are frozen; None where no version has them or this member sees none."""
     return frozen_of(queue, member)

@@ -1,7 +1,7 @@
 """Two answers side by side, as data sets of preferences keep them: two runs of one task.
 
 Every data set spells in its own way which one was preferred (1 and 2, 0 and 1, names), so that is not guessed. The columns that say it are kept
-with both runs, for a researcher who says what they mean and makes judgements of them; `chosen` and `rejected` become tags too.
+with both runs, for a researcher who says what they mean and makes judgments of them; `chosen` and `rejected` become tags too.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ ASKED = (
     *("prompt", "messages", "conversations", "conversation", "context", "history"),
     *("instruction", "question", "query", "input", "post", "info.post"),
 )
-EXPECTED = (
-    "What was asked (`prompt`, as text or messages) beside `chosen` and `rejected`, or `response_a` and `response_b`."
-)
+EXPECTED = "Question (`prompt`, as text or messages) beside `chosen` and `rejected`, or `response_a` and `response_b`."
 
 
 class Pair(NamedTuple):

@@ -149,7 +149,7 @@ def listed(value: Json) -> list[Json] | None:
 
 
 def with_subject(row: dict[str, Json], asked: str, prompt: list[Json]) -> tuple[list[str], list[Json]]:
-    """What was asked, and the columns that say it: of Alpaca's instructions also what they are about, which stands beside them."""
+    """Question, and the columns that say it: of Alpaca's instructions also what they are about, which stands beside them."""
     subject = row.get("input")
     if asked != "instruction" or type(subject) is not str or not prompt[0].get("content"):
         return [asked], prompt

@@ -1,6 +1,6 @@
 """Chat messages, in the many spellings that logs hold, made into one: OpenAI's, with tool calls that have ids.
 
-What is normalised: tool calls as JSON strings or flat objects, arguments encoded twice, calls and results without ids (matched by order),
+What is normalized: tool calls as JSON strings or flat objects, arguments encoded twice, calls and results without ids (matched by order),
 the legacy `function_call` and role `function`, typed content parts of Anthropic and others, reasoning under its various keys, speakers under
 theirs (`speakers`), calls and reasoning that are entries of their own.
 What is left as it was produced: every text, every argument, the order of messages.
@@ -23,7 +23,7 @@ NOT_LEARNT = {
     **dict.fromkeys(("loss", "train", "training", "trainable"), (False,)),
     **dict.fromkeys(("weight", "loss_mask", "loss_weight"), (0,)),
 }
-"""What data sets write beside an assistant's turn that is not to be learnt: keys, and their values that say so."""
+"""What data sets write beside an assistant's turn that is not to be learned: keys, and their values that say so."""
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 REASONING_PARTS = frozenset({"reasoning", "thinking"})
@@ -117,7 +117,7 @@ class Conversation:
                 step.message["reasoning_content"] = "\n\n".join(filter(None, reasoning))
         self._is_thinking = False
         if any(given.get(key) in values for key, values in NOT_LEARNT.items()):
-            # Who made the data says that it is not to be learnt: a demonstration, or a prompt that is played as a chat.
+            # Who made the data says that it is not to be learned: a demonstration, or a prompt that is played as a chat.
             mark: Message = {key: given[key] for key in NOT_LEARNT if key in given}
             self.waiting = [*step.context, {**step.message, **mark}]
             return None

@@ -43,7 +43,7 @@ class RolloutsSerializer(serializers.ModelSerializer[RolloutBatch]):
 class StartRolloutsSerializer(RequestSerializer):
     """Who attempts what, how often. The same seed draws the same tasks."""
 
-    policy = serializers.UUIDField(help_text="A language model, a scripted rule or a served model.")
+    policy = serializers.UUIDField(help_text="A language model, a script, or a served model.")
     environment = serializers.CharField(max_length=100)
     split = serializers.ChoiceField(choices=["held_out", "train"], default="held_out")
     levels = serializers.ListField(

@@ -26,7 +26,7 @@ class RolloutForm(forms.Form):
         choices=(),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None means the usual ones: all, but of the office L1 to L3.",
+        help_text="None: the default levels (all; for the office, L1 to L3).",
     )
     count = forms.IntegerField(min_value=1, max_value=5000, initial=30, label="How many tasks")
     samples = forms.IntegerField(min_value=1, max_value=64, initial=1, label="Attempts at each")

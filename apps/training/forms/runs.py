@@ -49,7 +49,7 @@ class RunForm(forms.Form):
         required=False,
         empty_label="Choose a model",
         label="Begin from",
-        help_text="Fine-tuning without one makes a new small model from scratch.",
+        help_text="Without one, fine-tuning creates a small model from scratch.",
     )
     preset = forms.ChoiceField(
         choices=[(preset.name, preset.title) for preset in PRESETS.values()],
@@ -60,7 +60,7 @@ class RunForm(forms.Form):
     name = forms.CharField(
         max_length=180,
         required=False,
-        help_text="Names the run and the policy that it makes. Empty: made from the choices above.",
+        help_text="Names the training run and its policy. Empty: generated from the choices above.",
     )
 
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:

@@ -60,7 +60,7 @@ def compare(request: HtmxRequest) -> HttpResponse:
     wanted = [UUID(text) for text in request.GET.getlist("run") if _is_uuid(text)]
     found = {run.pk: run for run in runs_for_comparing(request.member).filter(pk__in=wanted[: MOST_RUNS + 1])}
     chosen = [found[pk] for pk in dict.fromkeys(wanted) if pk in found]
-    problem = f"Choose {MOST_RUNS} runs at most." if len(chosen) > MOST_RUNS else ""
+    problem = f"Choose at most {MOST_RUNS} training runs." if len(chosen) > MOST_RUNS else ""
     several = len(chosen) > 1 and not problem
     settings = settings_of(chosen) if several else []
     newest = list(runs_for_comparing(request.member).order_by("-id")[:CANDIDATES])

@@ -113,7 +113,7 @@ class ImportsView(MemberView):
                 description="What the file is called; some formats say in it who ran what.",
             ),
             OpenApiParameter(
-                "policy", OpenApiTypes.STR, description="Who acted in the runs that do not say so themselves."
+                "policy", OpenApiTypes.STR, description="Who acted, in trajectories that don't say so themselves."
             ),
             OpenApiParameter("Idempotency-Key", OpenApiTypes.STR, OpenApiParameter.HEADER),
         ],
@@ -198,7 +198,7 @@ class RejectedRowsView(MemberView):
 
     @extend_schema(
         operation_id="imports_rejected",
-        summary="Rows that could not be read: line, reason, expected, excerpt",
+        summary="Records that couldn't be read: line, reason, expected, excerpt",
         parameters=[OpenApiParameter("format", OpenApiTypes.STR, enum=list(rejected.FORMS), default="jsonl")],
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
     )

@@ -47,7 +47,7 @@ MOST_WARNINGS = 20
 MANY = 10
 """Trajectories from which it is worth a warning that most share a task of which nothing is known."""
 
-KEPT = "What came before is in, and the import can go on from there."
+KEPT = "What came before is imported, and the import can continue from there."
 NO_ROOM = f"There is no room left on the server's disk. Free some space, then go on. {KEPT}"
 
 Watcher = Callable[[ImportBatch], None]
@@ -84,7 +84,7 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
         if error.errno == errno.ENOSPC:
             _fail(batch, "disk_full", NO_ROOM)
         else:
-            _fail(batch, "data", f"The uploaded file could not be read: {error.strerror}. {KEPT}")
+            _fail(batch, "data", f"The uploaded file couldn't be read: {error.strerror}. {KEPT}")
     except OperationalError as error:
         if not isinstance(error.__cause__, psycopg.errors.DiskFull):
             raise  # the database is away: the lease expires, and the import goes on when it is back
@@ -96,7 +96,7 @@ def _import_or_fail(batch: ImportBatch, watch: Watcher) -> None:
         _fail(
             batch,
             "crash",
-            f"This is a fault of the program, not of the file ({type(error).__name__}); the server's log says more. {KEPT}",
+            f"This is a bug in Retrace, not in the file ({type(error).__name__}); the server's log says more. {KEPT}",
         )
 
 
@@ -111,7 +111,7 @@ def _import(batch: ImportBatch, watch: Watcher) -> None:
             watch(batch)
             if batch.rejected_count > MOST_REJECTED:
                 raise UnreadableFile(
-                    f"More than {MOST_REJECTED:,} records could not be read, so this is hardly what it was taken for "
+                    f"More than {MOST_REJECTED:,} records couldn't be read, so this is probably another format "
                     f"({chunk.format}). Look at the rejected rows, correct the file, and import it again."
                 )
     _count_tasks(batch)

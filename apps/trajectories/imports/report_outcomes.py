@@ -17,7 +17,7 @@ from apps.ingest.reading import Verdict
 from apps.trajectories.imports.preparation import Prepared
 from apps.trajectories.models import ImportBatch, Task, Trajectory
 
-NONE_HERE = "Import the runs first, then the report again."
+NONE_HERE = "Import the trajectories first, then the report again."
 NOT_PLAIN = (
     "One run. Name the policy whose runs the report judges, or pack the report and its runs in one archive: "
     "runs that are here already are known again and get their outcome."
@@ -92,7 +92,7 @@ def tell_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
 
 
 def take_back(batch: ImportBatch) -> int:
-    """Take the outcomes back that this import gave to runs that were here before; answers from how many."""
+    """Remove the outcomes that this import gave to runs that were here before; answers from how many."""
     with transaction.atomic():
         taken = Trajectory.objects.filter(outcome_batch=batch).update(success=None, outcome_batch=None)
         ImportBatch.objects.filter(pk=batch.pk).update(outcome_count=F("outcome_count") - taken)

@@ -136,7 +136,7 @@ def _image(part: dict[str, Any], place: Place) -> Block:
         height=found.height,
         loading="lazy",
         decoding="async",
-        alt=legible(str(part.get("alt") or "Picture from the run"))[:200],
+        alt=legible(str(part.get("alt") or "Image from the trajectory"))[:200],
     )
     return Block("picture", html, NOTHING, label=f"{found.width} × {found.height}, {size}")
 

@@ -112,7 +112,7 @@ def _replaced(old: list[str], new: list[str]) -> list[str]:
 
 
 def _marked(name: str, sign: str, spans: list[Span]) -> Markup:
-    # A line with nothing in common is all mark; that says no more than its colour does.
+    # A line with nothing in common is all mark; that says no more than its color does.
     worth = any(not span.differs and span.text.strip() for span in spans)
     inner = (element("mark", span.text) if span.differs and worth else span.text for span in spans)
     return LINES[name].around(sign, *inner, "\n")

@@ -30,7 +30,7 @@ def picture_of(part: Any) -> Picture | str:
     if not given:
         return "An image without data."
     if not given.startswith("base64:"):
-        return "An image kept elsewhere; pictures are never loaded from other places."
+        return "An external image; external images are never loaded."
     encoded = given.removeprefix("base64:")
     if len(encoded) > MAX_BYTES * 4 // 3 + 4:
         return f"An image of more than {MAX_BYTES // 1024 // 1024} MB."

@@ -187,7 +187,7 @@ def step_views(
     is_end: bool = False,
     blind: bool = False,
 ) -> list[StepView]:
-    """Neighbouring steps, opened. `following` comes after the last of them, `previous_kind` before the first; `is_end`: they end the run."""
+    """Neighboring steps, opened. `following` comes after the last of them, `previous_kind` before the first; `is_end`: they end the run."""
     kinds = [previous_kind, *(step.kind for step in steps)]
     heard_next = [*(step.context for step in steps[1:]), following]
     return [

@@ -59,7 +59,7 @@ def start_rollouts(
     count = int(tasks.get("count") or 50)
     if policy.workspace_id != workspace.pk or policy.kind in Policy.SILENT:
         raise CannotAct(
-            f"{policy} is a {policy.get_kind_display().lower()}; choose a language model, a scripted rule or a served model."
+            f"{policy} is a {policy.get_kind_display().lower()}; choose a language model, a script, or a served model."
         )
     if policy.kind == Policy.Kind.MODEL:
         try:

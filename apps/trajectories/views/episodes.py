@@ -1,4 +1,4 @@
-"""Pages of an episode that is still being played: what has happened so far, and what comes."""
+"""Pages of an episode that is still in progress: what has happened so far, and what comes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _found(request: HtmxRequest, batch_id: UUID, name: str) -> tuple[RolloutBatc
     batch = get_object_or_404(RolloutBatch.objects.visible_to(request.member).select_related("policy"), pk=batch_id)
     episode = live_episodes.episode_of(batch.pk, name)
     if episode is None:
-        raise Http404("This episode is over, or was never played.")
+        raise Http404("This episode has ended, or never existed.")
     return batch, episode
 
 

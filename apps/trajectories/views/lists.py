@@ -1,4 +1,4 @@
-"""Pages that find things: trajectories, tasks, and all runs of a task."""
+"""Pages that find things: trajectories, tasks, and all trajectories of a task."""
 
 from __future__ import annotations
 

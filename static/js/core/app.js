@@ -1,4 +1,4 @@
-// The behaviours that every page has. A page's own modules come through its `scripts` block.
+// The behaviors that every page has. A page's own modules come through its `scripts` block.
 import "./nonce.js";
 import "./requests.js";
 import "./view_state.js";

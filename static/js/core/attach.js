@@ -1,4 +1,4 @@
-// Runs a behaviour on every element that matches a selector, now and after any swap.
+// Runs a behavior on every element that matches a selector, now and after any swap.
 
 const behaviours = [];
 

@@ -21,9 +21,9 @@ function explain(status, retryAfter) {
   if (status === 429) return `Too many requests. Try again ${retryAfter ? `in ${retryAfter} s` : "in a minute"}.`;
   if (status === 507)
     return "The server's disk is full, so nothing was saved. Try again when whoever runs it has freed some space.";
-  if (status > 501) return "A part of the server is away, which mostly lasts seconds. Try again.";
+  if (status > 501) return "Part of the server is unavailable, which mostly lasts seconds. Try again.";
   if (status >= 500)
-    return "The server failed at this. Nothing was changed; try again, or tell whoever runs this server.";
+    return "The server couldn't complete this request. Nothing was changed; try again, or tell whoever runs this server.";
   return `The server refused this (${status}).`;
 }
 

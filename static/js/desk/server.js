@@ -39,7 +39,7 @@ function failure(response, data) {
     if (response.status === 404)
       return { result: "refused", code: "gone", detail: "This is gone, or you have no access to it any more." };
     if (response.status === 507) return { result: "unheard", detail: "The server's disk is full." };
-    return { result: "unheard", detail: "The server failed at this." };
+    return { result: "unheard", detail: "The server couldn't complete this request." };
   }
   return { result: "refused", code: data.code, detail: data.detail ?? "The server refused this." };
 }

@@ -50,7 +50,7 @@ class Labels {
     if (this.labels.size && place !== undefined) goTo(this.article, place, { focus: false });
   }
 
-  // Labelling ------------------------------------------------------------------------------------------------------
+  // Labeling ------------------------------------------------------------------------------------------------------
 
   label(index, value) {
     Object.assign(this.of(index), { value, is_filled: false });

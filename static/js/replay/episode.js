@@ -1,4 +1,4 @@
-// An episode that is being played: [data-following] holds its steps so far. live.js says how many there are; those that are
+// An episode that is in progress: [data-following] holds its steps so far. live.js says how many there are; those that are
 // missing are fetched by their index, so nothing is shown twice and a gap closes by itself. Whoever reads at the end stays at the end,
 // whoever reads further up stays there and is told how many have come.
 import { attach } from "../core/attach.js";

@@ -133,7 +133,7 @@ def test_a_skipped_item_does_not_come_back_unless_the_queue_says_so():
         assert next_assignment(queue=queue, annotator=annotator) is None
     queue.skipped_come_back = True
     assert take(queue, person).item == skipped.item
-    assert next_assignment(queue=queue, annotator=machine) is None  # it would skip it again, for ever
+    assert next_assignment(queue=queue, annotator=machine) is None  # it would skip it again, forever
 
 
 def test_a_paused_or_closed_queue_gives_nothing_out():
@@ -161,7 +161,7 @@ def test_what_was_shown_before_a_queue_stopped_may_be_finished(stop):
         next_assignment(queue=queue, annotator=annotator, besides=[shown.pk])
     record(assignment=shown, answer=Choice(1))
     taken_back = undo_last(queue=queue, annotator=annotator)
-    assert take(queue, annotator) == taken_back  # or its judgement would be lost
+    assert take(queue, annotator) == taken_back  # or its judgment would be lost
 
 
 def test_sides_are_drawn_by_chance():

@@ -50,7 +50,7 @@ def test_newcomers_get_every_training_item_first_and_everybody_gets_them(workspa
     assert queue.item_count == 3
     first, second = making.rule(of=workspace), making.rule(of=workspace)
     assert all_of(queue, first) == ["training", "training", "work", "work", "work"]
-    assert all_of(queue, second) == ["training", "training"]  # the work was one judgement each
+    assert all_of(queue, second) == ["training", "training"]  # the work was one judgment each
 
 
 def test_a_newcomer_is_told_whether_they_were_right_and_why(workspace):

@@ -1,4 +1,4 @@
-"""Judgements that came in with a file, from its upload to a frozen version."""
+"""Judgments that came in with a file, from its upload to a frozen version."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -197,9 +197,7 @@ def test_the_same_two_answers_are_one_item_whoever_judged_them_and_whichever_cam
     (item,) = Item.objects.filter(queue=queue)
     assert (item.judged, item.overlap, item.disputed) == (2, 2, True)
     assert grades(queue) == {"q": [("x", 2), ("z", -2)]}
-    assert queue.selection["adopted"]["left_out"] == {
-        "judgements of a pair that the same annotator had judged before": 1
-    }
+    assert queue.selection["adopted"]["left_out"] == {"second judgments of a pair by the same annotator": 1}
 
 
 def test_where_nothing_names_who_judged_each_record_is_an_item():
@@ -216,7 +214,7 @@ def test_what_says_nothing_or_lacks_a_side_is_left_out_and_told():
     queue = filled(imported(*rows), three())
     assert queue.item_count == 1
     assert queue.selection["adopted"]["left_out"] == {
-        "of which nothing with a meaning is said": 1,
+        "without a value that has a meaning": 1,
         "pairs whose two sides are the same": 1,
     }
 
@@ -241,7 +239,7 @@ def test_nothing_at_all_is_a_failure_with_its_reason():
     queue = filled(imported(compared(1, 9, 9, 9)), three())
     assert (queue.state, queue.error) == (
         "failed",
-        "Nothing became a judgement: 1 of which nothing with a meaning is said.",
+        "Nothing became a judgment: 1 without a value that has a meaning.",
     )
 
 
@@ -418,7 +416,7 @@ def test_a_file_that_says_nothing_offers_nothing(client):
     )
     assert offer_of(batch, client).strip() == ""
     for query in (f"batch={batch.pk}", "batch=nonsense"):
-        assert "Nothing to make judgements of" in client.get(PAGE, {"filter": query}).content.decode()
+        assert "No judgments found" in client.get(PAGE, {"filter": query}).content.decode()
     assert not Assignment.objects.exists()
 
 

@@ -385,9 +385,9 @@ def test_what_a_model_said_shows_after_one_has_answered_or_before_where_the_queu
     desk = reverse("annotation:desk", args=[queue.pk])
     assert "It found the lamp" not in client.get(desk).content.decode()
     mine = reverse("annotation:mine", args=[queue.pk])
-    assert "Beside what models said" not in client.get(mine).content.decode()
+    assert "Compared with models" not in client.get(mine).content.decode()
     record(assignment=Assignment.objects.get(), answer=Choice(-1))
-    assert "Beside what models said" in client.get(mine).content.decode()
+    assert "Compared with models" in client.get(mine).content.decode()
     Queue.objects.update(shows_machines=True)
     assert "It found the lamp" in client.get(desk).content.decode()
 

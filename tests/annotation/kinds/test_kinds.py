@@ -73,8 +73,8 @@ def branches(tree: ast.AST) -> Iterator[int]:
         "if item.kind != 'rating': ...",
         "words = {Queue.Kind.PAIRWISE: 'pairs'}[queue.kind]",
         "match kind:\n    case Queue.Kind.STEPS: ...",
-        "match judgement:\n    case Preference(): ...",
-        "isinstance(judgement, (Preference, Rating))",
+        "match judgment:\n    case Preference(): ...",
+        "isinstance(judgment, (Preference, Rating))",
         "isinstance(asks, PairwiseAsks)",
     ],
 )

@@ -79,9 +79,9 @@ def test_the_preview_says_why_runs_pair_with_nothing():
     assert (result.paired_tasks, result.paired_runs) == (1, 2)
     assert result.unpaired == {
         "no outcome recorded": 1,
-        "the only run of its task in this selection": 1,
-        "no run of its task by another policy": 2,
-        "no run of its task that differs in both policy and outcome": 2,
+        "the only trajectory of its task in this selection": 1,
+        "no trajectory of its task by another policy": 2,
+        "no trajectory of its task differs in both policy and outcome": 2,
         "no policy recorded": 1,
     }
 

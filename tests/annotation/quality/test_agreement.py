@@ -68,11 +68,11 @@ def test_kappa_is_undefined_without_a_shared_item_and_without_variation():
     assert cohen([], range(3)).undefined_because == "they have judged no item both"
     same = cohen([(1, 1)] * 20, range(3))
     assert same.value is None
-    assert "every judgement is the same" in same.undefined_because
+    assert "every judgment is the same" in same.undefined_because
 
 
 def test_raw_agreement_is_the_chance_that_two_judgements_of_an_item_agree():
-    # +,+ agree: 1; +,+,− : one of three pairs agrees: 1/3. Their mean is 2/3. The single judgement says nothing.
+    # +,+ agree: 1; +,+,− : one of three pairs agrees: 1/3. Their mean is 2/3. The single judgment says nothing.
     found = agreement([[3, 1], [2, 2, -1], [3]])
     assert found.raw.value == pytest.approx(2 / 3)
     assert (found.raw.items, found.raw.judgements) == (2, 5)
@@ -92,15 +92,15 @@ def test_nearly_the_same_grade_is_nearly_agreement():
 
 def test_without_a_second_judgement_agreement_is_undefined():
     found = agreement([[1], [2]])
-    assert (found.raw.value, found.raw.undefined_because) == (None, "no item has two judgements yet")
-    assert found.fleiss.undefined_because == "no item has two judgements yet"
+    assert (found.raw.value, found.raw.undefined_because) == (None, "no item has two judgments yet")
+    assert found.fleiss.undefined_because == "no item has two judgments yet"
 
 
 def test_where_all_say_the_same_alpha_is_undefined():
     found = agreement([[2, 2], [2, 2]])
     assert found.raw.value == 1.0
     assert found.nominal.value is None
-    assert "every judgement is the same" in found.nominal.undefined_because
+    assert "every judgment is the same" in found.nominal.undefined_because
 
 
 # Intervals -----------------------------------------------------------------------------------------------------------

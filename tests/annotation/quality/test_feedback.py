@@ -69,7 +69,7 @@ class Work:
     def told(self) -> tuple[str, str]:
         """(right on gold, same as the others): how many of how many; a dash while undefined."""
         found = re.findall(
-            r'<td class="stay">(?:Right on gold|Same as the others)</td>(.*?)</tr>', self.page(), re.DOTALL
+            r'<td class="stay">(?:Gold accuracy|Agrees with majority)</td>(.*?)</tr>', self.page(), re.DOTALL
         )
         gold, others = ((re.search(r'title="(\d+ of \d+)', row) or ["", "–"])[1] for row in found)
         return gold, others
@@ -125,7 +125,7 @@ def test_every_other_number_of_the_page_moves_with_each_answer_gold_or_not(work)
                 r'<td class="stay">([^<]*)</td>.*?<td class="right num" data-label="of">(\d+)</td>', page, re.DOTALL
             )
         )
-        assert (of["Very fast"], of["Left side won"]) == (str(n), str(n))
+        assert (of["Hasty"], of["Left side won"]) == (str(n), str(n))
     assert 0 < Desk.objects.get(annotator=work.annotator).golds < 11
 
 

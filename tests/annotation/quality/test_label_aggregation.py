@@ -132,7 +132,7 @@ def test_the_gradient_of_glad_is_that_of_its_loss():
 
 
 def test_glad_is_for_two_labels():
-    with pytest.raises(ValueError, match="2 labels; these judgements have 3"):
+    with pytest.raises(ValueError, match="2 labels; these judgments have 3"):
         glad(Votes.of([(0, "x", 2)], items=1, labels=3))
 
 

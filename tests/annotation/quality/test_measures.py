@@ -1,4 +1,4 @@
-"""From judgements to the figures of the quality pages."""
+"""From judgments to the figures of the quality pages."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -111,7 +111,7 @@ def test_everything_is_json_and_says_why_it_is_undefined():
 
     found = measure(Gathered([better((ANN, 1, 2))], [work(ANN, 1)]))
     assert (
-        json.loads(json.dumps(found))["measures"][0]["nominal"]["undefined_because"] == "no item has two judgements yet"
+        json.loads(json.dumps(found))["measures"][0]["nominal"]["undefined_because"] == "no item has two judgments yet"
     )
     assert measure(Gathered([], []))["judgements"] == 0
 
@@ -190,7 +190,7 @@ def test_agreement_is_of_people_and_once_more_with_machines():
 def test_one_person_and_a_machine_do_not_agree_among_people():
     said = better((ANN, 1, 2), (CAI, 1, 2), (ANN, 2, -2), (CAI, 2, -2))
     of_people, of_all = measure(Gathered([said], [], machines=frozenset({CAI})))["measures"]
-    assert of_people["nominal"]["undefined_because"] == "no item has two judgements yet"
+    assert of_people["nominal"]["undefined_because"] == "no item has two judgments yet"
     assert of_all["nominal"]["value"] == 1.0
 
 

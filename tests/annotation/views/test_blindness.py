@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 ITEMS, GOLD = 10, 3
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-PACE = re.compile(r'[\d.,]+(?= m?s\b)|[\d.,]+(?=</span><span class="name">judged an hour)')
+PACE = re.compile(r'[\d.,]+(?= m?s\b)|[\d.,]+(?=</span><span class="name">judged per hour)')
 """What really passed isn't the same twice."""
 OF_THIS_WORLD = re.compile(
     r'(queue|workspace|person|task|policy|Person|Workspace)[- ]?\d+|"\w{64}"|nonce="[^"]*"|\bn?[0-9a-f]{32}\b|datetime="[^"]*"'

@@ -62,7 +62,7 @@ def test_a_person_is_paused_and_let_go_on_from_their_page(researcher, workspace)
     judge(queue, who, 1)
     researcher.post(reverse("annotation:pause_annotator", args=[queue.pk, who.pk]), {"reason": "A question"})
     page = researcher.get(reverse("annotation:person", args=[queue.pk, who.pk])).content.decode()
-    assert "Let go on" in page
+    assert "Resume" in page
     researcher.post(reverse("annotation:resume_annotator", args=[queue.pk, who.pk]))
     assert Desk.objects.get().paused_at is None
     answer = researcher.post(reverse("annotation:retrain_annotator", args=[queue.pk, who.pk]), follow=True)
@@ -109,7 +109,7 @@ def test_the_desk_tells_a_newcomer_and_nobody_else(workspace, client):
     json = {"Accept": "application/json"}
     told = client.post(reverse("annotation:judge", args=[held.pk]), {"answer": wrong}, headers=json).json()
     side = "left" if held.a_is_left else "right"
-    assert told == {"taught": f"This was practice, and the answer is another one: {side} is better. See rule 2."}
+    assert told == {"taught": f"This was an onboarding item with a different answer: {side} is better. See rule 2."}
     client.get(reverse("annotation:desk", args=[queue.pk]))
     work = Assignment.objects.get(state="open")
     assert client.post(reverse("annotation:judge", args=[work.pk]), {"answer": "2"}, headers=json).json() == {}

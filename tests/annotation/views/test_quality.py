@@ -56,11 +56,11 @@ def at(name: str, queue: Queue, *more: object) -> str:
 def test_the_page_shows_agreement_people_and_pairs_of_people(researcher, workspace):
     queue = judged_queue(workspace, [2, 1, -1])
     page = researcher.get(at("quality", queue)).content.decode()
-    assert "6 judgements of 2 items" in page
-    assert ">0.33<" in page  # of three pairs of judgements one agrees
+    assert "6 judgments of 2 items" in page
+    assert ">0.33<" in page  # of three pairs of judgments one agrees
     assert page.count('class="row-link"') == 3
-    assert "They share no item" not in page
-    assert "every judgement is the same" in page  # between the two who always prefer a
+    assert "They share no itemss" not in page
+    assert "every judgment is the same" in page  # between the two who always prefer a
 
 
 def test_a_small_queue_is_measured_at_once_and_a_large_one_by_a_worker(workspace, monkeypatch, sent):
@@ -107,7 +107,7 @@ def test_a_persons_page_shows_their_figures_and_latest_judgements(researcher, wo
     page = researcher.get(at("person", queue, dissenter.pk)).content.decode()
     assert page.count("B slightly better") == 2
     assert "0 of 2; 95 % interval" in page  # never the same as the others
-    assert "Right on gold" in page
+    assert "Gold accuracy" in page
 
 
 def test_who_labels_sees_their_own_figures_only(workspace, client):

@@ -48,7 +48,7 @@ def at(name: str, queue: Queue) -> str:
 
 
 def judged_queue(workspace: Workspace, strengths: list[int], **fields: object) -> Queue:
-    """A queue of one pair with a judgement by a rule for each of `strengths`."""
+    """A queue of one pair with a judgment by a rule for each of `strengths`."""
     queue = making.queue(of=workspace, overlap=len(strengths), **fields)
     for strength in strengths:
         rule = making.rule(of=workspace)
@@ -94,16 +94,16 @@ def test_the_preview_follows_the_form_and_says_why_runs_are_left_out(researcher,
     page = researcher.post(
         reverse("annotation:preview_queue"), {**FORM, "pairs": "one", "overlap": "3", "different_outcomes": "on"}
     ).content.decode()
-    assert "the only run of its task in this selection" in page
-    assert '<span class="figure">3</span><span class="name">judgements' in page
+    assert "the only trajectory of its task in this selection" in page
+    assert '<span class="figure">3</span><span class="name">judgments' in page
     assert "all runs" in page
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"trajectory": [str(UUID(int=1)), str(UUID(int=2))]}, "2 picked runs"),
-        ({"filter": "environment=shop"}, "what a filter finds"),
+        ({"trajectory": [str(UUID(int=1)), str(UUID(int=2))]}, "2 selected trajectors"),
+        ({"filter": "environment=shop"}, "everything a filter matches"),
     ],
 )
 def test_a_new_queue_says_which_runs_it_is_made_from(researcher, given, words):
@@ -124,8 +124,8 @@ def test_the_queue_page_shows_people_and_agreement(researcher, workspace):
     assert "Everything is judged" in page
     assert page.count("rule</span>") == 3  # rules are shown as rules
     agreement = researcher.get(at("agreement", queue)).content.decode()
-    assert "33 %" in agreement  # of three pairs of judgements one agrees
-    assert "On 1 item with two judgements or more (3 judgements)" in agreement
+    assert "33 %" in agreement  # of three pairs of judgments one agrees
+    assert "On 1 item with two judgments or more (3 judgments)" in agreement
 
 
 def test_a_judged_queue_offers_the_version_that_holds_it_and_another_where_more_was_said_since(researcher, workspace):
@@ -252,7 +252,7 @@ def test_a_queue_of_single_runs_is_drawn_and_filled(researcher, workspace, pairs
     assert queue.items.filter(kind="steps", b=None).count() == items
     assert StepsAsks.from_json(queue.asks) == StepsAsks()
     assert researcher.get(at("items", queue)).status_code == 200
-    assert "all runs of a task" in researcher.get(at("queue", queue)).content.decode() or pairs == "one"
+    assert "all trajectories of a task" in researcher.get(at("queue", queue)).content.decode() or pairs == "one"
 
 
 def test_a_queue_defines_its_aspects_and_questions(researcher, workspace):

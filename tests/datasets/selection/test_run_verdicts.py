@@ -1,4 +1,4 @@
-"""What judgements of single runs come to, without a database."""
+"""What judgments of single runs come to, without a database."""
 
 from typing import Any
 from uuid import UUID

@@ -198,7 +198,7 @@ def dpo_run(folder: Path, *, rows: int = 12, **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lora", [None, {"rank": 2}])
 def test_the_reference_computes_as_the_policy_does(lora: dict[str, Any] | None, tmp_path: Path):
-    """In another precision the two differ before anything is learnt, by nats over a long run; the first loss is that of equals, ln 2."""
+    """In another precision the two differ before anything is learned, by nats over a long run; the first loss is that of equals, ln 2."""
     optimizer = {"learning_rate": 1e-9, "batch_size": 4, "max_steps": 1, "precision": "bfloat16"}
     assert run_here(tmp_path / "run", dpo_run(tmp_path, lora=lora, optimizer=optimizer)) == ExitCode.FINISHED
     report = json.loads((tmp_path / "run" / "report.json").read_text())

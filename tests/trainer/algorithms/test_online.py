@@ -276,10 +276,10 @@ def test_a_stop_within_a_step_is_prompt_and_loses_nothing(tmp_path: Path, monkey
         (
             {"tasks": {"environment": "letters", "count": 1}},
             "data",
-            "There are 1 tasks to practise on. Expected at least 2",
+            "There are 1 tasks to practice on. Expected at least 2",
         ),
         ({"tasks": {"levels": ["L9"]}}, "config", "tasks.levels: got 'L9'"),
-        ({"tasks": {"file": "tasks.jsonl"}}, "data", "'h' is held out, so nothing may be learnt from it"),
+        ({"tasks": {"file": "tasks.jsonl"}}, "data", "'h' is held out, so nothing may be learned from it"),
     ],
 )
 def test_what_cannot_be_practised_says_why(tmp_path: Path, changes: dict[str, Any], category: str, message: str):
@@ -304,7 +304,7 @@ def test_the_tokenizers_end_is_the_last_token_of_a_turn_that_was_not_cut_short(t
 
 @pytest.mark.parametrize("held_out", [0, 2])
 def test_a_run_ends_whose_rollouts_come_to_no_turn(tmp_path: Path, held_out: int, monkeypatch: pytest.MonkeyPatch):
-    """Its steps would go on without a gradient, as if it learnt."""
+    """Its steps would go on without a gradient, as if it learned."""
     monkeypatch.setattr(Letters, "reset", lambda *_: 1 // 0)
     folder = tmp_path / "run"
     assert run_here(folder, online_run(folder, "rloo", held_out=held_out)) == ExitCode.DATA

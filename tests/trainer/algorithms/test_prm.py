@@ -1,4 +1,4 @@
-"""The process reward model: one judgement a turn, read where the policy stopped, and nothing else."""
+"""The process reward model: one judgment a turn, read where the policy stopped, and nothing else."""
 
 import json
 from pathlib import Path

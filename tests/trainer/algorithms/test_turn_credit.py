@@ -32,7 +32,7 @@ def test_scaling_brings_each_groups_mean_square_to_one():
     scaled = turn_advantages([[3.0], [-1.0], [0.2], [0.0]], samples=2, scale="group")
     assert [value for (value,) in scaled] == pytest.approx([1, -1, 1, -1], abs=1e-2)
     whole = turn_advantages([[3.0], [-1.0], [0.2], [0.0]], samples=2, scale="batch")
-    # centred: 2, -2, 0.1, -0.1; root mean square = √(8.02 / 4) = 1.416
+    # centered: 2, -2, 0.1, -0.1; root mean square = √(8.02 / 4) = 1.416
     assert [value for (value,) in whole] == pytest.approx([1.4124, -1.4124, 0.0706, -0.0706], abs=1e-3)
 
 

@@ -173,7 +173,7 @@ THINKS = [{**each, "reasoning_content": why} for each, why in ((CHAT[1], "Why so
 
 @pytest.mark.parametrize("family", ["glm4moe", "nemotron_3_nano", "gptoss", "lfm2_2_5"])
 def test_turns_that_lose_their_reasoning_once_another_follows_are_refused(family: str):
-    """As they stand there a policy would learn to answer without; alone each is learnt after what it is prompted with."""
+    """As they stand there a policy would learn to answer without; alone each is learned after what it is prompted with."""
     end = "<|return|>" if family == "gptoss" else "<|im_end|>"
     tokenizer = tokenizer_with(getattr(chat_template_utils, f"{family}_chat_template"), end)
     prepare_template(tokenizer)

@@ -134,6 +134,6 @@ def test_reasoning_that_the_template_leaves_out_is_told_before_training(kind: st
     about = [message for message in told if "reasoning" in message]
     expected = (
         "rows.jsonl: 2 of 4 rows hold reasoning, which the model's chat template leaves out. "
-        "They are learnt from without it."
+        "They are learned from without it."
     )
     assert about == ([] if keeps else [expected])

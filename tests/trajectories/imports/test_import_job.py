@@ -254,7 +254,7 @@ def test_a_fault_of_ours_is_said_to_be_one_and_the_import_can_go_on(monkeypatch)
     monkeypatch.setattr(import_job, "copy_in", lambda *args: 1 / 0)
     batch = imported(lines(rich(1)))
     assert (batch.state, batch.position) == (JobState.FAILED, 0)
-    assert batch.error.startswith("This is a fault of the program, not of the file (ZeroDivisionError)")
+    assert batch.error.startswith("This is a bug in Retrace, not in the file (ZeroDivisionError)")
     monkeypatch.undo()
     lifecycle.resume(batch, by=None)
     assert run_import(batch.pk, watch=ignore).trajectory_count == 1

@@ -117,7 +117,7 @@ def test_a_short_rest_is_not_hidden_behind_a_button() -> None:
     assert excerpt("line\n" * 60).text == "line\n" * 24
 
 
-def test_terminal_colours_become_classes_and_other_sequences_go() -> None:
+def test_terminal_colors_become_classes_and_other_sequences_go() -> None:
     assert terminal.render("\x1b[1;31mred\x1b[0m \x1b[2Kplain\x1b[38;5;2mgreen") == (
         '<span class="bold fg-1">red</span> plain<span class="fg-2">green</span>'
     )

@@ -1,4 +1,4 @@
-"""An episode that is still being played: what its pages show, to whom, and where they lead when it ends."""
+"""An episode that is still in progress: what its pages show, to whom, and where they lead when it ends."""
 
 import json
 from typing import Any

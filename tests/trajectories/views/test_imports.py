@@ -170,7 +170,7 @@ def test_a_finished_import_shows_what_came_in_and_what_did_not(client, researche
     )
     run_import(batch.pk, watch=ignore)
     page = client.get(reverse("trajectories:import", args=[batch.pk])).content.decode()
-    assert "Everything in the file is dealt with. 1 row was rejected, for the reason below." in page
+    assert "The whole file was processed. 1 row was rejected, for the reason below." in page
     assert "A message has the role “pirate”." in page
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page
@@ -191,7 +191,7 @@ def test_a_file_of_no_known_format_leads_to_the_list_of_formats(client, research
     run_import(batch.pk, watch=ignore)
     page = client.get(reverse("trajectories:import", args=[batch.pk])).content.decode()
     assert "No known format: the first record has the keys `spans`." in page
-    assert f'<a href="{reverse("trajectories:imports")}#formats">Formats that are recognized</a>' in page
+    assert f'<a href="{reverse("trajectories:imports")}#formats">Supported formats</a>' in page
 
 
 def test_rejected_rows_download_as_csv_and_json_lines(client, researcher):

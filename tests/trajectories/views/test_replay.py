@@ -93,7 +93,7 @@ def test_the_last_step_shows_what_the_run_ended_with(reader: Membership) -> None
 
 def test_a_run_without_steps_has_a_page(reader: Membership) -> None:
     run = factories.imported_run([], of=reader.workspace)
-    assertContains(signed_in(reader).get(reverse("trajectories:detail", args=[run.pk])), "This run has no steps")
+    assertContains(signed_in(reader).get(reverse("trajectories:detail", args=[run.pk])), "This trajectory has no steps")
 
 
 def test_the_page_costs_the_same_whatever_the_length(reader: Membership) -> None:

@@ -48,7 +48,7 @@ def is_sorted(numbers: list[int]) -> bool:
 
 
 def largest_gap(numbers: list[int]) -> int:
-    """Return the largest difference between neighbours, whichever is greater; 0 where there are fewer than two numbers."""
+    """Return the largest difference between neighbors, whichever is greater; 0 where there are fewer than two numbers."""
     gap = 0
     for index in range(len(numbers) - 1):
         gap = max(gap, abs(numbers[index + 1] - numbers[index]))

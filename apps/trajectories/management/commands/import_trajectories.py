@@ -36,7 +36,7 @@ class Command(BaseCommand):
             help="Name or slug of the workspace; by default the oldest one. Made where there is no workspace at all.",
         )
         parser.add_argument(
-            "--policy", metavar="NAME", default="", help="Who acted in the runs that do not say so themselves."
+            "--policy", metavar="NAME", default="", help="Who acted, in trajectories that don't say so themselves."
         )
         parser.add_argument("--json", action="store_true", help="Print nothing but the JSON objects: no progress.")
 
