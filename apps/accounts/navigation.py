@@ -34,7 +34,7 @@ PLACES = (
     Place("Queues", "annotation:queues", "queue", "g q", Role.ANNOTATOR, "annotation"),
     Place("Trajectories", "trajectories:list", "trajectory", "g t", Role.REVIEWER, "trajectories"),
     Place("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
-    Place("Runs", "training:list", "run", "g r", Role.RESEARCHER, "training"),
+    Place("Training", "training:list", "run", "g r", Role.RESEARCHER, "training"),
     Place(
         "Policies",
         "policies:list",

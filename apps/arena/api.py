@@ -66,7 +66,7 @@ class StartSerializer(RequestSerializer):
         child=serializers.CharField(max_length=20), default=list, help_text="None: the usual ones."
     )
     samples = serializers.IntegerField(default=1, help_text="Trajectories of each task; 1 to 16.")
-    steps = serializers.IntegerField(default=20, help_text="A run is cut after them; 1 to 200.")
+    steps = serializers.IntegerField(default=20, help_text="An episode is cut off after that many; 1 to 200.")
     overlap = serializers.IntegerField(default=1, help_text="Different people for each pair; 1 to 20.")
     min_tasks = serializers.IntegerField(default=10, help_text="Judged tasks before the rule may end it.")
 

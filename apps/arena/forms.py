@@ -89,7 +89,7 @@ class ExperimentForm(forms.Form):
         if episodes > MOST_EPISODES:
             self.add_error(
                 "samples",
-                f"These are {episodes:,} runs of each policy. Ask for {MOST_EPISODES:,} at most: tasks × runs.",
+                f"These are {episodes:,} rollouts of each policy. Ask for {MOST_EPISODES:,} at most: tasks × attempts.",
             )
         environment = cleaned.get("environment")
         if environment and (unknown := set(cleaned.get("levels", ())) - set(ENVIRONMENTS[environment].levels)):

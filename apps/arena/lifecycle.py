@@ -20,7 +20,7 @@ from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import rollout_batches
 
 GUIDELINES = """\
-Two runs of the same task, by two agents. Which one would you rather have had working for you?
+Two agents did the same task. Which one would you rather have working for you?
 
 - First: did it do what was asked, all of it, and nothing that was not asked?
 - Then: did it take a sensible way, without needless steps or risks?

@@ -165,7 +165,7 @@ def _pair_lines(card: dict[str, Any]) -> list[str]:
         "",
         *_agreement_lines(card),
         "",
-        f"Left side preferred: {_share_words(card['position'])}. Longer run preferred: {_share_words(card['longer_chosen'])}.",
+        f"Left side preferred: {_share_words(card['position'])}. Longer trajectory preferred: {_share_words(card['longer_chosen'])}.",
         "",
         *_table(("Judgement", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
     ]
@@ -179,7 +179,7 @@ def _kind_lines(card: dict[str, Any]) -> list[str]:
 def _judged_words(card: dict[str, Any]) -> str:
     """Pairs, runs, or both."""
     pairs, runs = card["pairs"], card.get("runs", 0)
-    counted = [(pairs, "pairs of agent runs"), (runs, "agent runs")]
+    counted = [(pairs, "pairs of agent trajectories"), (runs, "agent trajectories")]
     return " and ".join(f"{count} {what}" for count, what in counted if count) or "nothing"
 
 

@@ -37,14 +37,14 @@ MOST_TRIES = 3
 JUDGEMENTS_AT_ONCE = 200
 """Of a rule, before others get their turn."""
 GUIDELINES = """\
-Two runs of the same office task, by two agents. Which one would you rather have had working for you?
+Two agents did the same office task. Which one would you rather have working for you?
 
 - First: did it do **all** of what was asked, and nothing that was not asked?
 - Then: did it take a sensible way? Needless steps and failed calls count against it.
 - Use *tie* when you would not mind which one you got, and *both bad* when you would want neither.
 """
 DEMONSTRATION_GUIDELINES = """\
-One run of an office task. Should a beginner learn from it? Thumb up if it looks right from where you stand.
+One trajectory of an office task. Should a beginner learn from it? Thumb up if it looks right from where you stand.
 """
 
 

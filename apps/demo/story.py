@@ -50,7 +50,7 @@ def scripts_act(scene: Scene) -> bool:
 def scripts_are_compared(scene: Scene) -> bool:
     """Two rules judge most pairs; each pair keeps a place for a person."""
     pairing = Pairing(per_task=2, different_policies=True, seed=1)
-    queue = scenes.queue(scene, name="Office runs", policies=list(COMPARED), pairing=pairing, overlap=3)
+    queue = scenes.queue(scene, name="Office trajectories", policies=list(COMPARED), pairing=pairing, overlap=3)
     if queue is None:
         return False
     done = [
@@ -61,7 +61,7 @@ def scripts_are_compared(scene: Scene) -> bool:
 
 
 def scripts_make_a_version(scene: Scene) -> bool:
-    return scenes.version(scene, dataset="Office preferences", queue="Office runs") is not None
+    return scenes.version(scene, dataset="Office preferences", queue="Office trajectories") is not None
 
 
 def scripts_meet_blind(scene: Scene) -> bool:
@@ -152,12 +152,14 @@ def model_acts(scene: Scene) -> bool:
 
 def model_is_judged(scene: Scene) -> bool:
     pairing = Pairing(per_task=3, different_outcomes=True, seed=3)
-    queue = scenes.queue(scene, name="The model's own runs", policies=["office-sft"], pairing=pairing, overlap=1)
+    queue = scenes.queue(
+        scene, name="The model's own trajectories", policies=["office-sft"], pairing=pairing, overlap=1
+    )
     return queue is not None and scenes.judge_by_rule(queue=queue, rule="Outcome first", share=1.0)
 
 
 def model_makes_a_version(scene: Scene) -> bool:
-    return scenes.version(scene, dataset="On-policy preferences", queue="The model's own runs") is not None
+    return scenes.version(scene, dataset="On-policy preferences", queue="The model's own trajectories") is not None
 
 
 def model_improves(scene: Scene) -> bool:

@@ -106,7 +106,7 @@ def _runs(member: Membership) -> Station:
         words = f"{run}: {_progress(run)}"
     elif active:
         words = f"{len(active)} in progress"
-    return _station("Runs", "training", runs, words, active=bool(active))
+    return _station("Training runs", "training", runs, words, active=bool(active))
 
 
 def _progress(run: Run) -> str:

@@ -65,7 +65,7 @@ class Reading:
         row, format, filename, _ = self._found
         if format is None:
             self.refusal = BadRow(
-                row.problem, "Files of runs, such as .json, .jsonl or .traj, in a format that is known."
+                row.problem, "Files of trajectories, such as .json, .jsonl, or .traj, in a format that is known."
             )
             return made
         try:

@@ -133,7 +133,7 @@ def _advice(row: Json) -> str:
     if not isinstance(row, dict):
         return ""
     if "action" in row:
-        return 'Write all steps of a run into one record (`{"task_id": …, "steps": […]}`).'
+        return 'Write all steps of a trajectory into one record (`{"task_id": …, "steps": […]}`).'
     if _is_list_of_objects(row.get("steps")) and "action" not in row["steps"][0]:
         return 'Its `steps` have no `action`: a step is {"obs": …, "action": …}.'
     for key, value in row.items():
@@ -141,7 +141,7 @@ def _advice(row: Json) -> str:
         if isinstance(speaker, str) and not role_of(value[0]):
             return f"{_quoted(key)} begins with a message of “{speaker[:40]}”, whom no format knows."
     if "message" in row or "role" in row:
-        return 'Write all messages of a run into one record (`{"messages": […]}`).'
+        return 'Write all messages of a trajectory into one record (`{"messages": […]}`).'
     return ""
 
 

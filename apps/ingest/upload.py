@@ -18,7 +18,7 @@ from apps.ingest.recognition import LISTED, recognize_file
 MOST_NAMED = 20
 """Files that are named where there is something to say of many."""
 
-REPORTS_ALONE = "The archive holds reports of evaluations alone. Pack them with the runs that they judge."
+REPORTS_ALONE = "The archive holds reports of evaluations alone. Pack them with the trajectories that they judge."
 
 
 class Upload:

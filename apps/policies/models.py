@@ -43,11 +43,11 @@ class Policy(WorkspaceModel):
     location = models.CharField(
         max_length=500,
         blank=True,
-        help_text="A folder under MODEL_ROOTS, a hub id, the name of a script, or a server's model name; empty where a run made it.",
+        help_text="A folder under MODEL_ROOTS, a hub id, the name of a script, or a server's model name; empty where a training run made it.",
     )
     endpoint = models.ForeignKey("Endpoint", on_delete=models.PROTECT, null=True, related_name="policies")
     settings = models.JSONField(default=dict, help_text="Sampling, LoRA and script parameters.")
-    report = models.JSONField(default=dict, help_text="What its run measured on held-out data.")
+    report = models.JSONField(default=dict, help_text="What its training run measured on held-out data.")
     archived_at = models.DateTimeField(null=True)
 
     objects = PolicyQuerySet.as_manager()

@@ -106,7 +106,7 @@ def _refuse_what_cannot_be(policy: Policy, way: str, name: str, endpoint: Endpoi
     weights = weights_of(policy)
     if weights is None or not weights.has_model:
         raise NotPublishable(
-            f"{policy} has no weights here. Only language models that a run here made can be published."
+            f"{policy} has no weights here. Only language models that a training run here made can be published."
         )
     if way != Way.FOLDER and "canary" not in policy.report:
         raise NoCanary(

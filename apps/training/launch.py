@@ -33,7 +33,7 @@ def launch_run(*, plan: Plan, by: User) -> Run:
     audit.record(
         workspace=plan.workspace,
         actor=by,
-        action="launched a run",
+        action="launched a training run",
         subject=run.name,
         about=run,
         algorithm=plan.algorithm,

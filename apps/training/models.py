@@ -109,7 +109,7 @@ class Run(Job):
     def advice_when_lost(self) -> str:
         return (
             "If the machine ran out of memory it may have killed the worker itself: lower the batch size or the longest "
-            "row, or use LoRA. Then resume the run; it goes on from its last checkpoint."
+            "row, or use LoRA. Then resume the training run; it continues from its last checkpoint."
         )
 
 
@@ -118,7 +118,7 @@ class RunReward(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rewards")
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="rewarded")
-    term = models.CharField(max_length=60, help_text="Its name in the run's curves.")
+    term = models.CharField(max_length=60, help_text="Its name in the training run's curves.")
     component = models.CharField(max_length=30)
     weight = models.FloatField()
 

@@ -28,7 +28,7 @@ def test_a_stranger_is_led_nowhere():
         ("/", "Home"),
         ("/settings/audit/", "Settings"),
         ("/profile/", "Settings"),
-        ("/runs/new/", "Runs"),
+        ("/runs/new/", "Training"),
         ("/rollouts/new/", "Policies"),  # as its crumbs say
         ("/rollouts/01a206e3-f1b5-72cf-a0cc-637e83a9f452/", "Policies"),
     ],

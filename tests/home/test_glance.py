@@ -28,7 +28,7 @@ def station(member, name):
 
 def test_the_stations_are_in_the_order_of_the_loop(member):
     names = [each.name for each in stations(member)]
-    assert names == ["Trajectories", "Judgments", "Versions", "Runs", "Policies", "Experiments"]
+    assert names == ["Trajectories", "Judgments", "Versions", "Training runs", "Policies", "Experiments"]
 
 
 def test_what_is_older_than_a_day_is_there_but_not_fresh(member):
@@ -69,11 +69,11 @@ def test_judgements_are_measured_against_what_open_queues_ask_for(member):
 def test_a_run_says_how_far_it_is(member):
     version = factories.dataset_version(of=member.workspace)
     factories.run(of=member.workspace, version=version, name="dpo-3", state=Run.State.RUNNING, step=12, total_steps=300)
-    seen = station(member, "Runs")
+    seen = station(member, "Training runs")
     assert seen.now == "dpo-3: step 12 of 300"
     assert seen.is_active
     factories.run(of=member.workspace, version=version)
-    assert station(member, "Runs").now == "2 in progress"
+    assert station(member, "Training runs").now == "2 in progress"
 
 
 def test_a_version_that_is_being_frozen_moves_and_does_not_count_yet(member):

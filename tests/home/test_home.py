@@ -30,6 +30,6 @@ def test_an_annotator_without_queues_is_told_so():
 
 def test_a_researcher_sees_the_loop_and_what_to_do():
     page = home_of(factories.member(Role.RESEARCHER)).content.decode()
-    for name in ("Trajectories", "Judgments", "Versions", "Runs", "Policies", "Experiments"):
+    for name in ("Trajectories", "Judgments", "Versions", "Training runs", "Policies", "Experiments"):
         assert f'<span class="name">{name}</span>' in page
     assert "Import your first trajectories" in page

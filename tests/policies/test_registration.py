@@ -182,7 +182,7 @@ def test_a_reward_models_report_says_how_far_to_trust_it():
     }
     assert [(line.name, line.after) for line in report_rows(report)] == [
         ("held-out pairs ranked rightly", "90 % (80 % to 95 %) of 40"),
-        ("longer run preferred by the model", "50 % (80 % to 95 %) of 40"),
+        ("longer trajectory preferred by the model", "50 % (80 % to 95 %) of 40"),
         ("held-out steps judged rightly", "75 % (80 % to 95 %) of 40"),
         ("expected calibration error", "4 %"),
         ("first error found, F1", "0.712"),

@@ -60,7 +60,7 @@ def test_a_launch_queues_a_run_and_is_audited(django_capture_on_commit_callbacks
     assert len(sent) == 1
     assert (run.state, run.total_steps, run.created_by) == ("queued", 10, person)  # 40 rows, 4 a step, once
     assert run.config["optimizer"]["batch_size"] == 4
-    assert AuditEntry.objects.get(action="launched a run").subject_id == str(run.pk)
+    assert AuditEntry.objects.get(action="launched a training run").subject_id == str(run.pk)
 
 
 @pytest.mark.parametrize(

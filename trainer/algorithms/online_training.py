@@ -167,7 +167,7 @@ def check_played(rollouts: Sequence[Trajectory]) -> None:
     ended = rollouts[0].outcome.termination
     raise DataFailure(
         f"None of {len(rollouts)} rollouts came to a turn: {ended.replace('_', ' ')}, {rollouts[0].info.get(ended, '')}",
-        advice="Repair the environment, or choose one whose tasks fit the model's context; the run goes on from its last checkpoint.",
+        advice="Repair the environment, or choose one whose tasks fit the model's context; the training run continues from its last checkpoint.",
     )
 
 

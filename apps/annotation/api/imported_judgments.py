@@ -46,7 +46,7 @@ class SurveySerializer(serializers.Serializer[Any]):
     sides = serializers.ListField(
         child=serializers.CharField(), allow_null=True, help_text="What each pair's sides are called; null: no pairs."
     )
-    verdicts = SaidColumnSerializer(many=True, help_text="Of pairs, or of runs where there are none.")
+    verdicts = SaidColumnSerializer(many=True, help_text="Of pairs, or of trajectories where there are none.")
     labels = SaidColumnSerializer(many=True, help_text="Of steps.")
     indexes = serializers.ListField(child=serializers.CharField(), help_text="Columns of whole numbers.")
     names = serializers.ListField(child=serializers.CharField(), help_text="Columns that may name who judged.")
@@ -57,7 +57,7 @@ class MeaningSerializer(RequestSerializer):
 
     value = serializers.JSONField(help_text="As it stands in the file: text, a number or a boolean.")
     means = serializers.CharField(
-        help_text="Of a pair `3` (the first side is much better) to `-3`, or `both_bad`; of a run `1` or `-1`; of a step `1`, `0` or `-1`."
+        help_text="Of a pair `3` (the first side is much better) to `-3`, or `both_bad`; of a trajectory `1` or `-1`; of a step `1`, `0` or `-1`."
     )
 
 
@@ -67,7 +67,7 @@ class ColumnSerializer(RequestSerializer):
     name = serializers.CharField(max_length=300)
     values = MeaningSerializer(many=True, default=list)
     is_somebody = serializers.BooleanField(default=False, help_text="It is the verdict of an annotator called like it.")
-    of_steps = serializers.BooleanField(default=False, help_text="It stands with steps, not with the run.")
+    of_steps = serializers.BooleanField(default=False, help_text="It stands with steps, not with the trajectory.")
     first = serializers.ChoiceField(
         [0, 1],
         default=None,
@@ -109,7 +109,7 @@ class ImportJudgementsView(MemberView):
 
     @extend_schema(
         operation_id="import_judgements_read",
-        summary="What an import's file says of its runs, pairs or steps",
+        summary="What an import's file says of its trajectories, pairs, or steps",
         responses={200: SurveySerializer, 409: OpenApiResponse(description="The import is not over.")},
     )
     def get(self, request: Request, batch_id: UUID) -> Response:

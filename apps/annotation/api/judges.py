@@ -61,9 +61,13 @@ class JudgeSerializer(serializers.Serializer[Any]):
     cost = serializers.FloatField(source="judge.cost", help_text="So far, at the prices given.")
     most_cost = serializers.FloatField(source="judge.most_cost", allow_null=True, help_text="It pauses there.")
     prompt = PromptSerializer(allow_null=True)
-    with_people = ShareSerializer(help_text="Of pairs on which most people prefer a run: it prefers the same.")
+    with_people = ShareSerializer(
+        help_text="Of pairs on which most people prefer one side: how often it prefers the same."
+    )
     right_on_gold = ShareSerializer()
-    steady = ShareSerializer(help_text="Of pairs asked in both orders: it prefers the same run. Chance is a half.")
+    steady = ShareSerializer(
+        help_text="Of pairs asked in both orders: how often it prefers the same trajectory. Chance is a half."
+    )
     left = ShareSerializer(help_text="Of sides that it chose: the left one.")
     created_at = serializers.DateTimeField(source="judge.created_at")
 

@@ -120,7 +120,9 @@ def _end(queue: Queue, left_out: Counter[str]) -> None:
     """What is judged is over: others may judge it too once the queue is opened again and asks more people."""
     queue.state = Queue.State.CLOSED if queue.item_count else Queue.State.FAILED
     reasons = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
-    queue.error = "" if queue.item_count else f"Nothing became a judgment: {reasons or 'its runs are gone'}."
+    queue.error = (
+        "" if queue.item_count else f"Nothing became a judgment: {reasons or 'its trajectories were deleted'}."
+    )
 
 
 # Storing -------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from apps.policies.models import Policy
 
 JUDGING = (Policy.Kind.ENDPOINT, Policy.Kind.REWARD_MODEL)
 DEFAULT_PROMPT = (
-    "Prefer the run that you would rather have had working for you: first whether it did what was asked, then whether it did no harm, "
+    "Prefer the trajectory of the agent you'd rather have working for you: first whether it did what was asked, then whether it did no harm, "
     "then how directly it got there."
 )
 

@@ -96,7 +96,7 @@ def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None
     """What a reward model says of a pair: the difference of its rewards, and the grade that this likelihood comes to."""
     columns: dict[str, object] = {"prompt_version": 0, "a_left": 0, "b_left": 0, "strength": 0}
     if a is None or b is None:
-        columns["error"] = "Its chat template refuses a run of this pair."
+        columns["error"] = "Its chat template refuses a trajectory of this pair."
     else:
         strength = graded(a - b)
         columns |= {"a_left": strength, "b_left": strength, "strength": strength, "margin": a - b}

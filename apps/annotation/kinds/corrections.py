@@ -169,7 +169,7 @@ def check_action(message: Json, tools: Sequence[Tool]) -> None:
     known = {tool.name: tool for tool in tools}
     for name, arguments in read:
         if name not in known:
-            raise BadAction(f"There is no tool {name!r} in this run; there are {', '.join(known) or 'none'}.")
+            raise BadAction(f"There is no tool {name!r} in this trajectory; there are {', '.join(known) or 'none'}.")
         check_arguments(known[name], arguments)
 
 

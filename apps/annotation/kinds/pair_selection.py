@@ -105,7 +105,7 @@ class Pairing:
     def of_single_runs(self) -> str:
         """In words, where runs are judged by themselves."""
         return {None: "all trajectories of a task", 1: "one trajectory per task"}.get(
-            self.per_task, f"{self.per_task} runs a task"
+            self.per_task, f"{self.per_task} trajectories a task"
         )
 
     def __str__(self) -> str:

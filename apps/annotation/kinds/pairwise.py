@@ -90,7 +90,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     """Which of two runs is better, blind to who made which."""
 
     name = Queue.Kind.PAIRWISE
-    noun, has_sides, run_names = "pair", True, ("Run A", "Run B")
+    noun, has_sides, run_names = "pair", True, ("Trajectory A", "Trajectory B")
     model, asks, answer = Preference, PairwiseAsks, Choice
     serializer = PreferenceSerializer
 
@@ -157,7 +157,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         return _sign(judgement.strength)
 
     def gather(self, queue: Queue) -> Gathered:
-        better = Measure("better", "Which run is better", range(-3, 4), sides=True)
+        better = Measure("better", "Which trajectory is better", range(-3, 4), sides=True)
         aspects = [Measure(each.key, each.name, each.grades[::-1], sides=True) for each in self.asked(queue).aspects]
         gathered = Gathered([better, *aspects])
         graded = ["aspects"] if aspects else []
@@ -195,7 +195,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         if known == 0:
             return "neither is better"
         if a_is_left is None:
-            return f"run {'A' if known == 1 else 'B'} is better"
+            return f"trajectory {'A' if known == 1 else 'B'} is better"
         return f"{'left' if (known == 1) == a_is_left else 'right'} is better"
 
     # Known answers ----------------------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
 
     outcome_tells = Q(a__success__isnull=False)
     outcome_words = (
-        "a run that succeeded is a good one. A rating says so by its thumb or, without one, by which half of their scales "
+        "a trajectory that succeeded is a good one. A rating says so by its thumb or, without one, by which half of their scales "
         "the answers lie in"
     )
 
@@ -200,7 +200,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         return not survey.sides and bool(survey.verdicts)
 
     def imported_words(self, sides: tuple[str, str] | None) -> Sequence[str]:
-        return "good run", "bad run"
+        return "good trajectory", "bad trajectory"
 
     def imported(self, meanings: Meanings, info: Info, steps: Sequence[Info]) -> dict[str, Scores]:
         return said_by(meanings, info, lambda said: Scores(thumb=int(said)))

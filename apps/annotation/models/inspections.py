@@ -59,7 +59,7 @@ class StepLabel(models.Model):
     index = models.PositiveIntegerField(help_text="Of the step, from 0.")
     value = models.SmallIntegerField(help_text="+1 good, 0 neutral, −1 bad.")
     is_filled = models.BooleanField(
-        default=False, help_text="Followed from the first error; the step was not labelled by itself."
+        default=False, help_text="Followed from the first error; the step wasn't labeled by itself."
     )
     critique = models.TextField(blank=True)
     spans = FaithfulJSONField(
@@ -94,7 +94,7 @@ class Correction(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="+",
-        help_text="The run that went on from this action, where the annotator had one made.",
+        help_text="The trajectory that continues from this action, where the annotator asked for one.",
     )
 
     class Meta:

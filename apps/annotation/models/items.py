@@ -51,7 +51,7 @@ class Item(models.Model):
     returned_at = models.DateTimeField(
         null=True, help_text="When a place last came back: unfinished, skipped or expired."
     )
-    disputed = models.BooleanField(default=False, help_text="One standing judgement prefers a, another b.")
+    disputed = models.BooleanField(default=False, help_text="One standing judgment prefers a, another b.")
 
     class Meta:
         constraints = [
@@ -104,16 +104,16 @@ class Desk(models.Model):
     position = models.BigIntegerField(default=0)
     returns_seen = models.DateTimeField(db_default=Now())
     swept_at = models.DateTimeField(null=True, help_text="When the whole queue was last looked through from its start.")
-    judged = models.PositiveIntegerField(default=0, help_text="Standing judgements, those of known items left out.")
+    judged = models.PositiveIntegerField(default=0, help_text="Standing judgments, those of known items left out.")
     offered = models.PositiveIntegerField(default=0, help_text="Items looked for; decides when a gold item is due.")
-    golds = models.PositiveIntegerField(default=0, help_text="Standing judgements of gold items.")
+    golds = models.PositiveIntegerField(default=0, help_text="Standing judgments of gold items.")
     golds_right = models.PositiveIntegerField(default=0)
-    trained = models.PositiveIntegerField(default=0, help_text="Standing judgements of training items.")
+    trained = models.PositiveIntegerField(default=0, help_text="Standing judgments of training items.")
     trained_right = models.PositiveIntegerField(default=0)
     paused_at = models.DateTimeField(null=True, help_text="Since then nothing is given to this person here.")
     pause_reason = models.CharField(max_length=300, blank=True, help_text="For the person to read.")
     skipped = models.PositiveIntegerField(default=0)
-    seconds = models.FloatField(default=0, help_text="Time at work on the standing judgements.")
+    seconds = models.FloatField(default=0, help_text="Time at work on the standing judgments.")
 
     class Meta:
         constraints = [UniqueConstraint(fields=["queue", "annotator"], name="one_desk_per_annotator")]
@@ -164,7 +164,7 @@ class Assignment(WorkspaceModel):
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="assignments")
     annotator = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="assignments")
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
-    a_is_left = models.BooleanField(help_text="Drawn by chance, so that a habit of one side cannot favour a run.")
+    a_is_left = models.BooleanField(help_text="Drawn at random, so that a habit of one side can't favor a trajectory.")
     replaces = models.OneToOneField(
         "self",
         on_delete=models.SET_NULL,

@@ -125,12 +125,14 @@ class JudgeAnswer(models.Model):
     judge = models.ForeignKey(Judge, on_delete=models.CASCADE, related_name="answers", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="judge_answers")
     prompt_version = models.PositiveIntegerField()
-    a_left = models.SmallIntegerField(help_text="Its grade with run a on the left; a reward model knows no sides.")
-    b_left = models.SmallIntegerField(help_text="Its grade with run b on the left.")
+    a_left = models.SmallIntegerField(
+        help_text="Its grade with trajectory a on the left; a reward model knows no sides."
+    )
+    b_left = models.SmallIntegerField(help_text="Its grade with trajectory b on the left.")
     strength = models.SmallIntegerField(help_text="Both together: 0 where they contradict each other.")
     both_bad = models.BooleanField(default=False)
     margin = models.FloatField(
-        null=True, help_text="Of a reward model: its reward of run a less that of run b, in nats."
+        null=True, help_text="Of a reward model: its reward of trajectory a less that of trajectory b, in nats."
     )
     reason = models.TextField(blank=True)
     error = models.TextField(blank=True, help_text="Why there is no usable answer; the grades mean nothing then.")

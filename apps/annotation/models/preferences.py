@@ -15,10 +15,13 @@ class PreferenceQuerySet(JudgementQuerySet["Preference"]):
 class Preference(Judgement):
     """A graded choice between the two runs of an item."""
 
-    strength = models.SmallIntegerField(help_text="In favour of run a: +3 much better … 0 tie … −3 b much better.")
+    strength = models.SmallIntegerField(
+        help_text="In favor of trajectory a: +3 much better … 0 tie … −3 b much better."
+    )
     both_bad = models.BooleanField(default=False)
     aspects = models.JSONField(
-        default=dict, help_text="Key of an aspect -> its grade in favour of run a, on the scale that the queue gave it."
+        default=dict,
+        help_text="Key of an aspect -> its grade in favor of trajectory a, on the scale that the queue gave it.",
     )
     confidence = models.PositiveSmallIntegerField(null=True, help_text="1 unsure, 2 fairly sure, 3 sure.")
     rationale = models.TextField(blank=True)

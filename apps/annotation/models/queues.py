@@ -29,7 +29,7 @@ class Annotator(WorkspaceModel):
     kind = models.CharField(max_length=10, choices=Kind.choices)
     name = models.CharField(max_length=200)
     source = models.CharField(
-        max_length=300, blank=True, help_text="The file that their judgements came in with; empty: they judge here."
+        max_length=300, blank=True, help_text="The file that their judgments came in with; empty: they judge here."
     )
     # The person, not their membership: who leaves and comes back is still the same pair of eyes.
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -87,9 +87,9 @@ class Queue(WorkspaceModel):
     """Items of one kind with one set of guidelines, each to be judged by `overlap` different annotators."""
 
     class Kind(models.TextChoices):
-        PAIRWISE = "pairwise", "Compare two runs"
-        STEPS = "steps", "Label the steps of a run"
-        RATING = "rating", "Rate a run"
+        PAIRWISE = "pairwise", "Compare two trajectories"
+        STEPS = "steps", "Label the steps of a trajectory"
+        RATING = "rating", "Rate a trajectory"
 
     class State(models.TextChoices):
         FILLING = "filling", "Being filled"
@@ -116,9 +116,7 @@ class Queue(WorkspaceModel):
         default=False, help_text="Whether a skipped item may return to its skipper."
     )
     selection = models.JSONField(default=dict, help_text="How the items were drawn: filters, pairing, seed.")
-    asks = models.JSONField(
-        default=dict, help_text="What a judgement here answers, as `asking` reads it for this kind."
-    )
+    asks = models.JSONField(default=dict, help_text="What a judgment here answers, as this kind reads it.")
     is_restricted = models.BooleanField(default=False, help_text="Only `labellers` are given items here.")
     labellers = models.ManyToManyField(User, related_name="+", blank=True)
     gold_percent = models.PositiveSmallIntegerField(
@@ -131,7 +129,7 @@ class Queue(WorkspaceModel):
     )
     blind_review = models.BooleanField(default=True, help_text="Reviewers decide before they see what others said.")
     ends_at = models.DateTimeField(null=True)
-    ends_after = models.PositiveIntegerField(null=True, help_text="Judgements.")
+    ends_after = models.PositiveIntegerField(null=True, help_text="Judgments.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     item_count = models.PositiveIntegerField(
         default=0, help_text="Items to be judged, those with a known answer left out. Grows while the queue is filled."

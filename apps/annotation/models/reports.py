@@ -13,7 +13,7 @@ class QualityReport(models.Model):
 
     queue = models.OneToOneField(Queue, on_delete=models.CASCADE, primary_key=True, related_name="report")
     basis = models.CharField(
-        max_length=100, help_text="The judgements that stood then; another basis makes it out of date."
+        max_length=100, help_text="The judgments that stood then; another basis makes it out of date."
     )
     figures = models.JSONField(help_text="As `measuring.measure` returns them.")
     measured_at = models.DateTimeField(db_default=Now())

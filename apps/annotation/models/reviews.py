@@ -29,9 +29,9 @@ class Adjudication(WorkspaceModel):
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="adjudications", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="adjudications")
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    strength = models.SmallIntegerField(null=True, help_text="In favour of run a, as a preference's.")
+    strength = models.SmallIntegerField(null=True, help_text="In favor of trajectory a, as a preference's.")
     both_bad = models.BooleanField(default=False)
-    upheld = models.UUIDField(null=True, help_text="The judgement that stands: an inspection or a rating.")
+    upheld = models.UUIDField(null=True, help_text="The judgment that stands: an inspection or a rating.")
     reason = models.TextField()
     was_blind = models.BooleanField(help_text="Decided before seeing what others had said.")
     retracted_at = models.DateTimeField(null=True)
@@ -59,7 +59,7 @@ class Remark(WorkspaceModel):
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="remarks", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="remarks")
     annotator = models.ForeignKey(
-        Annotator, on_delete=models.CASCADE, related_name="remarks", help_text="Whose judgement it is about."
+        Annotator, on_delete=models.CASCADE, related_name="remarks", help_text="Whose judgment it is about."
     )
     by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     text = models.TextField()

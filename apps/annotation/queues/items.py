@@ -49,7 +49,7 @@ def _draw_batch(queue: Queue) -> bool:
     if last is None:
         queue.state = Queue.State.OPEN if queue.item_count else Queue.State.FAILED
         queue.error = (
-            "" if queue.item_count else "None of the selected runs is there any more, so there is nothing to judge."
+            "" if queue.item_count else "None of the selected trajectories exists anymore, so there's nothing to judge."
         )
     else:
         _add(queue, items)

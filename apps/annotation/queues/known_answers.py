@@ -29,7 +29,7 @@ class StillFilling(Refusal):
 
 class NoOutcomeKnown(Refusal):
     code = "no_outcome_known"
-    message = "No unseen item tells by its outcome what the answer is: that takes pairs of which one run succeeded and the other failed."
+    message = "No unseen item tells by its outcome what the answer is: that takes pairs of which one trajectory succeeded and the other failed."
 
 
 class PairsFixedByPlan(FixedByPlan):
@@ -83,7 +83,7 @@ def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
     )
     made = 0
     for item in found[:count]:
-        known = {"answer": 1 if item.a.success else -1, "because": "Known from how the runs ended."}
+        known = {"answer": 1 if item.a.success else -1, "because": "Known from how the trajectories ended."}
         try:
             _change(item, Item.Purpose.GOLD, known, by)
         except SeenAlready:

@@ -41,7 +41,7 @@ def corrected_action(turns: Sequence[Turn], correction: RunCorrection | None) ->
 
     Raises SameRuns and NothingBefore.
     """
-    assert correction is not None, "a step preference of a single run is a correction"
+    assert correction is not None, "a step preference of a single trajectory is a correction"
     step, better = correction
     if alike(better, turns[step].message):
         raise SameRuns

@@ -47,5 +47,7 @@ def read(runs: Sequence[UUID | str]) -> Iterator[Chat]:
         wanted = "{" + ",".join(map(str, runs)) + "}"  # psycopg would quote them one by one
         for place, (found, steps, tools) in enumerate(raw.stream(STEPS, [wanted], size=RUNS_AT_ONCE), start=1):
             if found != place:
-                raise RuntimeError("Postgres answered the runs out of order; the query plan is not the expected one.")
+                raise RuntimeError(
+                    "Postgres answered the trajectories out of order; the query plan is not the expected one."
+                )
             yield Chat(steps or b"[]", tools)

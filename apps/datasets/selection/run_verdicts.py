@@ -15,7 +15,7 @@ def decide_run(votes: Sequence[RunVote], recipe: Recipe, *, steps: int) -> RunDe
     if not votes:
         return RunDecision([], [Drop.OVERRULED])
     rule = ROW_TYPES[recipe.row_type].runs
-    assert rule is not None, f"no {recipe.row_type} row is made of a single run"
+    assert rule is not None, f"no {recipe.row_type} row is made of a single trajectory"
     groups = [[vote] for vote in votes] if recipe.judgements == "each" else [list(votes)]
     verdicts: list[RunVerdict] = []
     dropped: list[Drop] = []

@@ -74,9 +74,7 @@ def as_one(rows: Iterator[RawRow], limit: int) -> Iterator[RawRow]:
             continue
         size += len(row.body) + 1
         if size > limit:
-            together = (
-                f"Its lines are one record, and together longer than {limit >> 20:,} MiB. Split the file by runs."
-            )
+            together = f"Its lines are one record, and together longer than {limit >> 20:,} MiB. Split the file by trajectories."
             yield RawRow(position, row.line, row.body[:EXCERPT], together)
             return
         bodies.append(row.body.strip())

@@ -16,7 +16,7 @@ from apps.ingest.normalization.fields import flag, mapping, text
 from apps.ingest.records import BadRow, Json, TrajectoryRecord
 from contract import jsontext
 
-SHAPE = "`resolved_ids` and `unresolved_ids`, or `instance_id` and `resolved`: outcomes of runs that are here already"
+SHAPE = "`resolved_ids` and `unresolved_ids`, or `instance_id` and `resolved`: outcomes of trajectories that are here already"
 LISTS = ("resolved_ids", "unresolved_ids")
 OLDER = frozenset({"no_generation", "no_logs", "generated", "applied"})
 """What stands beside `resolved` in the older reports."""

@@ -66,7 +66,7 @@ def _message(given: dict[str, Json], *, is_first: bool) -> Json:
 
 FORMAT = Format(
     name="who-and-when",
-    title="Who&When failed runs",
+    title="Who&When failed trajectories",
     shape="an object with `history`, `question`, `mistake_agent` and `mistake_step`",
     keys=("history.content mistake_step mistake_agent",),
     read=_read,

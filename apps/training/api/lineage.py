@@ -54,10 +54,11 @@ class OriginSerializer(serializers.Serializer[Origin]):
     policy = NamedSerializer()
     kind = serializers.CharField(source="policy.kind")
     reward = TermSerializer(
-        allow_null=True, help_text="The reward term that it is in the run above; null: the run began from it."
+        allow_null=True,
+        help_text="The reward term that it is in the training run above; null: the training run began from it.",
     )
     run = NamedSerializer(allow_null=True, help_text="The training run that made it.")
-    version = NamedSerializer(allow_null=True, help_text="The rows that this run learned from.")
+    version = NamedSerializer(allow_null=True, help_text="The rows that this training run learned from.")
     judgments = serializers.IntegerField(help_text="In those rows.")
     is_repeated = serializers.BooleanField(help_text="What is below it stands further up already.")
 

@@ -132,7 +132,7 @@ class RunsView(MemberView):
 
     @extend_schema(
         operation_id="runs_create",
-        summary="Launch a run",
+        summary="Launch a training run",
         description="Checked before anything is queued; a refusal names the field to change.",
         request=LaunchSerializer,
         responses={201: RunSerializer, 400: OpenApiResponse(description="Refused, by field.")},
@@ -152,7 +152,9 @@ class RunsView(MemberView):
         answer = RunSerializer(run, context={"request": request}).data
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
 
-    @extend_schema(operation_id="runs_list", summary="List runs, newest first", responses=RunSerializer(many=True))
+    @extend_schema(
+        operation_id="runs_list", summary="List training runs, newest first", responses=RunSerializer(many=True)
+    )
     def get(self, request: Request) -> Response:
         pages = self.pagination_class()
         runs = pages.paginate_queryset(runs_for_api(self.member), request, view=self)
@@ -195,7 +197,7 @@ class RunView(MemberView):
 
     needs = Role.RESEARCHER
 
-    @extend_schema(operation_id="runs_read", summary="How a run is doing", responses=RunSerializer)
+    @extend_schema(operation_id="runs_read", summary="The state of a training run", responses=RunSerializer)
     def get(self, request: Request, run_id: UUID) -> Response:
         run = get_object_or_404(runs_for_api(self.member), pk=run_id)
         again = {"Retry-After": "2"} if run.is_active else {}
@@ -209,7 +211,7 @@ class MetricsView(MemberView):
 
     @extend_schema(
         operation_id="runs_metrics",
-        summary="What a run measured, at most `most` points",
+        summary="What a training run measured, at most `most` points",
         parameters=[
             OpenApiParameter("after", OpenApiTypes.INT, description="Only steps above this one."),
             OpenApiParameter("most", OpenApiTypes.INT, description="1 to 5000; 1000 unless given."),
@@ -241,7 +243,7 @@ class CancelView(MemberView):
 
     @extend_schema(
         operation_id="runs_cancel",
-        summary="Stop a run after it has saved a checkpoint",
+        summary="Cancel a training run after it has saved a checkpoint",
         request=None,
         responses={200: RunSerializer, 409: OpenApiResponse(description="It is over already.")},
     )
@@ -261,7 +263,7 @@ class ResumeView(MemberView):
 
     @extend_schema(
         operation_id="runs_resume",
-        summary="Resume a cancelled or failed run from its last checkpoint",
+        summary="Resume a cancelled or failed training run from its last checkpoint",
         request=None,
         responses={200: RunSerializer, 409: OpenApiResponse(description="It is not one that can be resumed.")},
     )

@@ -19,8 +19,8 @@ from apps.trajectories.models import ImportBatch, Task, Trajectory
 
 NONE_HERE = "Import the trajectories first, then the report again."
 NOT_PLAIN = (
-    "One run. Name the policy whose runs the report judges, or pack the report and its runs in one archive: "
-    "runs that are here already are known again and get their outcome."
+    "Name the policy whose trajectories the report judges, or pack the report and its trajectories in one archive: "
+    "trajectories that are here already are recognized and get their outcome."
 )
 
 
@@ -78,7 +78,7 @@ def tell_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Told:
         else:
             word = "resolved" if meant[0].success else "not resolved"
             reason = f"{verdict.instance} is known as {word}; the report says otherwise. Nothing was changed."
-            refused.append(Refused(verdict, reason, "An outcome for a run that has none."))
+            refused.append(Refused(verdict, reason, "An outcome for a trajectory that has none."))
     return Told(_tell(batch, found), known, refused)
 
 
@@ -120,5 +120,5 @@ def _is_named_after(filename: str, policy: str | None) -> bool:
 def _not_one(verdict: Verdict, count: int, policy: str) -> Refused:
     by = f" by {policy}" if policy else ""
     if not count:
-        return Refused(verdict, f"No run of {verdict.instance}{by} is here.", NONE_HERE)
-    return Refused(verdict, f"{count} runs of {verdict.instance}{by} are here.", NOT_PLAIN)
+        return Refused(verdict, f"No trajectory of {verdict.instance}{by} is here.", NONE_HERE)
+    return Refused(verdict, f"{count} trajectories of {verdict.instance}{by} are here.", NOT_PLAIN)

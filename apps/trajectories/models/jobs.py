@@ -25,7 +25,7 @@ class ImportBatch(Job):
     policy_name = models.CharField(
         max_length=200,
         blank=True,
-        help_text="Who acted in the runs that do not say so themselves.",
+        help_text="Who acted in the trajectories that don't say so themselves.",
     )
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.WAITING)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -35,7 +35,9 @@ class ImportBatch(Job):
     step_count = models.BigIntegerField(default=0)
     duplicate_count = models.IntegerField(default=0)
     rejected_count = models.IntegerField(default=0)
-    outcome_count = models.IntegerField(default=0, help_text="Runs that were here before and got an outcome by it.")
+    outcome_count = models.IntegerField(
+        default=0, help_text="Trajectories that were here before and got an outcome by it."
+    )
     task_count = models.IntegerField(null=True, help_text="Tasks of its trajectories, once it is done.")
     warning_count = models.IntegerField(default=0, help_text="What was left out of records that came in.")
     warnings = models.JSONField(default=list, help_text="The first of them, in words with their places.")

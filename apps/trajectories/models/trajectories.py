@@ -87,7 +87,7 @@ class Trajectory(WorkspaceModel):
     content_hash = models.BinaryField(max_length=32)
     course = models.BigIntegerField(
         null=True,
-        help_text="Digest of what was heard, done and said: equal for runs that cannot be told apart. Null: not noted.",
+        help_text="Digest of what was heard, done and said: equal for trajectories that can't be told apart. Null: not noted.",
     )
 
     objects = TrajectoryQuerySet.as_manager()

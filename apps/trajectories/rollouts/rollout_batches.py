@@ -76,7 +76,7 @@ def start_rollouts(
         raise UnknownTasks(f"The split is {tasks['split']!r}; expected held_out or train.")
     if not 1 <= count * samples <= MOST_EPISODES:
         raise TooMany(
-            f"{count} tasks × {samples} runs is {count * samples:,} episodes; a batch has 1 to {MOST_EPISODES:,}."
+            f"{count} tasks × {samples} attempts is {count * samples:,} episodes; a batch has 1 to {MOST_EPISODES:,}."
         )
     batch = RolloutBatch.objects.create(
         workspace=workspace,

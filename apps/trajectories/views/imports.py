@@ -105,10 +105,10 @@ def retry_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 
 @require_POST
 def take_back_outcomes(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
-    """Leave the runs that were here before without the outcomes that this import gave them."""
+    """Leave the trajectories that were here before without the outcomes that this import gave them."""
     batch = _find(request, batch_id)
     taken = take_back(batch)
-    messages.success(request, f"{taken:,} run{'' if taken == 1 else 's'} again without an outcome.")
+    messages.success(request, f"{taken:,} trajector{'y has' if taken == 1 else 'ies have'} no outcome again.")
     return redirect("trajectories:import", batch_id=batch.pk)
 
 

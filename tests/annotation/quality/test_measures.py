@@ -25,7 +25,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 def better(*said: tuple[UUID, int, int]) -> Measure:
     """A measure of sides, from (who, item, strength)."""
     given = [Given(who, item, item, strength) for who, item, strength in said]
-    return Measure("better", "Which run is better", range(-3, 4), sides=True, given=given)
+    return Measure("better", "Which trajectory is better", range(-3, 4), sides=True, given=given)
 
 
 def work(who: UUID, item: int, *, seconds: float | None = 30.0, left: bool | None = None, minutes: float = 0.0) -> Work:

@@ -53,7 +53,7 @@ def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspac
     record(assignment=take(queue, after), answer=Choice(1, aspects={"success": 2, "safety": -1}))
     graded = {measure.name: [given.annotator for given in measure.given] for measure in gather(queue).measures}
     assert graded == {
-        "Which run is better": [before.pk, after.pk],
+        "Which trajectory is better": [before.pk, after.pk],
         "Success": [before.pk, after.pk],
         "Safety": [after.pk],
     }

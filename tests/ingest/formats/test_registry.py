@@ -143,9 +143,9 @@ def test_every_format_says_what_it_looks_like_under_a_name_that_fits_its_column(
         ([[[]]], "the first record is a list whose first element is an empty list."),
         ([{"1": {"a": 0}, "2": {"a": 0}}], "the first record has the keys `1`, `2`; `1` has the keys `a`."),
         ([{"messages": [{"role": "pirate"}]}], "`messages` begins with a message of “pirate”, whom no format knows."),
-        ([{"action": "x", "obs": "y"}], "Write all steps of a run into one record"),
+        ([{"action": "x", "obs": "y"}], "Write all steps of a trajectory into one record"),
         ([{"task_id": "t", "steps": [{"prompt": "a", "response": "b"}]}], "Its `steps` have no `action`"),
-        ([{"type": "user", "message": {}}], "Write all messages of a run into one record"),
+        ([{"type": "user", "message": {}}], "Write all messages of a trajectory into one record"),
     ],
 )
 def test_an_unknown_file_is_told_what_was_seen_and_where_the_formats_are_listed(rows, seen):

@@ -10,7 +10,7 @@ from apps.demo.sign_ins import PASSWORD, SIGN_INS
 
 
 class Command(BaseCommand):
-    help = "Makes the demo workspace (once) and sets its story going: runs, judgments, training, a comparison."
+    help = "Makes the demo workspace (once) and sets its story going: trajectories, judgments, training, a comparison."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
