@@ -38,15 +38,19 @@ class Asked(NamedTuple):
     required: bool = False
 
 
-SIGNS = {3: "⋘", 2: "≪", 1: "<", 0: "=", -1: ">", -2: "≫", -3: "⋙"}
 DEGREES = {1: ["better"], 2: ["better", "much better"], 3: ["slightly better", "better", "much better"]}
+
+
+def arrows(grade: int) -> str:
+    """A grade as the desk draws it: arrows towards the better side, more of them for a stronger grade."""
+    return "←" * grade or "→" * -grade or "="
 
 
 def asked_aspect(aspect: Aspect, draft: Mapping[str, Any]) -> Asked:
     """With the grade that the draft gives it."""
     field = aspect_field(aspect.key)
     options = [
-        Option(str(grade), SIGNS[grade], draft.get(field) == grade, _favor(grade, aspect.most))
+        Option(str(grade), arrows(grade), draft.get(field) == grade, _favor(grade, aspect.most))
         for grade in aspect.grades
     ]
     return Asked(aspect.name, field, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django import forms
@@ -12,7 +12,7 @@ from rest_framework import serializers
 
 from apps.annotation.kinds import pair_view
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.kinds.forms import JudgementForm, Option, asked_aspect
+from apps.annotation.kinds.forms import JudgementForm, Option, arrows, asked_aspect
 from apps.annotation.kinds.kind import OF_A_JUDGEMENT, JudgementSerializer, Kind, Known, PartUrl, Place, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
 from apps.annotation.kinds.measures import Gathered, Measure, read
@@ -34,10 +34,41 @@ ANSWERS = [
     ("-3", "Right is much better"),
     (BOTH_BAD, "Both are bad"),
 ]
+SCALE: list[tuple[str, tuple[int | str, ...]]] = [
+    ("Left is better", (3, 2, 1)),
+    ("Neither", (0, BOTH_BAD)),
+    ("Right is better", (-1, -2, -3)),
+]
+"""The answers as the desk groups them, in the order of their keys."""
+KEYS: dict[int | str, str] = {3: "1", 2: "2", 1: "3", 0: "4", -1: "5", -2: "6", -3: "7", BOTH_BAD: "0"}
 CONFIDENCE = [("1", "unsure"), ("2", "fairly sure"), ("3", "sure")]
 UNMISTAKABLE = {"tie": "0", "both_bad": BOTH_BAD, "bothbad": BOTH_BAD, "tie (bothbad)": BOTH_BAD}
 """What files say of pairs in words that mean one thing wherever they are used."""
 NAMES_OF_SIDES = ("model", "response", "answer", "output", "completion", "assistant", "conversation")
+
+
+class Grade(NamedTuple):
+    """One answer on the desk's scale."""
+
+    value: str
+    key: str
+    arrows: str
+    """Towards the better side; empty for both bad, which has no side."""
+    words: str
+    title: str
+    checked: bool
+
+
+def scale(draft: Mapping[str, Any]) -> list[tuple[str, list[Grade]]]:
+    """The possible answers by the side they favor, with the one that the draft gives."""
+    return [(name, [_grade_on_scale(value, draft.get("answer")) for value in values]) for name, values in SCALE]
+
+
+def _grade_on_scale(value: int | str, given: Any) -> Grade:
+    grade = value if isinstance(value, int) else None
+    words = "both bad" if grade is None else GRADES.get(abs(grade), "tie")
+    drawn = "" if grade is None else arrows(grade)
+    return Grade(str(value), KEYS[value], drawn, words, dict(ANSWERS)[str(value)], given == str(value))
 
 
 class PreferenceForm(JudgementForm):
@@ -114,6 +145,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         asks, draft = self.asked(assignment.queue), assignment.draft
         return {
             "asks": asks,
+            "scale": scale(draft),
             "aspects": [asked_aspect(aspect, draft) for aspect in asks.aspects],
             "confidences": [Option(value, words, str(draft.get("confidence")) == value) for value, words in CONFIDENCE],
         }
