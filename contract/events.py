@@ -106,6 +106,10 @@ class AlarmRaised(Event):
     name: str
     message: str
     advice: str = ""
+    setting: str = ""
+    """The path of the one setting to resume with; empty where none would help."""
+    value: bool | float | str | None = None
+    """What to change it to."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from apps.policies.reports import success_of
 from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.training.queries import TIMELINE, headway
+from apps.training.remedies import alarms_of
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import live_episodes
 
@@ -33,7 +34,7 @@ def run_context(run: Run) -> dict[str, Any]:
         "run": run,
         "headway": headway(run),
         "failure_log": "\n".join(run.failure.get("log", [])),
-        "alarms": list(run.events.filter(kind="alarm").order_by("-id")[:ALARMS]),
+        "alarms": alarms_of(run, most=ALARMS),
         "timeline": list(run.events.exclude(kind="log").order_by("-id")[:TIMELINE]),
         "log_size": log.stat().st_size if log.exists() else 0,
     }

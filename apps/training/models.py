@@ -148,6 +148,10 @@ class RunEvent(models.Model):
     at = models.DateTimeField(db_default=Now())
     kind = models.CharField(max_length=30)
     text = models.TextField()
+    details = models.JSONField(
+        default=dict,
+        help_text="Of an alarm its name and the setting to try; of a change the setting, what it was and what it is.",
+    )
 
     class Meta:
         indexes = [Index(fields=["run", "id"], name="event_of_run")]

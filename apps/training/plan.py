@@ -204,6 +204,11 @@ def _has(changes: Any, path: str) -> bool:
     return isinstance(changes, Mapping) and name in changes and (not rest or _has(changes[name], rest))
 
 
+def stored_config(run: Run, config: Mapping[str, Any]) -> TrainingConfig:
+    """What `config`, as the run keeps one, stands for. Raises InvalidConfig."""
+    return TRAINING_CONFIGS[run.algorithm].from_json({**_placeholders(run.algorithm, run.base), **config})
+
+
 def merged(start: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """`start` with `changes` over it, object by object; lists are replaced."""
     both = dict(start)

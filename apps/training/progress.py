@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
@@ -23,6 +25,7 @@ class Happening(NamedTuple):
     at: datetime
     kind: str
     text: str
+    details: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ def apply(*, run: Run, news: News) -> bool:
         raise Superseded(run)
     _store_metrics(run, news)
     RunEvent.objects.bulk_create(
-        RunEvent(run=run, at=each.at, kind=each.kind[:30], text=each.text) for each in news.happenings
+        RunEvent(run=run, at=each.at, kind=each.kind[:30], text=each.text, details=dict(each.details))
+        for each in news.happenings
     )
     return True
 

@@ -49,9 +49,13 @@ def runs_for_comparing(member: Membership) -> QuerySet[Run]:
 
 
 def runs_for_api(member: Membership) -> QuerySet[Run]:
-    """Runs with their learned rewards and, newest first, their alarms."""
-    alarms = RunEvent.objects.filter(kind="alarm").order_by("-id")
-    return Run.objects.visible_to(member).prefetch_related("rewards", Prefetch("events", alarms, to_attr="alarms"))
+    """Runs with their learned rewards and, newest first, their alarms and the settings that were changed on a resume."""
+    events = RunEvent.objects.order_by("-id")
+    return Run.objects.visible_to(member).prefetch_related(
+        "rewards",
+        Prefetch("events", events.filter(kind="alarm"), to_attr="alarms"),
+        Prefetch("events", events.filter(kind="changed"), to_attr="changes"),
+    )
 
 
 def run_for_page(member: Membership) -> QuerySet[Run]:

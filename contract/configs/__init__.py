@@ -23,6 +23,7 @@ from contract.configs.continuation import ContinuationConfig
 from contract.configs.declaration import Config
 from contract.configs.dpo import DpoConfig, DpoLoss
 from contract.configs.errors import InvalidConfig, InvalidField, alternatives, refused, shown
+from contract.configs.fields import added_fields
 from contract.configs.grpo import GrpoConfig
 from contract.configs.kto import KtoConfig
 from contract.configs.models import ModelConfig, Precision, ScratchConfig
@@ -155,5 +156,7 @@ def write_run_config(config: RunConfig, path: Path) -> None:
 
 def config_hash(config: Config) -> str:
     """SHA-256 over everything that changes the result (not `resume` and `pause_on_alarms`)."""
-    relevant = {key: value for key, value in config.to_json().items() if key not in ("resume", "pause_on_alarms")}
+    unchanged = {name for name, default in added_fields(type(config)).items() if getattr(config, name) == default}
+    left_out = {"resume", "pause_on_alarms"} | unchanged
+    relevant = {key: value for key, value in config.to_json().items() if key not in left_out}
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()

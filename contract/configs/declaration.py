@@ -36,6 +36,8 @@ class Setting:
     """Words for each choice of a literal."""
     source: Source | None = None
     """Where the choices come from, if they aren't fixed."""
+    is_added: bool = False
+    """Runs were stored before it existed: at its default it leaves their hash as it was."""
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Title, unit and tier for JSON Schema."""

@@ -57,6 +57,11 @@ def settable_fields(cls: type[Config]) -> tuple[ConfigField, ...]:
     return tuple(field for field in fields_of(cls) if not field.internal)
 
 
+def added_fields(cls: type[Config]) -> dict[str, Any]:
+    """The settings that came after the first runs were stored, each with its default."""
+    return {name: info.default for name, info in cls.model_fields.items() if _setting(info).is_added}
+
+
 def _fields(
     cls: type[Config], *, prefix: str, section: str, internal: str, default: Config | None
 ) -> Iterator[ConfigField]:

@@ -47,6 +47,8 @@ class OnlineConfig(TrainingConfig):
     """The same for a rise; above the lower one ("clip higher") unlikely tokens have room to become likely."""
     updates: Annotated[Count, Setting("Updates on each rollout")] = 1
     """Optimizer steps on the same rollouts. With 1 nothing is ever clipped."""
+    mask_cut_off: Annotated[bool, Setting("Mask cut-off turns", is_added=True)] = False
+    """Leave turns that the token limit cut off out of the loss (DAPO's overlong filtering) instead of learning from them as mistakes."""
     resample: Annotated[int, Field(ge=0, le=100), Setting("Dynamic sampling", unit="tries")] = 0
     """How often, at most, tasks whose rollouts all got the same reward are exchanged for others within a step. With 0 they stay, without a gradient."""
     held_out: Annotated[int, Field(ge=0, le=10_000), Setting("Held-out tasks", basic=True)] = 60

@@ -1,5 +1,6 @@
-"""Alarms on curves made for the purpose: those that must raise one, and those that look alike and must not."""
+"""Alarms on curves made for the purpose, and on those of runs that went well and badly: which must raise one, and which look alike and must not."""
 
+import json
 import math
 import random
 from collections.abc import Callable
@@ -7,13 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from contract.configs import run_config_from_json
 from contract.events import AlarmRaised, RunCancelled
 from tests.trainer.algorithms.test_sft import sft_run
 from tests.trainer.runs import events_of, run_here
-from trainer.alarms import RULES, Finding, Watch
+from trainer.alarms import Watch, remedy_for
+from trainer.alarms.remedies import REMEDIES
+from trainer.alarms.rules import RULES, Finding
 from trainer.failures import ExitCode
 
 STEPS = 60
+CURVES = Path(__file__).parent / "curves"
+"""What runs of the office measured, by algorithm and seed. GRPO with seed 3 learned noise along with the task."""
 Curve = Callable[[float], float]
 """From how far the run is, 0 to 1, to a value."""
 
@@ -39,6 +45,7 @@ NAMES = {
     "length": "completions/mean_length",
     "dead": "frac_reward_zero_std",
     "judge": "rewards/judge/mean",
+    "cut_off": "completions/clipped_ratio",
 }
 HEALTHY = {
     "reward": lambda t: 0.4 + 0.4 * t,
@@ -150,6 +157,91 @@ def test_what_is_no_number_is_seen_at_once(bad: float):
     assert Watch().look(3, {"loss": None})[0].name == "not_a_number"  # as events write it
 
 
+def of_run(name: str) -> dict[str, int]:
+    """Which alarms rise over a run's kept curves, and at which step."""
+    watch = Watch(learned=["rewards/learned_outcome/mean"])
+    lines = [json.loads(line) for line in (CURVES / f"{name}.jsonl").read_text().splitlines()]
+    return {alarm.name: alarm.step for line in lines for alarm in watch.look(line.pop("step"), line)}
+
+
+def test_a_run_that_learns_noise_is_seen_before_its_tenth_step():
+    assert of_run("grpo-seed-3") == {"rising_entropy": 9, "cut_off_turns": 9}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CURVES.iterdir() if path.stem != "grpo-seed-3"))
+def test_runs_that_learned_raise_nothing(name: str):
+    """The entropy of some doubles too, and a fifth of their rollouts is cut off, while success on held-out tasks rises."""
+    assert of_run(name) == {}
+
+
+RESTLESS = {"entropy": lambda t: 0.1 + 0.4 * t, "held_out": 0.4, "reward": 0.4}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_entropy_that_rises_without_success_is_noise(seed: int):
+    found = alarms(**{**HEALTHY, **RESTLESS}, seed=seed)
+    assert set(found) == {"rising_entropy"}
+    assert found["rising_entropy"] <= 20  # 0.1 + 0.4 · 20/60 = 0.23
+
+
+@pytest.mark.parametrize(
+    "better", [{"held_out": lambda t: 0.4 + 0.35 * min(1.0, 4 * t)}, {"entropy": lambda t: 0.01 + 0.05 * t}]
+)
+def test_entropy_may_rise_with_success_or_from_next_to_nothing(better: dict[str, Curve]):
+    assert alarms(**{**HEALTHY, **RESTLESS, **better}, noise=0.0) == {}
+
+
+def test_rollouts_that_are_cut_off_more_and_more_are_seen():
+    found = alarms(**{**HEALTHY, "cut_off": lambda t: 0.05 + 0.4 * t, "held_out": 0.4, "reward": 0.4})
+    assert set(found) == {"cut_off_turns"}
+    assert alarms(**{**HEALTHY, "cut_off": 0.3, "held_out": 0.4, "reward": 0.4}) == {}  # from the first step on
+
+
+def test_held_out_success_that_stands_still_while_the_reward_moves_is_seen():
+    found = alarms(**{**HEALTHY, "held_out": 0.4, "reward": lambda t: 0.4 + 0.8 * t}, noise=0.0)
+    assert set(found) == {"standstill"}
+    assert alarms(**{**HEALTHY, "held_out": 0.4, "reward": 0.4}, noise=0.0) == {}
+
+
+def test_a_margin_that_grows_at_the_cost_of_the_chosen_side_is_seen():
+    pairs = {"loss": 0.6, "rewards/margins": lambda t: t}
+    assert set(alarms(**pairs, **{"rewards/chosen": lambda t: -0.5 * t})) == {"chosen_falls"}
+    assert alarms(**pairs, **{"rewards/chosen": lambda t: -0.1 * t}) == {}  # the rejected side loses nine times as much
+    assert alarms(**pairs, **{"rewards/chosen": lambda t: 0.1 * t}) == {}
+
+
+GRPO = {"kind": "grpo", "model": {"path": "base"}}
+
+
+@pytest.mark.parametrize(
+    ("alarm", "config", "setting", "value"),
+    [
+        ("not_a_number", {"optimizer": {"learning_rate": 3e-4}}, "optimizer.learning_rate", 1e-4),
+        ("rising_entropy", {"optimizer": {"learning_rate": 1e-4}}, "optimizer.learning_rate", 3.3e-5),
+        ("cut_off_turns", {}, "mask_cut_off", True),
+        ("dead_groups", {"resample": 0}, "resample", 2),
+        ("echo_trap", {"resample": 60}, "resample", 100),  # no more than it may be
+        ("kl_blow_up", {"beta": 0.1}, "beta", 0.2),
+        ("reward_hacking", {}, "beta", 0.04),
+        ("standstill", {}, "beta", 0.04),
+        ("length_gaming", {"budget": {"steps": 10}}, "budget.steps", 6),
+    ],
+)
+def test_each_alarm_names_one_setting_and_its_value_to_try(alarm, config, setting, value):
+    remedy = remedy_for(alarm, run_config_from_json({**GRPO, **config}))
+    assert remedy is not None
+    assert (remedy.setting, remedy.value) == (setting, value)
+
+
+def test_a_remedy_says_in_words_what_it_changes():
+    dpo = run_config_from_json({"kind": "dpo", "model": {"path": "base"}, "data": {"train": "train.jsonl"}})
+    assert remedy_for("chosen_falls", dpo) == ("sft_weight", 0.1, "To try: SFT weight 0.1 instead of 0.")
+    grpo = run_config_from_json({**GRPO, "mask_cut_off": True})
+    assert remedy_for("cut_off_turns", grpo) is None  # it stands there already
+    assert remedy_for("dead_groups", dpo) is None  # a setting that it doesn't have
+    assert RULES.keys() == REMEDIES.keys()
+
+
 def test_runs_that_measure_little_raise_nothing():
     assert alarms(loss=lambda t: 1 - t) == {}
 
@@ -169,7 +261,9 @@ def test_an_alarm_pauses_a_run_that_asked_for_it_and_a_resume_goes_on(tmp_path: 
     config["optimizer"]["max_steps"] = 6
     assert run_here(tmp_path / "run", config) == ExitCode.CANCELLED
     events = [line.event for line in events_of(tmp_path / "run")]
-    assert AlarmRaised(3, "dead_groups", "Too long already.", "Look.") in events
+    assert (
+        AlarmRaised(3, "dead_groups", "Too long already.", "Look.") in events
+    )  # fine-tuning has no groups to exchange
     paused = events[-1]
     assert isinstance(paused, RunCancelled)
     assert (paused.checkpoint, paused.reason) == (

@@ -129,6 +129,19 @@ def test_a_checkpoint_of_another_configuration_is_pointed_out(tmp_path: Path):
     assert ["another configuration" in warning.message for warning in warnings] == [True]
 
 
+def test_a_resumed_run_learns_at_the_rate_that_is_configured_now(tmp_path: Path):
+    config = dpo_run(tmp_path)
+    config["optimizer"] |= {"learning_rate": 1e-3, "schedule": "constant", "max_steps": 4}
+    folder = tmp_path / "run"
+    stop = lambda event: isinstance(event, Progress) and event.step == 2  # noqa: E731
+    assert run_here(folder, config, stop_on=stop) == ExitCode.CANCELLED
+    config["optimizer"]["learning_rate"] = 1e-4
+    assert run_here(folder, config) == ExitCode.FINISHED
+    metrics = [line.event for line in events_of(folder) if isinstance(line.event, Metrics)]
+    rates = {event.step: event.values["learning_rate"] for event in metrics if "learning_rate" in event.values}
+    assert rates == {1: 1e-3, 2: 1e-3, 3: 1e-4, 4: 1e-4}
+
+
 def test_resuming_can_be_turned_off(tmp_path: Path):
     config = dpo_run(tmp_path)
     folder = tmp_path / "run"

@@ -12,13 +12,14 @@ from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
 from apps.policies.models import Endpoint, Policy
 from apps.training.forms.runs import RunForm
-from apps.training.forms.settings import form_name, nested, written
+from apps.training.forms.settings import form_name
 from apps.training.forms.terms import TERMS
 from apps.training.models import Run
 from contract import configs
 from contract.configs import TRAINING_CONFIGS, DpoConfig
 from contract.configs.declaration import Setting
 from contract.configs.fields import ConfigField, fields_of, settable_fields
+from contract.configs.paths import nested, written
 from contract.configs.schema import launch_schema
 from tests import factories
 from workers.bridge.configs import training_config

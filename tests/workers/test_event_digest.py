@@ -35,11 +35,12 @@ def test_many_events_become_one_piece_of_news():
         Progress(2, 40),
         CheckpointSaved(2, "checkpoints/2"),
         Heartbeat(412.0),
-        AlarmRaised(2, "dead_groups", "Dead groups.", "Look."),
+        AlarmRaised(2, "dead_groups", "Dead groups.", "Look.", "resample", 2),
+        AlarmRaised(2, "echo_trap", "Echo Trap.", "Look."),
         Warned("2 rows are longer than max_length.", "Raise max_length."),
     )
     assert digest(events, after=0, offset=1234) == News(
-        seq=11,
+        seq=12,
         offset=1234,
         began=Beginning(at=NOON, step=0, total_steps=40, device="cpu", parameters=1000),
         step=2,
@@ -52,7 +53,13 @@ def test_many_events_become_one_piece_of_news():
             Happening(NOON, "log", "Loading the model"),
             Happening(NOON, "started", "Training begins on cpu: 0.50% of 1,000 parameters learn."),
             Happening(NOON, "checkpoint", "Saved a checkpoint at step 2."),
-            Happening(NOON, "alarm", "At step 2. Dead groups. Look."),
+            Happening(
+                NOON,
+                "alarm",
+                "At step 2. Dead groups. Look.",
+                {"name": "dead_groups", "step": 2, "setting": "resample", "value": 2},
+            ),
+            Happening(NOON, "alarm", "At step 2. Echo Trap. Look.", {"name": "echo_trap", "step": 2}),
             Happening(NOON, "warning", "2 rows are longer than max_length. Raise max_length."),
         ],
     )

@@ -8,7 +8,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from contract.configs import OnlineConfig, TrainingConfig
 from contract.configs.rewards import name_of
 from contract.events import AlarmRaised
-from trainer.alarms import Watch
+from trainer.alarms import Watch, remedy_for
 from trainer.algorithms.callback import metric_name
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
@@ -37,7 +37,10 @@ class WatchCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         for alarm in self.watch.look(state.global_step, named(logs or {})):
-            self.events.emit(AlarmRaised(alarm.step, alarm.name, alarm.message, alarm.advice))
+            remedy = remedy_for(alarm.name, self.config)
+            advice = f"{alarm.advice} {remedy.advice}" if remedy else alarm.advice
+            setting, value = (remedy.setting, remedy.value) if remedy else ("", None)
+            self.events.emit(AlarmRaised(alarm.step, alarm.name, alarm.message, advice, setting, value))
             if self.config.pause_on_alarms:
                 self.stop.ask(f"Paused by an alarm at step {alarm.step}. {alarm.message}")
 

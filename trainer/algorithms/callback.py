@@ -1,5 +1,6 @@
 """Turns what TRL's trainers do into events and whole checkpoints, and stops them when asked to."""
 
+import math
 import os
 from pathlib import Path
 from time import monotonic
@@ -81,7 +82,7 @@ class RunCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         values = {
-            metric_name(name): float(value)
+            metric_name(name): math.nan if value is None else float(value)  # what TRL has nothing to average of
             for name, value in (logs or {}).items()
             if name.removeprefix("eval_") not in UNINTERESTING
         }

@@ -4,7 +4,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -37,17 +37,21 @@ class TokenRow(NamedTuple):
         return [int(turn != CONTEXT) for turn in self.turns]
 
 
-def token_row(rollout: Trajectory, *, empty: int) -> TokenRow:
-    """From the ids that each step keeps. A rollout without turns becomes the token `empty`, which nobody wrote."""
+def token_row(rollout: Trajectory, *, empty: int, ends: Set[int] = frozenset()) -> TokenRow:
+    """From the ids that each step keeps. A rollout without turns becomes the token `empty`, which nobody wrote.
+
+    ends: where given, a turn that ends with none of these was cut off, and counts as context: nothing is learned from it.
+    """
     if not rollout.steps:
         return TokenRow([empty], [empty], [CONTEXT])
-    first = rollout.steps[0].info
-    completion, turns = list(first["token_ids"]), [0] * len(first["token_ids"])
-    for number, step in enumerate(rollout.steps[1:], start=1):
-        context, own = step.info["context_ids"], step.info["token_ids"]
+    completion: list[int] = []
+    turns: list[int] = []
+    for number, step in enumerate(rollout.steps):
+        context, own = step.info["context_ids"] if number else [], step.info["token_ids"]
+        is_cut_off = bool(ends) and own[-1] not in ends
         completion += context + own
-        turns += [CONTEXT] * len(context) + [number] * len(own)
-    return TokenRow(list(first["context_ids"]), completion, turns)
+        turns += [CONTEXT] * len(context) + [CONTEXT if is_cut_off else number] * len(own)
+    return TokenRow(list(rollout.steps[0].info["context_ids"]), completion, turns)
 
 
 @dataclass
@@ -96,7 +100,9 @@ class Practice:
             "resampled": exchanged / len(groups),
             "rollout_seconds": time.monotonic() - began,
         }
-        self.batch = Batch(rollouts, rewards, [token_row(each, empty=self.empty) for each in rollouts], figures)
+        ends = self.player.ends if self.config.mask_cut_off else frozenset()
+        rows = [token_row(each, empty=self.empty, ends=ends) for each in rollouts]
+        self.batch = Batch(rollouts, rewards, rows, figures)
         return self.batch
 
     def evaluate(self, share: slice) -> list[Trajectory]:

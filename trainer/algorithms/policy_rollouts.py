@@ -29,6 +29,8 @@ class Player:
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, config: OnlineConfig, stop: StopRequest) -> None:
         self._config = config
         self._engine = LocalEngine(model, tokenizer, config.sampling, stop, name="policy")
+        self.ends = self._engine.ends
+        """Tokens that end a turn. One that ends with another was cut off by the token limit."""
 
     def play(self, attempts: Sequence[Attempt], *, moment: str) -> list[Trajectory]:
         """The rollouts, in order. `moment` tells apart the same attempts at different steps. Raises StoppedMidway."""

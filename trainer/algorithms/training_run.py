@@ -24,6 +24,7 @@ from contract.messages import Message
 from trainer.algorithms.alarm_monitor import WatchCallback
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.canary_probes import Probing, can_probe
+from trainer.algorithms.learning_rate import RateOfConfig
 from trainer.canary import LEAST_APART, write_canary
 from trainer.checkpoints import made_by, newest_complete, remove_unfinished
 from trainer.events import EventLog
@@ -132,6 +133,7 @@ class TrainingRun:
         """Train to the end, from the newest whole checkpoint if there is one. Raises Cancelled."""
         trainer.remove_callback(PrinterCallback)  # events say the same, in words
         trainer.add_callback(WatchCallback(self.config, self.events, self.stop))
+        trainer.add_callback(RateOfConfig())
         train_in_float32(trainer.model)
         checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
         try:
@@ -176,7 +178,7 @@ class TrainingRun:
             self.events.emit(
                 Warned(
                     f"{checkpoint.name} was saved under another configuration than this one.",
-                    advice="Set resume to false to begin afresh, or put the old run.json back.",
+                    advice="It goes on under this one. Set resume to false to begin afresh, or put the old run.json back.",
                 )
             )
 

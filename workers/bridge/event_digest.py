@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any
 
 from apps.training.progress import Beginning, Happening, News
 from contract.events import (
@@ -52,8 +53,9 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
                 memory_mb = used
             case Log(message=message):
                 happenings.append(Happening(at, "log", message))
-            case AlarmRaised(step=raised_at, message=message, advice=advice):
-                happenings.append(Happening(at, "alarm", f"At step {raised_at}. {message} {advice}".strip()))
+            case AlarmRaised() as alarm:
+                words = f"At step {alarm.step}. {alarm.message} {alarm.advice}".strip()
+                happenings.append(Happening(at, "alarm", words, _details(alarm)))
             case Warned(message=message, advice=advice):
                 happenings.append(Happening(at, "warning", f"{message} {advice}".strip()))
     return News(
@@ -68,6 +70,11 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
         measured_at=times,
         happenings=happenings,
     )
+
+
+def _details(alarm: AlarmRaised) -> dict[str, Any]:
+    named = {"setting": alarm.setting, "value": alarm.value} if alarm.setting else {}
+    return {"name": alarm.name, "step": alarm.step, **named}
 
 
 def _in_words(started: Started) -> str:

@@ -28,6 +28,7 @@ from apps.training.preflight import refuse_if_known
 from apps.training.presets import METHODS, PRESETS
 from apps.training.queries import runs_for_api
 from apps.training.refusals import LaunchRefused, SettingsRefused
+from apps.training.remedies import RemedyRefused, resume_with_remedy
 from contract.configs import TRAINING_CONFIGS
 from contract.configs.schema import launch_schema
 
@@ -44,11 +45,23 @@ class RewardSerializer(serializers.ModelSerializer[RunReward]):
 
 
 class AlarmSerializer(serializers.ModelSerializer[RunEvent]):
-    """A known way to go wrong that was seen in a run's curves."""
+    """A known way to go wrong that was seen in a run's curves, and the one setting to resume with."""
+
+    setting = serializers.CharField(source="details.setting", default="", help_text="Its path in the config.")
+    value = serializers.JSONField(source="details.value", default=None, help_text="What to change it to.")
 
     class Meta:
         model = RunEvent
-        fields = ["at", "text"]
+        fields = ["id", "at", "text", "setting", "value"]
+        read_only_fields = fields
+
+
+class ChangeSerializer(serializers.ModelSerializer[RunEvent]):
+    """A setting that was changed when the run was resumed: `details` has setting, from, to, and the step it holds from."""
+
+    class Meta:
+        model = RunEvent
+        fields = ["at", "text", "details"]
         read_only_fields = fields
 
 
@@ -58,12 +71,13 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     url = serializers.SerializerMethodField()
     rewards = RewardSerializer(many=True, read_only=True, help_text="The learned terms of its reward.")
     alarms = AlarmSerializer(many=True, read_only=True, help_text="The newest first.")
+    changes = ChangeSerializer(many=True, read_only=True, help_text="Settings that a resume changed, the newest first.")
 
     class Meta:
         model = Run
         fields = [
             *("id", "url", "name", "algorithm", "version", "base", "preset", "config", "rewards"),
-            *("state", "step", "total_steps", "alarms"),
+            *("state", "step", "total_steps", "alarms", "changes"),
             *(
                 "checkpoint_step",
                 "attempt",
@@ -274,3 +288,29 @@ class ResumeView(MemberView):
         except lifecycle.NotResumable as refusal:
             raise Conflict(str(refusal)) from None
         return Response(RunSerializer(run, context={"request": request}).data)
+
+
+class ResumeWithView(MemberView):
+    """Take a run up again with what an alarm advises."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="runs_resume_with",
+        summary="Resume a cancelled or failed run with the setting that an alarm names",
+        description="The run goes on from its last checkpoint; `changes` keeps what was changed, and from which step on.",
+        request=None,
+        responses={
+            200: RunSerializer,
+            409: OpenApiResponse(description="It can’t be resumed, or the alarm names nothing new."),
+        },
+    )
+    def post(self, request: Request, run_id: UUID, alarm_id: int) -> Response:
+        run = get_object_or_404(Run.objects.visible_to(self.member), pk=run_id)
+        alarm = get_object_or_404(run.events.filter(kind="alarm"), pk=alarm_id)
+        try:
+            resume_with_remedy(run=run, alarm=alarm, by=self.member.user)
+        except (RemedyRefused, lifecycle.NotResumable) as refusal:
+            raise Conflict(str(refusal)) from None
+        resumed = runs_for_api(self.member).get(pk=run_id)
+        return Response(RunSerializer(resumed, context={"request": request}).data)

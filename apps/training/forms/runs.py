@@ -14,7 +14,7 @@ from apps.accounts.models import Membership
 from apps.common.environments import CHOICES
 from apps.datasets.models import Version
 from apps.policies.models import Policy
-from apps.training.forms.settings import Choices, at, form_field, form_name, nested, settings_shown, value_of
+from apps.training.forms.settings import Choices, form_field, form_name, settings_shown, value_of
 from apps.training.forms.terms import TermRow, rows_of, term_form_fields, terms_from
 from apps.training.models import Run
 from apps.training.plan import Plan, plan_run, preset_config
@@ -24,6 +24,7 @@ from apps.training.reward_terms import FormulaPart, candidates, formula
 from contract.configs import TRAINING_CONFIGS, InvalidField, OnlineConfig, TrainingConfig
 from contract.configs.declaration import Source
 from contract.configs.fields import ConfigField
+from contract.configs.paths import at, nested
 
 GENERAL = "The run"
 TERM_AT = re.compile(r"rewards\.terms\[(\d+)\]\.?(.*)")

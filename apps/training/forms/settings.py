@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django import forms
 
 from contract.configs.declaration import Config, Source
 from contract.configs.fields import ConfigField, fields_of
+from contract.configs.paths import written
 
 Choices = Sequence[tuple[str, str]]
 PRESET = "Preset"
@@ -48,21 +49,6 @@ def limits(field: ConfigField) -> dict[str, str]:
     return {name: f"{end:.10g}" for name, end in ends.items() if end is not None}
 
 
-def written(value: Any) -> str:
-    """A setting's value as one would type it."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case float():
-            return f"{value:g}"
-        case tuple() | list():
-            return " ".join(map(str, value))
-        case _:
-            return str(value)
-
-
 def value_of(field: ConfigField, cleaned: Any) -> Any:
     """What the config takes for what was filled in; None where nothing was."""
     if cleaned in (None, ""):
@@ -70,26 +56,6 @@ def value_of(field: ConfigField, cleaned: Any) -> Any:
     if field.kind == "switch":
         return cleaned == "true"
     return cleaned.split() if field.kind == "words" else cleaned
-
-
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """{"optimizer.batch_size": 4} -> {"optimizer": {"batch_size": 4}}"""
-    tree: dict[str, Any] = {}
-    for path, value in values.items():
-        *parents, name = path.split(".")
-        place = tree
-        for parent in parents:
-            place = place.setdefault(parent, {})
-        place[name] = value
-    return tree
-
-
-def at(config: Config | None, path: str) -> Any:
-    """The value at a dotted path; None where a part is missing."""
-    value: Any = config
-    for name in path.split("."):
-        value = getattr(value, name, None)
-    return value
 
 
 def settings_shown(cls: type[Config], *, with_adapters: bool, from_scratch: bool) -> list[ConfigField]:

@@ -8,11 +8,12 @@ from typing import Any
 
 from django import forms
 
-from apps.training.forms.settings import Choices, form_field, value_of, written
+from apps.training.forms.settings import Choices, form_field, value_of
 from apps.training.reward_terms import TermKind, kind_of
 from contract.configs.declaration import Source
 from contract.configs.fields import ConfigField, settable_fields
 from contract.configs.hints import item_of, members_of
+from contract.configs.paths import written
 from contract.configs.rewards import RewardsConfig, RewardTerm
 
 TERMS: Mapping[str, type[RewardTerm]] = {

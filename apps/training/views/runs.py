@@ -36,6 +36,7 @@ from apps.training.preflight import check_with_worker, refuse_if_known
 from apps.training.presets import PRESETS
 from apps.training.queries import headway, lineage_of, run_for_page, runs_for_comparing, runs_for_list
 from apps.training.refusals import LaunchRefused
+from apps.training.remedies import RemedyRefused, resume_with_remedy
 from apps.training.series import MOST_POINTS, series_of, state_of, table_of
 
 CHECK_PATIENCE_SECONDS = 5.0
@@ -226,6 +227,18 @@ def resume(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     try:
         lifecycle.resume(run, by=request.user)
     except lifecycle.NotResumable as refusal:
+        messages.error(request, str(refusal))
+    return redirect("training:run", run.pk)
+
+
+@require_POST
+def resume_with(request: HtmxRequest, run_id: UUID, alarm_id: int) -> HttpResponse:
+    """Go on from its last checkpoint with the setting that an alarm names."""
+    run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
+    alarm = get_object_or_404(run.events.filter(kind="alarm"), pk=alarm_id)
+    try:
+        resume_with_remedy(run=run, alarm=alarm, by=request.user)
+    except (RemedyRefused, lifecycle.NotResumable) as refusal:
         messages.error(request, str(refusal))
     return redirect("training:run", run.pk)
 

@@ -96,6 +96,31 @@ def test_a_rollouts_row_has_its_turns_and_what_came_between_them():
     assert token_row(Trajectory(Task("t", "Do it."), []), empty=0).own == [0]
 
 
+def test_a_turn_that_was_cut_off_can_be_left_out_of_the_loss():
+    steps = [
+        Step([], {}, info={"context_ids": [1, 2], "token_ids": [3, 9]}),
+        Step([], {}, info={"context_ids": [5], "token_ids": [6, 7]}),
+        Step([], {}, info={"context_ids": [9], "token_ids": [8, 9]}),
+    ]
+    rollout = Trajectory(Task("t", "Do it."), steps)
+    assert token_row(rollout, empty=0).own == [1, 1, 0, 1, 1, 0, 1, 1]
+    masked = token_row(rollout, empty=0, ends={9})
+    assert masked.turns == [0, 0, CONTEXT, CONTEXT, CONTEXT, CONTEXT, 2, 2]
+    assert masked.completion == [3, 9, 5, 6, 7, 9, 8, 9]  # it is still read
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_whose_turns_are_all_cut_off_learns_nothing_from_them(tmp_path: Path, kind: str):
+    """One token a turn is too few for any turn to end."""
+    folder = tmp_path / "run"
+    config = online_run(folder, kind, mask_cut_off=True, sampling={"max_new_tokens": 1}, held_out=0)
+    config["budget"] = {"steps": 2}
+    assert run_here(folder, config) == ExitCode.FINISHED
+    before = AutoModelForCausalLM.from_pretrained(tmp_path / "base").state_dict()
+    for name, weights in weights_of(folder).items():
+        torch.testing.assert_close(weights, before[name], rtol=0, atol=0, msg=name)
+
+
 def test_a_rollout_with_a_lone_surrogate_is_kept(tmp_path: Path):
     """JSON of a policy's call can hold one, UTF-8 cannot: hours of practice must not end with it."""
     said = Step([{"role": "user", "content": "Go."}], {"role": "assistant", "content": "\ud800"})

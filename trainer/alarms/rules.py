@@ -1,34 +1,40 @@
-"""Alarms over a run's curves: known ways in which training goes wrong, each seen before it has cost the whole run. Pure.
+"""Known ways in which training goes wrong, each seen before it has cost the whole run. Pure.
 
-`Watch` is fed each step's metrics under TRL's names and says which alarms rise, each once; `learned` names the rewards that are a model's opinion. A rule compares the mean of the last WINDOW
-measurements with the first ones, so that a single odd batch raises nothing; what a rule needs and was not measured keeps it silent.
+A rule compares the mean of the last measurements with the first ones, so that a single odd batch raises nothing; what a rule needs and was not
+measured keeps it silent.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from statistics import fmean, median
 from typing import Literal, NamedTuple
 
-AlarmName = Literal["not_a_number", "echo_trap", "reward_hacking", "kl_blow_up", "length_gaming", "dead_groups"]
+from trainer.alarms.curves import FALL_FROM_BEST, FALL_FROM_FIRST, WINDOW, Curves
 
-WINDOW = 10
-"""Measurements that a mean is over."""
-MASTERED = 0.85
-"""Above this share of successes groups are alike and entropy is low because the tasks are solved."""
-FALL_FROM_BEST = 0.16
-"""Of success, between means of three evaluations: three times the standard error of the difference, with 60 tasks an evaluation."""
-FALL_FROM_FIRST = 0.22
-"""The same from the evaluation before training, which is only one."""
+AlarmName = Literal[
+    "not_a_number",
+    "echo_trap",
+    "reward_hacking",
+    "kl_blow_up",
+    "length_gaming",
+    "dead_groups",
+    "rising_entropy",
+    "cut_off_turns",
+    "standstill",
+    "chosen_falls",
+]
 
 
-class Alarm(NamedTuple):
-    """Something known to end badly has begun."""
-
-    name: AlarmName
-    step: int
-    message: str
-    advice: str
+SHORT = 4
+"""Measurements that a mean is over where ten are too late."""
+GROWN_ENTROPY = 1.6
+"""Times what it was at first."""
+LEAST_ENTROPY = 0.05
+"""Nats a token: multiples of less are no noise yet."""
+GROWN_LENGTH = 1.5
+"""Times what it was at first."""
+STILL = 0.02
+"""Of success: one task in sixty."""
 
 
 class Finding(NamedTuple):
@@ -36,35 +42,6 @@ class Finding(NamedTuple):
 
     message: str
     advice: str
-
-
-@dataclass
-class Curves:
-    """Everything that was measured so far, by name, in order."""
-
-    values: dict[str, list[float]] = field(default_factory=dict)
-    learned: Sequence[str] = ()
-    """Rewards that are a model's opinion, and so can be gamed; where there is none the whole reward is looked at."""
-
-    def add(self, values: Mapping[str, float | None]) -> None:
-        for name, value in values.items():
-            self.values.setdefault(name, []).append(math.nan if value is None else value)
-
-    def known(self, name: str, least: int = 1) -> bool:
-        return len(self.values.get(name, ())) >= least
-
-    def newest(self, name: str) -> float:
-        return self.values[name][-1] if self.known(name) else 0.0
-
-    def first(self, name: str, count: int = WINDOW) -> float:
-        return fmean(self.values[name][:count])
-
-    def last(self, name: str, count: int = WINDOW) -> float:
-        return fmean(self.values[name][-count:])
-
-    @property
-    def mastered(self) -> bool:
-        return any(self.known(name) and self.last(name, 2) >= MASTERED for name in ("eval/success", "success"))
 
 
 Rule = Callable[[Curves], Finding | None]
@@ -76,7 +53,7 @@ def not_a_number(curves: Curves) -> Finding | None:
         if curves.known(name) and not math.isfinite(curves.newest(name)):
             return Finding(
                 f"{name} is no number any more.",
-                "Resume from the last checkpoint with a lower learning rate or gradient clipping, and look for broken rows.",
+                "Look for broken rows; steps that are too large do it too.",
             )
     return None
 
@@ -94,8 +71,7 @@ def echo_trap(curves: Curves) -> Finding | None:
     return Finding(
         f"Echo Trap: the spread of rewards fell to {spread:.0%} and the entropy to {entropy:.0%} of where they began, and the "
         "reward has not risen.",
-        "Go back to a checkpoint before the fall. Filter out groups without variance, raise epsilon_high or the temperature, or "
-        "practice on more varied tasks.",
+        "Groups without variance can be exchanged for others, so that every one teaches something.",
     )
 
 
@@ -122,8 +98,7 @@ def reward_hacking(curves: Curves) -> Finding | None:
         ):
             return Finding(
                 f"Reward hacking: {name} has risen by {risen:.2g} while success on held-out tasks fell by {fell:.0%} from its best.",
-                "Go back to the checkpoint at its best. Weigh the outcome more, raise beta (KL), or train the reward model on "
-                "judgments of these rollouts.",
+                "Judgments of these rollouts would mend the reward model; a KL penalty keeps the policy where it is right.",
             )
     return None
 
@@ -147,7 +122,7 @@ def kl_blow_up(curves: Curves) -> Finding | None:
     how = f"jumped from {usual:.2g} to {now:.2g}" if jumped else f"is {now:.2g}"
     return Finding(
         f"KL blow-up: the divergence from the base {how} nats a token.",
-        "Lower the learning rate or raise beta, and go back to a checkpoint before the jump.",
+        "A larger KL penalty holds it nearer to its base.",
     )
 
 
@@ -159,15 +134,21 @@ def length_gaming(curves: Curves) -> Finding | None:
     if not curves.known(length, 2 * WINDOW) or not curves.known(success, least) or not curves.known("reward_std"):
         return None
     width = 2 if success == "eval/success" else WINDOW
-    grown = curves.last(length) / max(1e-9, curves.first(length))
+    grown = growth(curves)
     gained = curves.last(success, width) - curves.first(success, width)
     risen = curves.last("reward") - curves.first("reward") > 0.25 * curves.first("reward_std")
-    if grown < 1.5 or gained > 0.02 or not risen:
+    if grown < GROWN_LENGTH or gained > 0.02 or not risen:
         return None
     return Finding(
         f"Length gaming: rollouts are {grown:.1f} times as long as at the beginning and the reward has risen, but success has not.",
-        "Give turns a cost, shorten the budget, or take length out of the learned reward.",
+        "A smaller budget leaves less to gain by length.",
     )
+
+
+def growth(curves: Curves) -> float:
+    """How many times as long rollouts are as they were at first; 1 where nobody measured it."""
+    length = "completions/mean_length"
+    return curves.last(length) / max(1e-9, curves.first(length)) if curves.known(length) else 1.0
 
 
 def dead_groups(curves: Curves) -> Finding | None:
@@ -180,7 +161,73 @@ def dead_groups(curves: Curves) -> Finding | None:
         return None
     return Finding(
         f"Dead groups: in {share:.0%} of the groups all rollouts get the same reward, so they teach nothing.",
-        "Choose tasks that the policy sometimes solves, raise the temperature, or let such groups be exchanged (resample).",
+        "Choose tasks that the policy sometimes solves, or let such groups be exchanged for others.",
+    )
+
+
+def rising_entropy(curves: Curves) -> Finding | None:
+    """The policy grows less sure of every token while it doesn't get better: it learns noise (Cui et al., 2025, arXiv 2505.22617, on entropy as
+    what online training spends; here it is gained).
+    """
+    name = "entropy"
+    if not curves.known(name, 2 * SHORT) or not curves.known("reward") or curves.improves or curves.mastered:
+        return None
+    first, last = curves.first(name, SHORT), curves.last(name, SHORT)
+    if last < GROWN_ENTROPY * max(first, LEAST_ENTROPY):
+        return None
+    return Finding(
+        f"Rising entropy: it grew from {first:.2g} to {last:.2g} nats a token, and success on held-out tasks has not risen.",
+        "Steps that are too large for so few rollouts teach noise.",
+    )
+
+
+def cut_off_turns(curves: Curves) -> Finding | None:
+    """More and more rollouts end in a turn that the token limit cut off (DAPO, Yu et al., 2025, arXiv 2503.14476, section 3.4). Such rollouts
+    are long, so they hold much of the loss, and what they teach is not the task.
+    """
+    name = "completions/clipped_ratio"
+    if not curves.known(name, 2 * SHORT) or curves.improves or curves.mastered:
+        return None
+    first, last = curves.first(name, SHORT), curves.last(name, SHORT)
+    if last < 0.15 or last - first < 0.1:
+        return None
+    return Finding(
+        f"Cut-off turns: {last:.0%} of the rollouts end in a turn that the token limit cut off; at first {first:.0%} did.",
+        "Such rollouts are the longest, so they outweigh the others in the loss.",
+    )
+
+
+def standstill(curves: Curves) -> Finding | None:
+    """Held-out success stands still while the training reward moves: what is learned doesn't carry over to other tasks."""
+    success, rewards = (curves.values.get(name, []) for name in ("eval/success", "reward"))
+    if len(success) < 6 or len(rewards) < 2 * SHORT or not curves.known("reward_std") or curves.mastered:
+        return None
+    if max(success) - fmean(success[-3:]) >= FALL_FROM_BEST or growth(curves) >= GROWN_LENGTH:  # other alarms' matter
+        return None
+    gained = fmean(success[-3:]) - fmean(success[-6:-3])
+    width = max(SHORT, round(3 * len(rewards) / (len(success) - 1)))  # measurements to three evaluations
+    moved = fmean(rewards[-width:]) - fmean(rewards[-2 * width : -width])
+    if gained > STILL or moved < 0.25 * curves.first("reward_std"):
+        return None
+    return Finding(
+        f"Standstill: the training reward has risen by {moved:.2g}, and success on held-out tasks has stood at {success[-1]:.0%} for six evaluations.",
+        "The policy moves away from its base without getting better at other tasks.",
+    )
+
+
+def chosen_falls(curves: Curves) -> Finding | None:
+    """DPO widens the margin by making both sides unlikely (Pal et al., 2024, arXiv 2402.13228; Pang et al., 2024, arXiv 2404.19733, section 4,
+    on the likelihood term that mends it).
+    """
+    chosen, margin = "rewards/chosen", "rewards/margins"
+    if not curves.known(chosen, WINDOW) or not curves.known(margin, WINDOW):
+        return None
+    fell, grown = -curves.last(chosen), curves.last(margin)
+    if grown < 0.05 or fell < 0.25 * grown or fell <= -curves.first(chosen, SHORT):
+        return None
+    return Finding(
+        f"Falling chosen side: the policy likes the preferred sides less than its base does (implicit reward {-fell:.2g}), while the margin is {grown:.2g}.",
+        "The likelihood that both sides lose goes to answers that nobody preferred.",
     )
 
 
@@ -191,27 +238,8 @@ RULES: dict[AlarmName, Rule] = {
     "kl_blow_up": kl_blow_up,
     "length_gaming": length_gaming,
     "dead_groups": dead_groups,
+    "rising_entropy": rising_entropy,
+    "cut_off_turns": cut_off_turns,
+    "standstill": standstill,
+    "chosen_falls": chosen_falls,
 }
-
-
-class Watch:
-    """Looks at a run as it goes. An alarm rises once; a resumed run is told its past first, and what rose then stays told."""
-
-    def __init__(self, learned: Sequence[str] = ()) -> None:
-        self.curves = Curves(learned=learned)
-        self.raised: set[AlarmName] = set()
-
-    def look(self, step: int, values: Mapping[str, float | None]) -> list[Alarm]:
-        """The alarms that rise with these measurements."""
-        self.curves.add(values)
-        found = []
-        for name, rule in RULES.items():
-            if name not in self.raised and (finding := rule(self.curves)):
-                self.raised.add(name)
-                found.append(Alarm(name, step, *finding))
-        return found
-
-    def recall(self, past: Iterable[Mapping[str, float | None]]) -> None:
-        """What was measured before a resume."""
-        for values in past:
-            self.look(0, values)

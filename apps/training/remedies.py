@@ -1,0 +1,98 @@
+"""What an alarm advises, carried out: the run goes on from its checkpoint with the one setting changed that the alarm names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from apps.accounts import audit
+from apps.accounts.models import User
+from apps.jobs import lifecycle
+from apps.training.models import Run, RunEvent
+from apps.training.plan import merged, stored_config
+from contract.configs import InvalidConfig
+from contract.configs.fields import fields_of
+from contract.configs.paths import at, nested, written
+
+
+class RemedyRefused(Exception):
+    """Why the run can't be resumed with what the alarm names."""
+
+
+class NoRemedy(RemedyRefused):
+    """The alarm names no setting, or one that the algorithm doesn't have any more."""
+
+
+class RemedyInUse(RemedyRefused):
+    """The setting has that value already."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm as the run's page shows it."""
+
+    id: int
+    text: str
+    is_open: bool
+    """It names a setting whose value isn't in use yet."""
+
+
+def alarms_of(run: Run, *, most: int) -> list[Alarm]:
+    """The newest first."""
+    rows = run.events.filter(kind="alarm").order_by("-id")[:most]
+    return [Alarm(row.pk, row.text, _is_open(run, row)) for row in rows]
+
+
+@transaction.atomic
+def resume_with_remedy(*, run: Run, alarm: RunEvent, by: User) -> Run:
+    """Change the setting that `alarm` names and queue the run again; it goes on from its last checkpoint.
+
+    The run stays the same one, with its base, its version and its result; the timeline keeps what was changed, from which step on.
+    Raises RemedyRefused, and NotResumable where the run goes on or is over.
+    """
+    run = Run.objects.select_for_update(of=("self",)).select_related("base").get(pk=run.pk)
+    if not run.is_resumable:
+        raise lifecycle.NotResumable(run)
+    setting, value = alarm.details.get("setting", ""), alarm.details.get("value")
+    field = next((field for field in fields_of(type(stored_config(run, run.config))) if field.path == setting), None)
+    if field is None or field.internal:
+        raise NoRemedy("This alarm names no setting to try. Resume the run as it is, or launch a new one.")
+    before = at(stored_config(run, run.config), setting)
+    if before == value:
+        raise RemedyInUse(f"{field.title} is {written(value)} already. Resume the run as it is.")
+    config = merged(run.config, nested({setting: value}))
+    try:
+        stored_config(run, config)
+    except InvalidConfig as invalid:
+        raise NoRemedy(f"{field.title} can’t be {written(value)} in this run: {invalid.message}") from None
+    Run.objects.filter(pk=run.pk).update(config=config)
+    step = run.checkpoint_step or 0
+    RunEvent.objects.create(
+        run=run,
+        kind="changed",
+        text=f"{by} changed {field.title} from {written(before)} to {written(value)}, from step {step} on.",
+        details={"setting": setting, "from": before, "to": value, "step": step},
+    )
+    audit.record(
+        workspace=run.workspace,
+        actor=by,
+        action="changed a setting of a run",
+        subject=run.name,
+        about=run,
+        setting=setting,
+        before=before,
+        after=value,
+    )
+    return lifecycle.resume(run, by=by)
+
+
+def _is_open(run: Run, alarm: RunEvent) -> bool:
+    setting: Any = alarm.details.get("setting")
+    if not setting:
+        return False
+    try:
+        return bool(at(stored_config(run, run.config), setting) != alarm.details.get("value"))
+    except InvalidConfig:  # of an earlier release
+        return False
