@@ -1,7 +1,8 @@
 // The desk: shows an item, takes its answer, and has the next one ready. An answer is on its way while the next item
 // is already on the screen; what the server did not acknowledge is kept and sent again (outbox.js).
 import "./alternatives.js";
-import "./aspects.js";
+import "./aspects.js"; // before the bar is measured, they are open or not
+import "./answer_bar.js";
 import "./corrections.js";
 import "./step_labels.js";
 import "./rating.js";
