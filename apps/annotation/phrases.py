@@ -7,6 +7,9 @@ from uuid import UUID
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Adjudication, Item, Judgement
 
+TOLD = 6
+"""Judgments that one sentence names."""
+
 
 def said(judgement: Judgement) -> str:
     """What a judgment says, in a few words: “A clearly better”."""
@@ -37,6 +40,16 @@ def decided(adjudication: Adjudication, judgements: Sequence[Judgement]) -> str:
     """What was decided about an item, in the same words."""
     item = adjudication.item
     return kind_of(item).decided_words(adjudication, judgements, a_is_left=a_is_left_in_review(item))
+
+
+def after_decision(adjudication: Adjudication, judgements: Sequence[Judgement]) -> str:
+    """What a reviewer is told once they have decided: what the others had said, by the sides that the reviewer saw."""
+    item = adjudication.item
+    others = "; ".join(f"{judgement.annotator}: {in_review(judgement, item)}" for judgement in judgements[:TOLD])
+    more = f"; and {len(judgements) - TOLD} more" if len(judgements) > TOLD else ""
+    return (
+        f"You decided: {decided(adjudication, judgements)}. {others}{more}. The people who judged it see your reason."
+    )
 
 
 def a_is_left_in_review(item: Item) -> bool:

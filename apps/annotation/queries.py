@@ -152,6 +152,11 @@ def judgements_of_items(queue: Queue, items: Iterable[Item], member: Membership)
     return found
 
 
+def judgements_under_review(queue: Queue, item: Item) -> list[Judgement]:
+    """All that stand on an item, oldest first, for whoever decides it; the page shows no more of them than it may."""
+    return list(kind_of(queue).standing.filter(item=item).select_related("annotator").order_by("pk"))
+
+
 def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUID]]:
     """The ids of these judgments, oldest first."""
     found: dict[int, list[UUID]] = defaultdict(list)

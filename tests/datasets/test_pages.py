@@ -11,6 +11,7 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk.actions import flag
 from apps.annotation.models import Preference, Queue
+from apps.annotation.review.adjudication import adjudicate
 from apps.datasets import freezing
 from apps.datasets.files.verification import verify
 from apps.datasets.models import Version
@@ -207,3 +208,15 @@ def test_who_judged_elsewhere_is_shown_as_imported(member: Membership, version: 
     freezing.freeze(made.pk)
     page = signed_in(member).get(reverse("datasets:version", args=[version.dataset_id, 2])).content.decode()
     assert "came in with survey.csv" in page
+
+
+def test_a_row_that_a_reviewer_decided_says_so_and_claims_no_likelihood(member: Membership, queue: Queue) -> None:
+    item = queue.items.filter(preferences__strength=2).get()
+    adjudicate(item=item, by=member.user, strength=-3, reason="It deleted the file.")
+    dataset = freezing.create_dataset(name="Shop pairs", description="", licence="", by=member)
+    recipe = Recipe(queues=(str(queue.pk),), train=100, validation=0, test=0)
+    made = freezing.request_version(dataset=dataset, recipe=recipe, by=member)
+    freezing.freeze(made.pk)
+    page = signed_in(member).get(reverse("datasets:rows", args=[dataset.pk, made.number])).content.decode()
+    assert page.count("decided by a reviewer") == 1
+    assert page.count("100 % likely") == 2  # the other rows, each with one vote

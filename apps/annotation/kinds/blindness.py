@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Adjudication, Assignment, Item, Queue
-from apps.annotation.models.judgements import on_desk_of
+from apps.annotation.models.judgements import on_desk_of, undecided_for
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 
@@ -68,6 +68,11 @@ def shows_models(assignment: Assignment) -> bool:
 def is_on_desk(item: Item, member: Membership) -> bool:
     """Whether this member has the item and hasn't answered: until then they read nothing that was said of it, whatever their role."""
     return on_desk_of(member).filter(item=item).exists()
+
+
+def blind_to(items: Collection[Item], member: Membership) -> set[int]:
+    """Of these items, those of which this member may not know who made the runs or what was said: a reviewer who may have to decide."""
+    return set(undecided_for(member).filter(pk__in=[item.pk for item in items]).values_list("pk", flat=True))
 
 
 def is_review_blind(queue: Queue, decision: Adjudication | None, *, reviewers_answer: bool) -> bool:

@@ -238,8 +238,11 @@ class Kind(ABC, Generic[K, A, J]):
 
     # Review -----------------------------------------------------------------------------------------------------------
 
-    reviewers_answer: ClassVar[bool]
-    """Whether a reviewer answers anew, and so can be blind to what others said; otherwise they say whose judgment stands."""
+    @property
+    def reviewers_answer(self) -> bool:
+        """Whether a reviewer answers anew, and so can be blind to what others said; otherwise they say whose judgment stands."""
+        return self.model.reviewers_answer
+
     question_of_review: ClassVar[str]
 
     @abstractmethod

@@ -240,7 +240,6 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     # Review -----------------------------------------------------------------------------------------------------------
 
-    reviewers_answer = True
     question_of_review = "Which trajectory is better?"
 
     def review_choices(self, judgements: Sequence[Preference]) -> list[tuple[str, str]]:

@@ -46,7 +46,6 @@ class RunKind(Kind[K, A, J]):
 
     # Review -----------------------------------------------------------------------------------------------------------
 
-    reviewers_answer = False
     question_of_review = "Which judgment stands?"
 
     def review_choices(self, judgements: Sequence[J]) -> list[tuple[str, str]]:

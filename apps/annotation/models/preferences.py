@@ -15,6 +15,8 @@ class PreferenceQuerySet(JudgementQuerySet["Preference"]):
 class Preference(Judgement):
     """A graded choice between the two runs of an item."""
 
+    reviewers_answer = True
+
     strength = models.SmallIntegerField(
         help_text="In favor of trajectory a: +3 much better … 0 tie … −3 b much better."
     )

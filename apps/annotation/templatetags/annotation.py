@@ -7,7 +7,14 @@ from apps.annotation.kinds import kind_of
 from apps.annotation.models import Item, Judgement, Queue
 
 register = template.Library()
-for words in (phrases.said, phrases.said_of, phrases.known_answer, phrases.decision):
+for words in (
+    phrases.said,
+    phrases.said_of,
+    phrases.known_answer,
+    phrases.decision,
+    phrases.in_review,
+    phrases.decided,
+):
     register.filter(words)
 
 

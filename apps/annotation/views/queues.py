@@ -18,8 +18,9 @@ from apps.annotation.forms.queues import GuidelinesForm, QueueForm
 from apps.annotation.forms.settings import KnownForm
 from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.kinds import kind_of
-from apps.annotation.kinds.blindness import is_on_desk
+from apps.annotation.kinds.blindness import blind_to, is_on_desk
 from apps.annotation.models import Adjudication, Item, Queue
+from apps.annotation.phrases import a_is_left_in_review
 from apps.annotation.queues import queue_lifecycle
 from apps.annotation.queues.sources import Selection, preview_of
 from apps.annotation.refusals import Refusal
@@ -152,6 +153,7 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "page": page,
         "shown": shown,
         "judgements": queries.judgements_of_items(found, page.rows, request.member),
+        "blind_to": blind_to(page.rows, request.member),
         "decided": set(Adjudication.objects.standing().filter(item__in=page.rows).values_list("item_id", flat=True)),
         "undecided": shown == "disputed" and awaiting_review(found).exists(),
     }
@@ -166,13 +168,17 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     shown = get_object_or_404(queries.items_of(found), pk=item_id)
     judgements = queries.judgements_of_items(found, [shown], request.member).get(shown.pk, [])
     is_mine = is_on_desk(shown, request.member)
+    is_blind = bool(blind_to([shown], request.member))
     context = {
         "queue": found,
         "item": shown,
         "judgements": judgements,
         "judged_by_people": any(each.annotator.user_id for each in judgements),
         "is_on_my_desk": is_mine,
-        "machines": [] if is_mine else said_by_machines(shown.pk, a_is_left=True),
+        "is_blind": is_blind,
+        "kind": kind_of(found),
+        "a_is_left": a_is_left_in_review(shown),
+        "machines": [] if is_mine or is_blind else said_by_machines(shown.pk, a_is_left=True),
         "decision": Adjudication.objects.standing().filter(item=shown).select_related("by", "item").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
         "known_form": KnownForm(queue=found, initial=_known(shown)),

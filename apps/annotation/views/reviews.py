@@ -49,16 +49,16 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     queue = visible_queue(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
     kind = kind_of(queue)
-    judgements = queries.judgements_of_items(queue, [item], request.member).get(item.pk, [])
+    judgements = queries.judgements_under_review(queue, item)
     decision = Adjudication.objects.standing().filter(item=item).select_related("by", "item").first()
     form = DecisionForm(request.POST or None, item=item, judgements=judgements, decision=decision)
     if request.method == "POST" and form.is_valid():
         try:
-            adjudication.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
+            made = adjudication.adjudicate(item=item, by=request.user, blind=queue.blind_review, **form.decision())
         except Refusal as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, "Decided. The people who judged it see your reason.")
+            messages.success(request, phrases.after_decision(made, judgements))
             return redirect(f"{reverse('annotation:review', args=[queue.pk])}?after={item.position}")
     context = {
         "queue": queue,

@@ -12,6 +12,7 @@ from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Desk, Item, Queue
+from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import making
 
@@ -122,3 +123,47 @@ def test_what_a_model_said_is_no_annotators_to_read() -> None:
         assert api.get(f"/api/v1/queues/{queue.pk}/{path}").status_code == 404
     for name, given in (("items", [queue.pk]), ("queue_item", [queue.pk, item.pk])):
         assert client.get(reverse(f"annotation:{name}", args=given)).status_code == 404
+
+
+def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided() -> None:
+    """Two contradict each other about an item with a policy on each side: neither votes nor policies show before the decision."""
+    reviewer = factories.member(Role.REVIEWER)
+    researcher = factories.member(Role.RESEARCHER, of=reviewer.workspace)
+    queue = making.queue(of=reviewer.workspace, items=1, steps=1, overlap=2)
+    item = queue.items.get()
+    policy = factories.policy(of=reviewer.workspace, name="the-giveaway")
+    Trajectory.objects.filter(pk=item.a_id).update(policy=policy)
+    ann, ben = (annotator_of(factories.member(Role.ANNOTATOR, of=reviewer.workspace)) for _ in range(2))
+    making.judge(queue, ann, 2)
+    client, api = Client(), Client(headers={"authorization": f"Bearer {factories.token(reviewer)}"})
+    client.force_login(reviewer.user)
+    pages = [
+        reverse("annotation:items", args=[queue.pk]),
+        reverse("annotation:queue_item", args=[queue.pk, item.pk]),
+        reverse("annotation:judgements_of", args=[item.a_id]),
+    ]
+    rows = f"/api/v1/queues/{queue.pk}/preferences"
+
+    def told(by: Client) -> list[bool]:
+        texts = [by.get(page, headers={"HX-Request": "true"}).content.decode() for page in pages]
+        return ["clearly" in text or "much better" in text or "the-giveaway" in text for text in texts]
+
+    assert told(client) == [False, False, False]  # the next judgment may make it theirs to decide
+    making.judge(queue, ben, -3)
+    assert told(client) == [False, False, False]
+    assert api.get(rows).json()["results"] == []
+    as_researcher = Client()
+    as_researcher.force_login(researcher.user)
+    assert told(as_researcher) == [True, True, True]
+    decide = reverse("annotation:review_item", args=[queue.pk, item.pk])
+    answer = client.post(decide, {"answer": "1", "reason": "See rule 2."}, follow=True)
+    left, right = ("left", "right") if item.pk % 2 else ("right", "left")
+    said = answer.content.decode()
+    assert "You decided: left slightly better." in said
+    assert f"{ann}: {left} clearly better; {ben}: {right} much better." in said
+    assert told(client) == [True, True, True]
+    assert len(api.get(rows).json()["results"]) == 2
+    page = client.get(pages[1]).content.decode()
+    assert f"{left} clearly better" in page
+    assert f"{right} much better" in page
+    assert "Left slightly better</b>" in page
