@@ -37,7 +37,7 @@ def test_a_new_person_joins_by_the_link_and_is_signed_in(owner, client):
     assert Membership.objects.get(user__email="ben@example.org").role == Role.ANNOTATOR
     used = Client().get(link)
     assert used.status_code == 404
-    assert "This invitation was used, revoked or has expired." in used.content.decode()
+    assert "This invitation was already used, was revoked, or has expired." in used.content.decode()
 
 
 def test_somebody_with_an_account_signs_in_and_joins(owner, client):

@@ -29,7 +29,7 @@ def test_a_role_that_does_not_exist_is_refused(owner):
 
 def test_the_last_owner_is_told_what_to_do(owner):
     answer = as_(owner).post(f"/settings/members/{owner.pk}/remove/", follow=True).content.decode()
-    assert "Make somebody else owner first." in answer
+    assert "Make somebody else an owner first." in answer
 
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER, Role.RESEARCHER])

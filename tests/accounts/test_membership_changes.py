@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 def test_the_last_owner_cannot_leave_or_step_down():
     owner = factories.member(Role.OWNER)
-    with pytest.raises(membership_changes.LastOwner, match="Make somebody else owner first"):
+    with pytest.raises(membership_changes.LastOwner, match="Make somebody else an owner first"):
         membership_changes.remove(membership=owner, by=owner.user)
     with pytest.raises(membership_changes.LastOwner):
         membership_changes.change_role(membership=owner, role=Role.RESEARCHER, by=owner.user)

@@ -17,7 +17,7 @@ def test_a_changed_password_ends_other_sessions_but_not_this_one(owner):
     here, elsewhere = as_(owner), as_(owner)
     wrong = here.post("/profile/password/", {"current": "guess", "password": "four-words-of-mine"})
     assert wrong.status_code == 422
-    assert "This isn't your current password." in wrong.content.decode()
+    assert "This isn&#x27;t your current password." in wrong.content.decode()
     done = here.post("/profile/password/", {"current": "pass-phrase-1", "password": "four-words-of-mine"})
     assert done.status_code == 302
     assert here.get("/profile/").status_code == 200

@@ -83,7 +83,7 @@ def test_a_wrong_password_changes_nothing_and_is_written_down(owner, ben):
     client = hours_later(as_(owner))
     page = change(client, ben, confirm_password="guess")
     assert page.status_code == 422
-    assert "This isn't your password." in page.text
+    assert "This isn&#x27;t your password." in page.text
     assert "guess" not in page.text
     assert role_of(ben) == Role.ANNOTATOR
     entry = AuditEntry.objects.get()
@@ -141,7 +141,7 @@ def test_over_rest_a_session_is_sent_to_the_page_and_a_token_is_not_asked(owner)
     client = hours_later(as_(owner))
     refused = client.post(path, {}, content_type="application/json")
     assert refused.status_code == 403
-    assert refused.json()["detail"].startswith("In a browser this needs your password, given a short while ago")
+    assert refused.json()["detail"].startswith("A browser session needs a recent password confirmation for this")
     assert client.get(path).status_code == 200
     token = {"authorization": f"Bearer {factories.token(owner)}"}
     assert Client().post(path, {}, content_type="application/json", headers=token).status_code == 400

@@ -98,7 +98,7 @@ def test_a_failed_run_says_why_until_another_is_launched(member, home):
     version = factories.dataset_version(of=home)
     factories.run(of=home, version=version, name="dpo-3", state=Run.State.FAILED, failure={"message": "Out of memory."})
     decision = decision_for(member)
-    assert (decision.title, decision.reason) == ("Run “dpo-3” failed", "Out of memory.")
+    assert (decision.title, decision.reason) == ("Training run “dpo-3” failed", "Out of memory.")
     factories.run(of=home, version=version)
     assert decision_for(member) is None
 
@@ -110,7 +110,7 @@ def test_a_policy_that_a_run_made_wants_to_be_compared(member, home):
     factories.run(of=home, result=made, state=Run.State.FINISHED, finished_at=now())
     decision = decision_for(member)
     assert decision.title == "How good is dpo-3?"
-    assert "Let it and first attempt" in decision.reason
+    assert "Have it and first attempt" in decision.reason
     assert decision.url.endswith(f"?a={base.pk}&b={made.pk}")
     experiment(home, policy_b=made, state=Experiment.State.LABELLING, stopped_at=None, verdict={})
     assert decision_for(member) is None

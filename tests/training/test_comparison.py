@@ -67,7 +67,7 @@ def test_one_run_or_nonsense_asks_for_a_choice_and_too_many_are_refused(client: 
     assert "checked" in page
     assert "data-compare" not in page
     many = [str(a_run(member, f"run-{number}").pk) for number in range(7)]
-    assert "Choose 6 runs at most" in client.get(reverse("training:compare"), {"run": many}).content.decode()
+    assert "Choose at most 6 training runs" in client.get(reverse("training:compare"), {"run": many}).content.decode()
 
 
 def test_other_workspaces_runs_are_not_compared(client: Client, member):

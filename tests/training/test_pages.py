@@ -237,7 +237,7 @@ def test_what_failed_is_said_with_what_to_do_now(client, researcher):
     }
     run = factories.run(of=researcher.workspace, state=Run.State.FAILED, failure=failure, step=7, checkpoint_step=5)
     page = client.get(reverse("training:run", args=[run.pk])).content.decode()
-    for words in ("It ran out of memory at step 7", "Halve it.", "Resume goes on from there", "&lt;b&gt;last line"):
+    for words in ("It ran out of memory at step 7", "Halve it.", "Resume continues from there", "&lt;b&gt;last line"):
         assert words in page
 
 
@@ -303,7 +303,7 @@ def test_a_run_is_launched_followed_and_cancelled_over_the_api(client):
     ("change", "said"),
     [
         ({"config": {"batchsize": 1}}, {"config": "Unknown field. Known are"}),
-        ({"algorithm": "ppo"}, {"algorithm": "“ppo” is not among the choices"}),
+        ({"algorithm": "ppo"}, {"algorithm": "“ppo” isn't one of the choices"}),
         ({"base": None}, {"base": "starts from a model"}),
     ],
 )

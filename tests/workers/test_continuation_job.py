@@ -80,13 +80,13 @@ def test_who_cannot_take_over_is_told_in_words(run):
     script = factories.policy(of=run.workspace)
     elsewhere = factories.policy(kind="model", location="x")
     for policy in (script.pk, elsewhere.pk, UUID(int=1)):
-        with pytest.raises(CannotContinue, match="cannot act any more"):
+        with pytest.raises(CannotContinue, match="can't act anymore"):
             continuations.sample_actions(run=run, index=0, asks=Alternatives(policy))
     model = Alternatives(factories.policy(of=run.workspace, kind="model", location="x").pk)
     with pytest.raises(CannotContinue, match="There is no step 100"):
         continuations.sample_actions(run=run, index=99, asks=model)
     run.task.environment = "the web"
-    with pytest.raises(CannotContinue, match="cannot be set up again"):
+    with pytest.raises(CannotContinue, match="can't be restored here"):
         continuations.run_on(run=run, index=0, action=SAY, asks=model)
 
 

@@ -44,7 +44,7 @@ def _ask_for(
     policy = Policy.objects.filter(pk=asks.policy, workspace=run.workspace_id, archived_at=None).first()
     if policy is None or policy.kind not in ABLE:
         raise CannotContinue(
-            "The policy that this queue names can't act any more. A researcher can create a queue with another one."
+            "The policy that this queue names can't act anymore. A researcher can create a queue with another one."
         )
     if not 0 <= index < run.step_count:
         raise CannotContinue(f"There is no step {index + 1}: this trajectory has {run.step_count}.")

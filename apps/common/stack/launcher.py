@@ -66,7 +66,7 @@ def _start(
     undo.callback(listener.close)
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    if port != wishes.port:
+    if wishes.port not in (0, port):
         _say(f"  Port {wishes.port} is in use by another program; taking {port}.")
     # No endpoint may turn out to be Retrace itself, which trusts nothing that comes from its own machine any more than the rest.
     env = programs.environment(paths, OUTGOING_REFUSED_SERVICES=f"{f'[{host}]' if ':' in host else host}:{port}")

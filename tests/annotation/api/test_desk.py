@@ -58,7 +58,7 @@ def test_a_queue_is_made_of_what_a_filter_finds(
         making.pair(of=workspace)
     asked = {"name": "Orders", "overlap": 2, "filter": "outcome=success", "guidelines": "Be kind."}
     answer = researcher.post("queues", asked)
-    assert (answer.status_code, answer.json()["detail"][:28]) == (409, "No two of the selected runs ")
+    assert (answer.status_code, answer.json()["detail"][:36]) == (409, "No two of the selected trajectories ")
     answer = researcher.post("queues", {**asked, "filter": ""})
     assert (answer.status_code, answer.json()["state"], answer.json()["items_expected"]) == (201, "filling", 2)
     items.fill(answer.json()["id"])
@@ -71,9 +71,9 @@ def test_a_queue_is_made_of_what_a_filter_finds(
 @pytest.mark.parametrize(
     ("body", "field", "words"),
     [
-        ({}, "name", "Nothing is given here"),
+        ({}, "name", "This field is required"),
         ({"name": "a", "overlap": 0}, "overlap", "Give 1 or more"),
-        ({"name": "a", "kind": "guess"}, "kind", "is not among the choices"),
+        ({"name": "a", "kind": "guess"}, "kind", "t one of the choices"),
         ({"name": "a", "filter": "color=red"}, "filter", "“color” is no filter"),
         ({"name": "a", "judged": "steps"}, "judged", "There is no such field"),
         ({"name": "a", "aspects": "Safety: 99"}, "aspects", "Safety"),
@@ -154,8 +154,8 @@ def test_only_who_holds_an_item_judges_it_and_only_once(
 @pytest.mark.parametrize(
     ("judgment", "field", "words"),
     [
-        ({}, "answer", "Nothing is given here"),
-        ({"answer": "5"}, "answer", "is not among the choices"),
+        ({}, "answer", "This field is required"),
+        ({"answer": "5"}, "answer", "t one of the choices"),
         ({"answer": "2", "thumb": "1"}, "thumb", "There is no such field"),
         ({"answer": "2", "answers": {"Safety": 1}}, "answers", "“Safety” is no aspect or question here"),
         ({"answer": "2", "seconds": -1}, "seconds", "Give 0 or more"),
@@ -173,4 +173,4 @@ def test_a_paused_queue_gives_out_nothing(annotator: Caller, workspace: Workspac
     queue = making.queue(of=workspace)
     queue_lifecycle.pause_queue(queue=queue, by=None)
     answer = annotator.post(f"queues/{queue.pk}/next")
-    assert (answer.status_code, "not open" in answer.json()["detail"]) == (409, True)
+    assert (answer.status_code, "isn't open" in answer.json()["detail"]) == (409, True)

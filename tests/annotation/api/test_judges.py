@@ -74,7 +74,7 @@ def test_what_cannot_judge_is_refused_by_field_or_by_the_state_of_things(researc
     assert (refused.status_code, refused.json()["detail"][:23]) == (409, "Models judge pairs only")
     assert researcher.post(at(pairs), policy=str(policy.pk)).status_code == 201
     again = researcher.post(at(pairs), policy=str(policy.pk))
-    assert (again.status_code, again.json()["detail"][:30]) == (409, "This model judges here already")
+    assert (again.status_code, again.json()["detail"][:36]) == (409, "This model already judges this queue")
 
 
 @pytest.mark.parametrize("role", [None, Role.ANNOTATOR, Role.REVIEWER], ids=["outsider", "annotator", "reviewer"])

@@ -106,7 +106,7 @@ def test_of_a_single_run_a_judgement_is_upheld(reviewer, workspace):
 @pytest.mark.parametrize(
     ("given", "field", "words"),
     [
-        ({"strength": 2}, "reason", "Nothing is given here"),
+        ({"strength": 2}, "reason", "This field is required"),
         ({"strength": 4, "reason": "Because"}, "strength", "Give 3 or less"),
         ({"reason": "Because"}, "strength", "Give a grade from -3 to 3"),
         ({"strength": 1, "both_bad": True, "reason": "Because"}, "strength", "without one"),

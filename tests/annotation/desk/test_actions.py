@@ -155,7 +155,7 @@ def test_answers_stay_once_an_experiment_is_over():
     record(assignment=take(queue, who), answer=Choice(1))
     record(assignment=undo_last(queue=queue, annotator=who), answer=Choice(2))
     close_queue(queue=queue, by=None)
-    with pytest.raises(NothingToUndo, match="its result rests on the answers as they are"):
+    with pytest.raises(NothingToUndo, match="its result depends on these answers"):
         undo_last(queue=queue, annotator=who)
     assert Preference.objects.standing().get().strength == 2
 

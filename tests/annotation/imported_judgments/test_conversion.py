@@ -404,7 +404,7 @@ def test_a_form_that_says_nothing_is_shown_again(client):
     form = {"name": "x", "source": "x", "judged": "pairwise", "judged_by": "person", "filter": f"batch={batch.pk}"}
     answer = client.post(PAGE, form)
     assert answer.status_code == 422
-    assert "No value means anything yet" in answer.content.decode()
+    assert "No value has a meaning yet" in answer.content.decode()
 
 
 def test_a_file_that_says_nothing_offers_nothing(client):

@@ -115,7 +115,7 @@ def test_who_always_says_left_contradicts_itself_and_prefers_nothing(workspace, 
     go_on(judge.pk)
     answer = JudgeAnswer.objects.get()
     assert (answer.a_left, answer.b_left, answer.strength) == (2, -2, 0)
-    assert "changes its mind with the order" in answer.reason
+    assert "Its answer depends on the order" in answer.reason
 
 
 def test_a_busy_server_is_asked_again(workspace, server):
@@ -229,7 +229,7 @@ def test_a_judge_stops_when_it_has_cost_what_it_may(workspace, server):
     go_on(judge.pk)  # 0.2 a pair
     judge.refresh_from_db()
     assert (judge.state, judge.answered) == ("paused", 2)
-    assert "all that it may" in judge.error
+    assert "its budget" in judge.error
 
 
 def test_characters_that_no_database_keeps_are_made_visible(workspace, server):
@@ -355,7 +355,7 @@ def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_show
     queue = making.queue(of=workspace, items=2)
     policy = served(workspace, server, "lamp")
     address = reverse("annotation:judges", args=[queue.pk])
-    assert "No model judges here" in researcher.get(address).content.decode()
+    assert "No model judges this queue" in researcher.get(address).content.decode()
     form = {
         "policy": str(policy.pk),
         "mode": "prelabel",
@@ -374,7 +374,7 @@ def test_a_model_is_sent_from_the_queues_page_and_its_agreement_with_people_show
     assert "2 of 2; 95 % interval" in page  # and steady when the sides are swapped
     again = researcher.post(address, form)
     assert again.status_code == 422
-    assert "judges here already" in again.content.decode()
+    assert "already judges this queue" in again.content.decode()
 
 
 def test_what_a_model_said_shows_after_one_has_answered_or_before_where_the_queue_says_so(workspace, server, client):

@@ -62,7 +62,7 @@ def test_the_same_walk_again_is_the_same_inspection_and_another_is_refused(queue
         (Walk("found_error", 2, (Label(2, -1),)), "Label step 1, 2 first."),
         (walk(1, 1, 1, 1, first_error=2), "choose another ending"),
         (walk(1, 1, 1, 1, ending="found_error"), "Mark the first wrong step"),
-        (walk(1, 1, 1, 1, 1), "There is no step 5: this run has 4."),
+        (walk(1, 1, 1, 1, 1), "There is no step 5: this trajectory has 4."),
         (walk(1, 1, 1, 1, corrections=(BetterAction(4, GOOD),)), "There is no step 5"),
     ],
 )
@@ -83,7 +83,7 @@ def test_an_error_ends_the_labelling_and_so_does_giving_up(queue, annotator, sai
 def test_a_queue_may_ask_for_the_steps_that_matter_only_and_for_no_corrections():
     queue = making.queue_of_runs(asks=StepsAsks(every_step=False, corrections=False), items=2)
     annotator = making.rule(of=queue.workspace)
-    with pytest.raises(Incomplete, match="no better actions"):
+    with pytest.raises(Incomplete, match="accept corrections"):
         record(assignment=take(queue, annotator), answer=walk(corrections=(BetterAction(0, GOOD),)))
     record(assignment=take(queue, annotator), answer=walk())
 

@@ -244,6 +244,6 @@ def test_the_number_of_an_experiment_is_shown_and_cannot_be_changed(client: Clie
     client.force_login(factories.member(Role.RESEARCHER, of=workspace).user)
     queue = making.queue(of=workspace, steps=0, overlap=2, selection={"experiment": "1"})
     address = reverse("annotation:settings", args=[queue.pk])
-    assert "The plan of the experiment fixed it" in client.get(address).content.decode()
+    assert "plan fixed it before the first answer" in client.get(address).content.decode()
     assert client.post(address, settings_of(queue, overlap=5)).status_code == 302
     assert Queue.objects.get().overlap == 2

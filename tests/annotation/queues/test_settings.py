@@ -37,7 +37,7 @@ def address(queue: Queue) -> str:
 
 def test_what_is_added_stands_behind_what_is_asked():
     assert PairwiseAsks((SUCCESS,)).with_more("Safety: 3").aspects == (SUCCESS, SAFETY)
-    with pytest.raises(UnreadableLine, match="“success” is asked already"):
+    with pytest.raises(UnreadableLine, match="“success” already exists"):
         PairwiseAsks((SUCCESS,)).with_more("success: 7")
 
 
@@ -79,7 +79,7 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
 
 def test_what_is_no_aspect_or_is_asked_already_is_said(researcher, workspace):
     queue = making.queue(of=workspace, overlap=2, steps=0, asks=PairwiseAsks((SUCCESS,)))
-    for lines, words in (("Safety: 4", "expected 3, 5 or 7 points"), ("Success", "“Success” is asked already")):
+    for lines, words in (("Safety: 4", "expected 3, 5 or 7 points"), ("Success", "“Success” already exists")):
         answer = researcher.post(address(queue), {**SETTINGS, "more_asks": lines})
         assert answer.status_code == 422
         assert words in answer.content.decode()

@@ -96,13 +96,13 @@ def test_the_preview_follows_the_form_and_says_why_runs_are_left_out(researcher,
     ).content.decode()
     assert "the only trajectory of its task in this selection" in page
     assert '<span class="figure">3</span><span class="name">judgments' in page
-    assert "all runs" in page
+    assert "all trajectories" in page
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"trajectory": [str(UUID(int=1)), str(UUID(int=2))]}, "2 selected trajectors"),
+        ({"trajectory": [str(UUID(int=1)), str(UUID(int=2))]}, "2 selected trajectories"),
         ({"filter": "environment=shop"}, "everything a filter matches"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_selection_without_pairs_keeps_the_form_and_says_so(researcher, worksp
     making.attempt(factories.task(of=workspace), 0)
     response = researcher.post(reverse("annotation:new_queue"), FORM)
     assert response.status_code == 422
-    assert "No two of the selected runs make a pair" in response.content.decode()
+    assert "No two of the selected trajectories can be paired" in response.content.decode()
 
 
 def test_the_queue_page_shows_people_and_agreement(researcher, workspace):

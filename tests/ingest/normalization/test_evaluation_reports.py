@@ -110,7 +110,7 @@ def test_what_a_run_says_itself_counts() -> None:
 
 
 def test_results_of_trials_without_runs_are_refused_with_what_to_do() -> None:
-    with pytest.raises(UnknownFormat, match="Pack them with the runs that they judge"):
+    with pytest.raises(UnknownFormat, match="Pack them with the trajectories that they judge"):
         told(zipped({"job/hello__x/result.json": TRIAL}))
 
 

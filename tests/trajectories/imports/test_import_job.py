@@ -308,7 +308,7 @@ def test_a_file_that_is_plainly_something_else_is_given_up(monkeypatch):
     monkeypatch.setattr(chunk_reader, "CHUNK_ROWS", 20)
     batch = imported(lines(rich(1)) + b"oops\n" * 500)
     assert batch.state == JobState.FAILED
-    assert "More than 50 records could not be read" in batch.error
+    assert "More than 50 records couldn't be read" in batch.error
     assert RejectedRow.objects.count() < 100
 
 

@@ -161,7 +161,7 @@ def test_the_page_of_a_report_leads_to_the_runs_and_takes_their_outcomes_back(cl
     found = Trajectory.objects.get()
     assert "Outcome from" in client.get(f"/trajectories/{found.pk}/").content.decode()
     assert (
-        "1 run again without an outcome."
+        "1 trajectory has no outcome again."
         in client.post(f"/imports/{batch.pk}/take-back/", follow=True).content.decode()
     )
     assert outcomes() == [("p", None)]
