@@ -139,8 +139,10 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         queue=pairs,
     )
     run = factories.run(of=here, version=version, base=policy)
+    alarm = run.events.create(kind="alarm", text="Falling chosen side.", details={"setting": "beta", "value": 0.2})
     invited = invitation_links.invite(workspace=here, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user)
     return {
+        "alarm_id": alarm.pk,
         "annotator_id": annotator.pk,
         "assignment_id": assignment.pk,
         "batch_id": batch.pk,
