@@ -33,6 +33,8 @@ class Work(NamedTuple):
     """None where no side was chosen, or nothing says which side it was."""
     is_right: bool | None = None
     """Of a gold item: whether it says what is known."""
+    least_seconds: float = 0.0
+    """What reading the item takes at least."""
 
 
 @dataclass

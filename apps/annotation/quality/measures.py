@@ -22,7 +22,7 @@ PEOPLE_COMPARED = 24
 PERIODS = 12
 ITEMS_A_PERIOD = 20
 FAST = 1 / 3
-"""Of what half of people's judgments take: below it, one of theirs counts as speeding."""
+"""Of what half of people's judgments take: below it, one of theirs counts as hasty; and so it does below the time to read the item."""
 PAUSE = timedelta(minutes=30)
 """Judgments farther apart belong to different sittings."""
 
@@ -231,7 +231,7 @@ def _right(golds: Sequence[Work]) -> dict[str, Any]:
 def _pace(mine: Sequence[Work], typical: float) -> dict[str, Any]:
     timed = _seconds(mine)
     at_work = sum(timed)
-    fast = sum(seconds < FAST * typical for seconds in timed)
+    fast = sum(each.seconds < max(FAST * typical, each.least_seconds) for each in mine if each.seconds is not None)
     return {
         "judged": len(mine),
         "median_seconds": _median(timed),

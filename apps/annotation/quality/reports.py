@@ -22,7 +22,7 @@ REST = 20
 """A report is left alone for so many times what it took: a busy queue must not keep a worker measuring."""
 REST_AT_LEAST = timedelta(seconds=15)
 ASKED_SECONDS = 60
-METHOD = 5
+METHOD = 6
 """Counted up when `measuring` finds something else in the same judgments, so that kept reports are out of date."""
 
 
