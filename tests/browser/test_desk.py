@@ -10,7 +10,7 @@ from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Preference, Queue
-from apps.annotation.queues.queue_lifecycle import pause_queue
+from apps.annotation.queues.queue_lifecycle import pause_queue, revise_guidelines
 from tests import factories
 from tests.annotation import making
 from tests.live import LiveStack
@@ -26,7 +26,7 @@ def annotator(live_stack: LiveStack) -> Membership:
 
 @pytest.fixture
 def queue(annotator: Membership) -> Queue:
-    return making.queue(of=annotator.workspace, items=12, steps=4, guidelines="# Be **fair**")
+    return making.queue(of=annotator.workspace, items=12, steps=4)
 
 
 @pytest.fixture
@@ -237,11 +237,66 @@ def test_a_refused_answer_keeps_its_text(page: Page, console):
     expect(page.locator("#refused-rationale")).to_have_text("a long and careful reason")
 
 
-def test_guidelines_flag_folds_and_sides_have_keys(page: Page):
+def test_guidelines_open_by_themselves_the_first_time_and_when_they_change(page: Page, queue: Queue):
+    guidelines = page.locator("#guidelines")
+    revise_guidelines(queue=queue, text="# Be **fair**", by=None)
+    page.reload()
+    expect(guidelines.locator("h3")).to_have_text("Be fair")
     press(page, "g")
-    expect(page.locator("#guidelines h3")).to_have_text("Be fair")
+    expect(guidelines).to_be_hidden()
+    expect(page.locator(".desk-scroll")).to_be_focused()
     press(page, "g")
-    expect(page.locator("#guidelines")).to_be_hidden()
+    expect(guidelines).to_be_visible()
+    page.reload()
+    ready(page)
+    expect(guidelines).to_be_hidden()
+    revise_guidelines(queue=queue, text="# Be **kind**", by=None)
+    page.reload()
+    expect(guidelines.locator("h3")).to_have_text("Be kind")
+
+
+def test_a_key_that_comes_before_the_next_pair_is_not_used_and_says_so(page: Page):
+    page.wait_for_load_state("networkidle")  # the pair after this one is here
+    held: list[Route] = []
+    page.route("**/desk/*/next/", lambda route: route.continue_() if held else held.append(route))
+    answer(page, "1")
+    press(page, "2", "Enter")  # nothing is ahead
+    expect(page.locator("[data-desk-coming]")).to_be_visible()
+    press(page, "6")
+    expect(page.locator(".toast")).to_contain_text("“6” came too early")
+    while not held:
+        page.wait_for_timeout(50)
+    held[0].fulfill(response=held[0].fetch())
+    ready(page)
+    expect(page.locator(".toast")).to_contain_text("“6” came before this item was here and wasn't used.")
+    expect(page.locator("[name=answer]:checked")).to_have_count(0)
+    assert standing() == [(3, False), (2, False)]
+
+
+def test_a_pair_that_comes_back_from_the_browsers_store_is_shown_as_judged(page: Page):
+    """Back and Forward restore the page as it was left, and its pair may have been judged in another tab since."""
+    pair = Assignment.objects.get(pk=shown(page))
+    record(assignment=pair, answer=Choice(1))
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    region = page.get_by_role("region", name="Judged already")
+    expect(region).to_contain_text("You already judged this")
+    expect(region).to_be_focused()
+    expect(page.locator("[data-answer]")).to_have_count(0)
+    press(page, "Enter")
+    ready(page)
+    assert shown(page) != str(pair.pk)
+    answer(page, "2")
+    assert Preference.objects.standing().count() == 2
+
+
+def test_a_skip_link_leads_from_reading_to_the_answer(page: Page):
+    press(page, "Tab")
+    expect(page.get_by_role("link", name="Skip to the answer")).to_be_focused()
+    press(page, "Enter")
+    expect(page.get_by_role("radio", name="Left is much better")).to_be_focused()
+
+
+def test_flag_folds_and_sides_have_keys(page: Page):
     press(page, "!")
     page.keyboard.type("odd")
     press(page, "Enter")

@@ -45,6 +45,15 @@ attach("[data-answer]", (form, signal) => {
     } else grow(!isGrown);
   }
 
+  article.addEventListener(
+    "click",
+    (event) => {
+      if (!event.target.closest(".skip")) return;
+      event.preventDefault(); // an entry in the browser's history for each item would be in the way
+      [...form.querySelectorAll("input, button")].find((each) => each.checkVisibility()).focus();
+    },
+    { signal },
+  );
   button.addEventListener("click", toggle, { signal });
   // Aspects that were opened where there is no room beside reading are what somebody asked for.
   form.addEventListener(

@@ -4,6 +4,7 @@ import "./alternatives.js";
 import "./aspects.js"; // before the bar is measured, they are open or not
 import "./answer_bar.js";
 import "./corrections.js";
+import "./guidelines.js";
 import "./step_labels.js";
 import "./rating.js";
 import "./pair.js";
@@ -13,6 +14,7 @@ import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
 import { Clock } from "./clock.js";
 import { forgetDraft, keepDraft, valuesOf } from "./draft.js";
+import { EarlyKeys } from "./early_keys.js";
 import { Outbox } from "./outbox.js";
 import { markup, post } from "./server.js";
 import { Status } from "./status.js";
@@ -26,6 +28,7 @@ class Desk {
     this.undoings = 0; // what was asked before the last of them may be the item that came back by it
     this.clock = new Clock(signal);
     this.status = new Status();
+    this.early = new EarlyKeys(element, (words) => this.status.showProblem(words), signal);
     this.outbox = new Outbox(element.dataset.desk, {
       heard: (entry, data) => this.heard(entry, data),
       refused: (entry, detail) => this.refused(entry, detail),
@@ -42,6 +45,10 @@ class Desk {
 
   async begin() {
     const shown = this.shown;
+    if (shown && performance.getEntriesByType("navigation")[0]?.type === "back_forward") {
+      this.openAgain(shown);
+      return;
+    }
     // The last visit's answer to this very item may still be on its way.
     if (shown && !this.outbox.has(shown.dataset.item)) {
       this.open(shown);
@@ -53,12 +60,27 @@ class Desk {
     if (shown || !document.querySelector("[data-desk-end]")) this.advance();
   }
 
+  /** Back and Forward bring pages from the browser's store: what was judged since is shown as judged, and not to be judged again. */
+  async openAgain(article) {
+    this.replace(this.fromTemplate("item-coming"));
+    await this.outbox.settled();
+    const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
+    if (!data?.code) {
+      this.open(article);
+      this.loadAhead();
+      return;
+    }
+    this.replace(this.fromTemplate("item-judged"));
+    this.element.querySelector("[data-desk-judged-words]").textContent = data.detail;
+    this.element.querySelector("[data-desk-judged]").focus({ preventScroll: true });
+  }
+
   open(article) {
     if (article !== this.shown) {
       this.replace(article);
       this.keep(article);
     }
-    this.status.showProblem("");
+    this.status.showProblem(this.early.takeWords());
     keepDraft(article, () => this.clock.seconds);
     this.clock.start(Number(article.querySelector("[name=seconds]").value) || 0);
     article.querySelector(".desk-scroll").focus({ preventScroll: true });
@@ -247,13 +269,14 @@ class Desk {
       },
       { signal },
     );
-    this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.lookAgain(), {
+    this.element.addEventListener("click", (event) => event.target.closest("[data-desk-look]") && this.advance(), {
       signal,
     });
     this.element.addEventListener("input", () => this.status.showProblem(""), { signal });
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.stopWriting(event.target), {
       signal,
     });
+    addEventListener("pageshow", (event) => event.persisted && this.shown && this.openAgain(this.shown), { signal });
     bind({ keys: "mod+Enter", label: "Submit while writing", group: "Answer", run: () => this.submit(), signal });
     this.listenToDialogs(signal);
     const ticking = setInterval(() => this.showClock(), 1000);
@@ -310,11 +333,6 @@ class Desk {
       },
       { signal, capture: true },
     );
-  }
-
-  lookAgain() {
-    this.replace(this.fromTemplate("item-coming"));
-    this.loadAhead();
   }
 }
 
