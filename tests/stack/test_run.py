@@ -96,69 +96,83 @@ def start(tmp_path: Path) -> Iterator[Callable[..., RunningStack]]:
         yield start
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
-    """A stack for the tests that leave it running."""
-    with supervisors(tmp_path_factory.mktemp("running")) as start:
-        stack = start("--port", "0")
-        stack.wait_until_it_says("Retrace answers at")
-        yield stack
+def healthy(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/healthz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
-def test_it_answers_where_it_says_and_ctrl_c_ends_all_of_it_with_status_0(start: Callable[..., RunningStack]) -> None:
+@pytest.mark.timeout(600)
+def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack]) -> None:
+    """One stack from start to end: starting takes most of the time that these tests need."""
     stack = start("--port", "0")
     stack.wait_until_it_says("Retrace answers at")
-    with urllib.request.urlopen(f"{stack.address}/healthz") as answer:
-        assert answer.status == 200
-    family = stack.family()
-    names = " ".join(alive(family))
+    assert healthy(stack.address)
+    names = " ".join(alive(stack.family()))
     for part in ("postgres", "valkey-server", "uvicorn", "--queues default", "--queues gpu", "beat"):
         assert part in names
+
+    # A second one in the same folder is refused, with the address.
+    second = RunningStack(stack.var, "--port", "0", output=stack.var.with_suffix(".second"))
+    assert second.process.wait(60) == 1
+    assert f"already runs on {stack.var} at {stack.address} (process {stack.process.pid})" in second.said
+    assert healthy(stack.address)
+
+    # The database crashes, and comes back.
+    stack.process_with(str(paths.for_var(stack.var).postgres_data)).kill()
+    stack.wait_until_it_says("Starting postgres again (restart 1)")
+    deadline = time.monotonic() + 60
+    while not healthy(stack.address):
+        assert time.monotonic() < deadline, stack.said
+        time.sleep(0.2)
+
+    # A part that ends is named with its log, and started again.
+    worker = stack.process_with("gpu@%h")
+    pool = worker.children()
+    assert pool
+    worker.kill()
+    stack.wait_until_it_says("Starting worker-gpu again (restart 1)")
+    assert "worker-gpu was ended by SIGKILL. The end of" in stack.said
+    wait_until_gone(pool, 5)
+
+    # A signal just after a restart is obeyed, too.
+    family = stack.family()
     stack.process.send_signal(signal.SIGINT)
     assert stack.process.wait(60) == 0
     assert alive(family) == []
     assert "Stopped in" in stack.said
 
 
-def test_ctrl_c_while_it_starts_ends_it_too(start: Callable[..., RunningStack]) -> None:
-    stack = start("--port", "0")
-    stack.wait_until_it_says("Web and workers")
-    time.sleep(0.3)
-    family = stack.family()
-    stack.process.send_signal(signal.SIGINT)
-    assert stack.process.wait(60) == 0
-    assert alive(family) == []
-
-
-def test_a_killed_supervisor_leaves_nothing_and_starts_again(start: Callable[..., RunningStack]) -> None:
+@pytest.mark.timeout(600)
+def test_killed_it_leaves_nothing_and_starts_again(start: Callable[..., RunningStack]) -> None:
     stack = start("--port", "0")
     stack.wait_until_it_says("Retrace answers at")
     family = stack.family()
     assert len(family) > 10
     stack.process.kill()
     stack.process.wait()
-    again = start("--port", "0")  # at once: it waits for the old database to close
+
+    # At once: it waits for the old database to close. This time make starts it, and is killed.
+    make = (sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])")
+    again = start("--port", "0", "--with-parent", launcher=make)
     again.wait_until_it_says("Retrace answers at")
     wait_until_gone(family, 20)
-
-
-def test_it_ends_when_the_make_that_started_it_is_killed(start: Callable[..., RunningStack]) -> None:
-    make = (sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])")
-    stack = start("--port", "0", "--with-parent", launcher=make)
-    stack.wait_until_it_says("Retrace answers at")
-    family = stack.family()
-    stack.process.kill()
-    stack.process.wait()
+    family = again.family()
+    again.process.kill()
+    again.process.wait()
     wait_until_gone(family, 30)
-    assert "Stopped in" in stack.said
+    assert "Stopped in" in again.said
 
-
-def test_a_second_one_in_the_same_folder_is_refused_with_the_address(running: RunningStack) -> None:
-    second = RunningStack(running.var, "--port", "0", output=running.var.with_suffix(".second"))
-    assert second.process.wait(60) == 1
-    assert f"already runs on {running.var} at {running.address} (process {running.process.pid})" in second.said
-    with urllib.request.urlopen(f"{running.address}/healthz") as answer:
-        assert answer.status == 200
+    # Ctrl-C while it starts ends it as well.
+    third = start("--port", "0")
+    third.wait_until_it_says("Web and workers")
+    time.sleep(0.3)
+    family = third.family()
+    third.process.send_signal(signal.SIGINT)
+    assert third.process.wait(60) == 0
+    assert alive(family) == []
 
 
 def test_a_taken_port_is_named_when_it_was_asked_for(start: Callable[..., RunningStack]) -> None:
@@ -168,42 +182,3 @@ def test_a_taken_port_is_named_when_it_was_asked_for(start: Callable[..., Runnin
         assert stack.process.wait(60) == 1
     assert f"Port {port} on 127.0.0.1 is in use by another program" in stack.said
     assert "Traceback" not in stack.said
-
-
-def test_a_part_that_ends_is_named_with_its_log_and_started_again(running: RunningStack) -> None:
-    worker = running.process_with("gpu@%h")
-    pool = worker.children()
-    worker.kill()
-    running.wait_until_it_says("Starting worker-gpu again (restart 1)")
-    assert "worker-gpu was ended by SIGKILL. The end of" in running.said
-    assert pool
-    wait_until_gone(pool, 5)
-
-
-def test_the_database_comes_back_after_it_crashed(running: RunningStack) -> None:
-    data = str(paths.for_var(running.var).postgres_data)
-    running.process_with(data).kill()
-    running.wait_until_it_says("Starting postgres again (restart 1)")
-    deadline = time.monotonic() + 60
-    while not healthy(running.address):
-        assert time.monotonic() < deadline, running.said
-        time.sleep(0.2)
-
-
-def healthy(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}/healthz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def test_a_signal_just_after_a_restart_is_obeyed(start: Callable[..., RunningStack]) -> None:
-    stack = start("--port", "0")
-    stack.wait_until_it_says("Retrace answers at")
-    stack.process_with("gpu@%h").kill()
-    stack.wait_until_it_says("Starting worker-gpu again")
-    family = stack.family()
-    stack.process.terminate()
-    assert stack.process.wait(60) == 0
-    assert alive(family) == []
