@@ -21,7 +21,7 @@ MAX_DEPTH = 250
 
 
 MAX_DIGITS = 300
-"""Digits of a whole number: more than any float can stand for."""
+"""Of a whole number. Nothing that is counted or measured has more, and no float can hold more."""
 
 
 class UnreadableJSON(ValueError):
@@ -85,8 +85,9 @@ def _loads_slowly(body: bytes, refusal: orjson.JSONDecodeError) -> Any:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise UnreadableJSON(f"A number has {len(digits.lstrip('-')):,} digits; at most {MAX_DIGITS} fit.")
+    length = len(digits.lstrip("-"))
+    if length > MAX_DIGITS:
+        raise UnreadableJSON(f"A number has {length:,} digits; at most {MAX_DIGITS} fit.")
     return int(digits)
 
 

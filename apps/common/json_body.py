@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import IO, Any, NoReturn
 
+from django.conf import settings
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
+from contract.jsontext import MAX_DIGITS
 from contract.quoting import legible
-
-MOST_DIGITS = 300
-"""Of one number. Nothing that is counted or measured here has more, and no float can hold more."""
 
 
 class StrictJSONParser(JSONParser):
     """Refuses, in words, what JSON allows or Python reads and nobody means.
 
-    That is nesting without end, numbers without end, NaN and infinities, and a name that an object has twice.
+    That is nesting without end, numbers without end, NaN and infinities, a name that an object has twice, and more than a form may
+    bring: fields look at each entry of a list, which takes them far longer than reading it.
     """
 
     def parse(
@@ -30,7 +31,7 @@ class StrictJSONParser(JSONParser):
         except UnicodeDecodeError as error:
             raise ParseError(f"The body isn't UTF-8: byte {error.start:,} can't be read.") from None
         try:
-            return json.loads(
+            value = json.loads(
                 text,
                 parse_int=_whole_number,
                 parse_float=_number,
@@ -41,11 +42,27 @@ class StrictJSONParser(JSONParser):
             raise ParseError("JSON parse error - it is nested too deeply.") from None
         except ValueError as error:
             raise ParseError(f"JSON parse error - {error}") from None
+        _refuse_long_lists(value)
+        return value
+
+
+def _refuse_long_lists(value: Any) -> None:
+    most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+    waiting = [value]
+    while waiting:
+        entries = waiting.pop()
+        if not isinstance(entries, dict | list):
+            continue
+        if len(entries) > most:
+            kind = "A list" if isinstance(entries, list) else "An object"
+            raise ParseError(f"{kind} has {len(entries):,} entries; expected at most {most:,}.")
+        waiting += entries if isinstance(entries, list) else entries.values()
 
 
 def _whole_number(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise ParseError(f"A number has {len(digits):,} digits; expected at most {MOST_DIGITS}.")
+    length = len(digits.lstrip("-"))
+    if length > MAX_DIGITS:
+        raise ParseError(f"A number has {length:,} digits; expected at most {MAX_DIGITS}.")
     return int(digits)
 
 
@@ -63,7 +80,7 @@ def _constant(name: str) -> NoReturn:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        # One pass: counting each name anew would keep the process busy for minutes over half a megabyte.
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ParseError(f"An object has the name “{legible(twice, 60)}” twice; expected each name once.")
     return value

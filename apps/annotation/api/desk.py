@@ -25,8 +25,8 @@ from apps.common.api_forms import request_of
 from apps.trajectories.models import Trajectory
 from contract.quoting import legible
 
-TOLD = ("role", "content", "reasoning_content", "tool_calls", "tool_call_id")
-"""Of a message. A speaker's name may be a model's."""
+TOLD = ("role", "content", "reasoning_content")
+"""Of a message. A speaker's name may be a model's, and calls are spelled anew: `_call`."""
 ANSWERS = {
     name: request_of(
         kind.form,
@@ -158,13 +158,41 @@ def _shown(assignment: Assignment) -> dict[str, Any]:
 
 def _blind(side: str, run: Trajectory) -> dict[str, Any]:
     steps = run.steps.order_by("index").only("context", "message")
+    numbers: dict[str, str] = {}
+
+    def told(messages: list[Any]) -> list[dict[str, Any]]:
+        return [_told(message, numbers) for message in messages]
+
     return {
         "side": side,
-        "steps": [{"context": list(map(_told, step.context)), "message": _told(step.message)} for step in steps],
-        "closing": list(map(_told, run.closing)),
+        "steps": [{"context": told(step.context), "message": _told(step.message, numbers)} for step in steps],
+        "closing": told(run.closing),
     }
 
 
-def _told(message: Any) -> dict[str, Any]:
+def _told(message: Any, numbers: dict[str, str]) -> dict[str, Any]:
     said = message if isinstance(message, dict) else {"content": message}
-    return {name: said[name] for name in TOLD if name in said}
+    told = {name: said[name] for name in TOLD if name in said}
+    calls, answered = said.get("tool_calls"), said.get("tool_call_id")
+    if isinstance(calls, list):
+        told["tool_calls"] = [_call(call, numbers) for call in calls]
+    if answered is not None:
+        told["tool_call_id"] = _number(answered, numbers)
+    return told
+
+
+def _call(call: Any, numbers: dict[str, str]) -> dict[str, Any]:
+    """What was called, and with what. Each provider spells ids in its own way, and adds fields of its own."""
+    given = call if isinstance(call, dict) else {}
+    function = given.get("function")
+    known = function if isinstance(function, dict) else {}
+    return {
+        "id": _number(given.get("id"), numbers),
+        "type": "function",
+        "function": {name: known[name] for name in ("name", "arguments") if name in known},
+    }
+
+
+def _number(given: Any, numbers: dict[str, str]) -> str:
+    """The same of a call and its result, in the order in which a trajectory names them."""
+    return numbers.setdefault(str(given), f"call_{len(numbers) + 1}")

@@ -15,6 +15,7 @@ from apps.accounts.models import Role
 from apps.annotation.api.of_queue import OfQueue
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Adjudication, Item
+from apps.annotation.models.items import on_desk_of
 from apps.annotation.queries import standing_of_items
 from apps.annotation.refusals import Refusal
 from apps.annotation.review.adjudication import adjudicate, awaiting_review
@@ -100,7 +101,12 @@ class DisputedView(ReviewView):
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
         queue, pages = self.queue(queue_id), self.pagination_class()
-        waiting = awaiting_review(queue).select_related("task").only("queue", "position", "task__key", "a", "b")
+        waiting = (
+            awaiting_review(queue)
+            .exclude(pk__in=on_desk_of(self.member))
+            .select_related("task")
+            .only("queue", "position", "task__key", "a", "b")
+        )
         found = pages.paginate_queryset(waiting, request, self) or []
         context = {"judgements": standing_of_items(queue, found)}
         return pages.get_paginated_response(DisputedSerializer(found, many=True, context=context).data)
@@ -118,7 +124,8 @@ class AdjudicationsView(ReviewView):
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
         pages = self.pagination_class()
-        holding = Adjudication.objects.standing().filter(queue=self.queue(queue_id)).select_related("by")
+        visible = Adjudication.objects.visible_to(self.member)
+        holding = visible.standing().filter(queue=self.queue(queue_id)).select_related("by")
         found = pages.paginate_queryset(holding, request, self)
         return pages.get_paginated_response(AdjudicationSerializer(found or [], many=True).data)
 

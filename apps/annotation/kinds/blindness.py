@@ -1,6 +1,6 @@
 """What somebody who judges may know of an item and its queue before they answer. Pages, the desk, and REST ask here.
 
-Of its runs, nothing that tells who made them or how they ended. Of what others said of it, nothing: `JudgementQuerySet.visible_to`
+Of its runs, nothing that tells who made them or how they ended. Of what others said of it, nothing: `OpinionQuerySet.visible_to`
 leaves out what lies on one's own desk. Of its queue, no number that tells which items are gold.
 """
 
@@ -13,7 +13,8 @@ from django.db.models import Q
 
 from apps.accounts.models import Membership
 from apps.annotation.models import Adjudication, Assignment, Item, Queue
-from apps.annotation.models.judgements import on_desk_of, undecided_for
+from apps.annotation.models.items import on_desk_of
+from apps.annotation.models.judgements import undecided_for
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 

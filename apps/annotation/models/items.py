@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, TypeVar
 
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
-from apps.accounts.models import Membership, WorkspaceModel
+from apps.accounts.models import Membership, Role, WorkspaceModel, WorkspaceQuerySet
 from apps.annotation.models.queues import Annotator, Queue
 from apps.trajectories.models import Task, Trajectory
+
+M = TypeVar("M", bound=models.Model, covariant=True)
 
 FOR_ALL = 32767
 """Places of an item that everybody judges: as many as the column holds."""
@@ -200,3 +202,17 @@ class Assignment(WorkspaceModel):
                 name="assignment_leases",
             ),
         ]
+
+
+def on_desk_of(member: Membership) -> models.QuerySet[Assignment, int]:
+    """The items that this member was given and hasn't answered."""
+    held = Assignment.objects.filter(annotator__user=member.user_id, state=Assignment.State.OPEN)
+    return held.values_list("item", flat=True)
+
+
+class OpinionQuerySet(WorkspaceQuerySet[M]):
+    """What was said of items: judgments, and reviewers' decisions."""
+
+    def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
+        """Not those of items that this member has on their own desk: whoever judges answers before they read what others said."""
+        return super().visible_to(member, at_least=at_least).exclude(item__in=on_desk_of(member))

@@ -7,18 +7,12 @@ from typing import ClassVar, Self, TypeVar
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
-from apps.accounts.models import Membership, Role, WorkspaceModel, WorkspaceQuerySet
-from apps.annotation.models.items import Assignment, Item
+from apps.accounts.models import Membership, Role, WorkspaceModel
+from apps.annotation.models.items import Assignment, Item, OpinionQuerySet
 from apps.annotation.models.queues import Annotator, Queue
 from apps.annotation.models.reviews import Adjudication
 
 J = TypeVar("J", bound="Judgement")
-
-
-def on_desk_of(member: Membership) -> models.QuerySet[Assignment, int]:
-    """The items that this member was given and hasn't answered."""
-    held = Assignment.objects.filter(annotator__user=member.user_id, state=Assignment.State.OPEN)
-    return held.values_list("item", flat=True)
 
 
 def undecided_for(member: Membership) -> models.QuerySet[Item]:
@@ -33,11 +27,10 @@ def undecided_for(member: Membership) -> models.QuerySet[Item]:
     return Item.objects.filter(unsettled, ~Exists(own), ~Exists(decided), queue__blind_review=True)
 
 
-class JudgementQuerySet(WorkspaceQuerySet[J]):
+class JudgementQuerySet(OpinionQuerySet[J]):
     def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
-        """Not those of items that this member has on their own desk or may have to decide: whoever judges answers before they
-        read what others said."""
-        found = super().visible_to(member, at_least=at_least).exclude(item__in=on_desk_of(member))
+        """Nor those of items that this member may have to decide."""
+        found = super().visible_to(member, at_least=at_least)
         if member.role == Role.REVIEWER and self.model.reviewers_answer:
             found = found.exclude(Exists(undecided_for(member).filter(pk=OuterRef("item"))))
         return found

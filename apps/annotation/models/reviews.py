@@ -7,12 +7,12 @@ from typing import Self
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
-from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
-from apps.annotation.models.items import Item
+from apps.accounts.models import Role, User, WorkspaceModel
+from apps.annotation.models.items import Item, OpinionQuerySet
 from apps.annotation.models.queues import Annotator, Queue
 
 
-class AdjudicationQuerySet(WorkspaceQuerySet["Adjudication"]):
+class AdjudicationQuerySet(OpinionQuerySet["Adjudication"]):
     def standing(self) -> Self:
         """Those that no later decision replaced."""
         return self.filter(retracted_at=None)

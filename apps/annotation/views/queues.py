@@ -20,6 +20,7 @@ from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import blind_to, is_on_desk
 from apps.annotation.models import Adjudication, Item, Queue
+from apps.annotation.models.items import on_desk_of
 from apps.annotation.phrases import a_is_left_in_review
 from apps.annotation.queues import queue_lifecycle
 from apps.annotation.queues.sources import Selection, preview_of
@@ -141,12 +142,14 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The items in their order, or only the disputed ones."""
     found = visible_queue(request, queue_id)
     shown = request.GET.get("show", "")
+    on_my_desk = on_desk_of(request.member)
     rows = queries.items_of(found)
     if shown == "disputed":
-        rows = rows.filter(disputed=True)
+        rows = rows.filter(disputed=True).exclude(pk__in=on_my_desk)
     elif shown == "known":
         rows = rows.exclude(purpose=Item.Purpose.WORK)
     page = page_of(rows, cursor=request.GET.get("cursor", ""), order=("position",), size=50)
+    decisions = Adjudication.objects.visible_to(request.member).standing()
     context = {
         "queue": found,
         "kind": kind_of(found),
@@ -154,7 +157,8 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "shown": shown,
         "judgements": queries.judgements_of_items(found, page.rows, request.member),
         "blind_to": blind_to(page.rows, request.member),
-        "decided": set(Adjudication.objects.standing().filter(item__in=page.rows).values_list("item_id", flat=True)),
+        "decided": set(decisions.filter(item__in=page.rows).values_list("item_id", flat=True)),
+        "on_my_desk": set(on_my_desk.filter(queue=found)),
         "undecided": shown == "disputed" and awaiting_review(found).exists(),
     }
     return render(request, "annotation/items.html", context)
@@ -169,6 +173,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     judgements = queries.judgements_of_items(found, [shown], request.member).get(shown.pk, [])
     is_mine = is_on_desk(shown, request.member)
     is_blind = bool(blind_to([shown], request.member))
+    decisions = Adjudication.objects.visible_to(request.member).standing()
     context = {
         "queue": found,
         "item": shown,
@@ -179,7 +184,7 @@ def item(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
         "kind": kind_of(found),
         "a_is_left": a_is_left_in_review(shown),
         "machines": [] if is_mine or is_blind else said_by_machines(shown.pk, a_is_left=True),
-        "decision": Adjudication.objects.standing().filter(item=shown).select_related("by", "item").first(),
+        "decision": decisions.filter(item=shown).select_related("by", "item").first(),
         "remarks": shown.remarks.select_related("by", "annotator").order_by("pk"),
         "known_form": KnownForm(queue=found, initial=_known(shown)),
     }

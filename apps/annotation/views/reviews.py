@@ -16,7 +16,7 @@ from apps.annotation import phrases, queries
 from apps.annotation.desk.assignments import annotator_of
 from apps.annotation.forms.settings import DecisionForm, RemarkForm
 from apps.annotation.kinds import kind_of
-from apps.annotation.kinds.blindness import is_review_blind
+from apps.annotation.kinds.blindness import is_on_desk, is_review_blind
 from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Adjudication, Annotator, Assignment, Item
 from apps.annotation.refusals import Refusal
@@ -49,8 +49,9 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     queue = visible_queue(request, queue_id)
     item = get_object_or_404(queries.items_of(queue), pk=item_id)
     kind = kind_of(queue)
-    judgements = queries.judgements_under_review(queue, item)
-    decision = Adjudication.objects.standing().filter(item=item).select_related("by", "item").first()
+    judgements = [] if is_on_desk(item, request.member) else queries.judgements_under_review(queue, item)
+    decisions = Adjudication.objects.visible_to(request.member).standing()
+    decision = decisions.filter(item=item).select_related("by", "item").first()
     form = DecisionForm(request.POST or None, item=item, judgements=judgements, decision=decision)
     if request.method == "POST" and form.is_valid():
         try:

@@ -163,13 +163,13 @@ def step_view(
     reasoning = message.get("reasoning_content")
     return StepView(
         head=head_of(step, blind=blind),
-        heard=_messages(_heard(step, previous_kind), "before", part_url),
+        heard=_messages(_heard(step, previous_kind), "before", part_url, blind=blind),
         reasoning=text_block(reasoning, Place(part_url, "reasoning"), spoken=True) if reasoning else None,
         speaker="" if blind else _line_of(message.get("name"), 60),
         said=blocks_of(message.get("content"), part_url, "said", spoken=True),
         calls=views,
-        came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool)),
-        closing=_messages(rest, "after", part_url) if is_last else [],
+        came_back=_messages(unmatched, "after", part_url, result_of=kind_of(step.kind, step.tool), blind=blind),
+        closing=_messages(rest, "after", part_url, blind=blind) if is_last else [],
         error="" if any(_tells(message, error) for _, message in results) else _line_of(error, 400),
         rules=[] if blind else broken_rules(step.info),
         mistake="" if blind else _line_of(_info(step).get("mistake"), 400),
@@ -279,15 +279,17 @@ def _with_results(
     return answered, list(waiting.items())
 
 
-def _messages(pairs: list[tuple[int, Any]], name: str, url: str, *, result_of: Kind | None = None) -> list[MessageView]:
-    return [_message(message, f"{name}.{i}", url, result_of) for i, message in pairs[:MAX_MESSAGES]]
+def _messages(
+    pairs: list[tuple[int, Any]], name: str, url: str, *, result_of: Kind | None = None, blind: bool
+) -> list[MessageView]:
+    return [_message(message, f"{name}.{i}", url, result_of, blind) for i, message in pairs[:MAX_MESSAGES]]
 
 
-def _message(message: Any, at: str, url: str, result_of: Kind | None) -> MessageView:
-    """`result_of`: it is what a call of this kind brought back, whatever role it came under."""
+def _message(message: Any, at: str, url: str, result_of: Kind | None, blind: bool) -> MessageView:
+    """`result_of`: it is what a call of this kind brought back, whatever role it came under. `blind` hides who spoke, unless a tool did."""
     role = _role(message) if result_of is None else "tool"
     content = message.get("content") if isinstance(message, dict) else message
-    name = message.get("name") if isinstance(message, dict) else None
+    name = message.get("name") if isinstance(message, dict) and not (blind and role != "tool") else None
     return MessageView(
         role=role if role in ROLES else "other",
         title=one_line(f"{ROLES.get(role, role)} {name}" if isinstance(name, str) else ROLES.get(role, role), 80),

@@ -174,3 +174,32 @@ def test_a_paused_queue_gives_out_nothing(annotator: Caller, workspace: Workspac
     queue_lifecycle.pause_queue(queue=queue, by=None)
     answer = annotator.post(f"queues/{queue.pk}/next")
     assert (answer.status_code, "isn't open" in answer.json()["detail"]) == (409, True)
+
+
+def test_an_item_tells_nothing_of_whose_model_made_its_calls(annotator: Caller, workspace: Workspace) -> None:
+    """Providers spell the ids of calls in ways of their own, and send fields along that others don't have."""
+    queue = making.queue(of=workspace, items=1, steps=2)
+    call = {
+        "id": "toolu_1",
+        "index": 0,
+        "extra": {"google": 1},
+        "function": {"name": "look", "arguments": "{}", "by": "x"},
+    }
+    run = queue.items.get().a
+    run.steps.filter(index=0).update(
+        message={"role": "assistant", "content": "", "name": "gpt", "tool_calls": [call, 7]}
+    )
+    run.steps.filter(index=1).update(
+        context=[{"role": "tool", "tool_call_id": "toolu_1", "content": "no", "name": "x"}]
+    )
+    held = annotator.next(queue)
+    [shown] = [run["steps"] for run in held["runs"] if run["steps"][1]["context"][0].get("content") == "no"]
+    assert shown[0]["message"] == {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}},
+            {"id": "call_2", "type": "function", "function": {}},
+        ],
+    }
+    assert shown[1]["context"] == [{"role": "tool", "content": "no", "tool_call_id": "call_1"}]

@@ -12,6 +12,7 @@ from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Desk, Item, Queue
+from apps.annotation.review.adjudication import adjudicate
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import making
@@ -167,3 +168,36 @@ def test_a_reviewer_is_blind_on_every_page_and_over_rest_until_somebody_decided(
     assert f"{left} clearly better" in page
     assert f"{right} much better" in page
     assert "Left slightly better</b>" in page
+
+
+def test_a_reviewer_reads_a_decision_about_an_item_once_they_answered_it_themselves() -> None:
+    reviewer = factories.member(Role.REVIEWER)
+    queue = making.queue(of=reviewer.workspace, items=1, steps=0, overlap=3)
+    for strength in (2, -2):
+        making.judge(queue, annotator_of(factories.member(Role.ANNOTATOR, of=reviewer.workspace)), strength)
+    item = queue.items.get()
+    assert item.disputed
+    client = Client()
+    client.force_login(reviewer.user)
+    api = Client(headers={"authorization": f"Bearer {factories.token(reviewer)}"})
+    disputed, decisions = (f"/api/v1/queues/{queue.pk}/{name}" for name in ("disputed", "adjudications"))
+    pages = {
+        "item": reverse("annotation:queue_item", args=[queue.pk, item.pk]),
+        "review": reverse("annotation:review_item", args=[queue.pk, item.pk]),
+        "items": reverse("annotation:items", args=[queue.pk]),
+    }
+    marks = {"item": "the better reason", "review": "the better reason", "items": "decided"}
+
+    def told() -> dict[str, bool]:
+        return {name: marks[name] in client.get(page).content.decode() for name, page in pages.items()}
+
+    held = next_assignment(queue=queue, annotator=annotator_of(reviewer))
+    assert held is not None
+    assert api.get(disputed).json()["results"] == []
+    assert "disputed</span>" not in client.get(pages["items"]).content.decode()
+    adjudicate(item=item, by=factories.member(of=reviewer.workspace).user, reason="the better reason", strength=1)
+    assert api.get(decisions).json()["results"] == []
+    assert told() == {"item": False, "review": False, "items": False}
+    record(assignment=held, answer=Choice(1))
+    assert [each["reason"] for each in api.get(decisions).json()["results"]] == ["the better reason"]
+    assert told() == {"item": True, "review": True, "items": True}

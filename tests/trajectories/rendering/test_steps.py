@@ -69,6 +69,18 @@ def test_who_spoke_and_what_the_source_blames_are_kept_from_the_blind() -> None:
     assert ">Says</h3>" in render_to_string("trajectories/_step_body.html", {"step": hidden})
 
 
+def test_names_of_other_agents_are_kept_from_the_blind() -> None:
+    heard = step(context=[{"role": role, "name": "claude", "content": "Go on."} for role in ("system", "assistant")])
+    titles = {
+        blind: [message.title for message in step_view(heard, following=[], part_url="/parts/", blind=blind).heard]
+        for blind in (False, True)
+    }
+    assert titles == {
+        False: ["System prompt claude", "Assistant claude"],
+        True: ["System prompt", "Assistant"],
+    }
+
+
 @pytest.mark.parametrize(
     ("result", "told_apart"),
     [
