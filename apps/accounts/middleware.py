@@ -1,9 +1,14 @@
 """Puts the current membership on requests (read when somebody asks, and once) and on websocket connections."""
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from channels.db import database_sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
@@ -31,11 +36,19 @@ def _member(request: HttpRequest) -> Membership:
 
 
 class MemberOnSocket:
-    """ASGI: sets `scope["member"]`, the current membership or None. Goes inside AuthMiddlewareStack."""
+    """ASGI: sets `scope["member"]`, the current membership or None, and a way to see that the session ended. Goes inside AuthMiddlewareStack."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         member = await database_sync_to_async(current_membership)(scope["user"], scope["session"])
-        await self.inner({**scope, "member": member}, receive, send)
+        is_over = partial(_is_over, scope["session"], scope["user"].pk)
+        await self.inner({**scope, "member": member, "session_is_over": is_over}, receive, send)
+
+
+def _is_over(session: SessionBase, user_id: int | None) -> bool:
+    """Whether a session that was this person's is no more: they signed out, or have another password."""
+    request = HttpRequest()
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session.session_key)
+    return get_user(request).pk != user_id

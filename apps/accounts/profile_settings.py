@@ -1,10 +1,12 @@
 """What a person says of themselves and likes: name, password, theme, keys."""
 
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 
 from apps.accounts.models import User
+from apps.common import live
 
 THEMES = ("light", "dark", "system")
 
@@ -21,6 +23,13 @@ def change_password(*, user: User, password: str) -> None:
     """Set a new password. It ends the sessions of all other browsers: their hash no longer fits."""
     user.set_password(password)
     user.save(update_fields=["password"])
+    transaction.on_commit(partial(end_connections, user))
+
+
+def end_connections(user: User) -> None:
+    """Close the websockets of sessions of this person that have ended."""
+    for membership in user.own_memberships:
+        live.look_again(membership.pk)
 
 
 @transaction.atomic

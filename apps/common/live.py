@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 NOT_FOUND = 4404
 """How a connection is closed for who may not see its subject; pages do not try again then."""
 
+SESSION_OVER = 4401
+"""How a connection is closed whose session ended; pages try again, as whoever is signed in by then."""
+
 NOTHING_TO_SAY = 4400
 """How a connection is closed that sends messages: these sockets only carry news to pages."""
 
@@ -48,7 +51,7 @@ def send(group: str, html: str) -> None:
 
 
 def look_again(membership_pk: int) -> None:
-    """Have the connections of this membership make sure that they may still see their subject: it has changed, or is gone."""
+    """Have the connections of this membership make sure that they may still see their subject: it has changed or is gone, or a session ended."""
     layer = get_channel_layer()
     assert layer is not None, "CHANNEL_LAYERS is always configured"
     with telling(membership_pk):
@@ -92,7 +95,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
     async def access_changed(self, event: dict[str, str]) -> None:
         """Handles `look_again`."""
-        if await database_sync_to_async(self._find_group_again)() != self.group:
+        if await database_sync_to_async(self.scope["session_is_over"])():
+            await self.close(code=SESSION_OVER)
+        elif await database_sync_to_async(self._find_group_again)() != self.group:
             await self.close(code=NOT_FOUND)
 
     def _find_group_again(self) -> str | None:

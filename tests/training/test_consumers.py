@@ -1,13 +1,19 @@
 """Who may watch a run, and that a state sent is the one the page would render."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
 
 from apps.accounts import membership_changes
 from apps.accounts.models import Membership, Role
+from apps.asgi import application
 from apps.training import live
 from apps.training.consumers import RolloutsConsumer, RunConsumer
 from apps.training.models import Run
@@ -53,28 +59,73 @@ def test_a_batchs_state_is_sent_to_its_group(monkeypatch):
     assert 'id="rollouts-state"' in html
 
 
+def removed(member: Membership, client: Client) -> None:
+    membership_changes.remove(membership=member, by=member.user)
+
+
+def demoted(member: Membership, client: Client) -> None:
+    membership_changes.change_role(membership=member, by=member.user, role=Role.REVIEWER)
+
+
+def promoted(member: Membership, client: Client) -> None:
+    membership_changes.change_role(membership=member, by=member.user, role=Role.OWNER)
+
+
+def signed_out(member: Membership, client: Client) -> None:
+    client.post(reverse("accounts:sign_out"))
+
+
+def signed_out_elsewhere(member: Membership, client: Client) -> None:
+    other = Client()
+    other.force_login(member.user)
+    other.post(reverse("accounts:sign_out"))
+
+
+def changed_password(member: Membership, client: Client) -> None:
+    sent = {"current": "pass-phrase-1", "password": "another horse battery"}
+    other = Client()
+    other.force_login(member.user)
+    assert other.post(reverse("accounts:change_password"), sent).status_code == 302
+
+
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("becomes", [None, Role.REVIEWER, Role.OWNER], ids=["removed", "demoted", "promoted"])
-def test_who_may_watch_no_more_is_cut_off_at_once(becomes: Role | None) -> None:
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (removed, 4404),
+        (demoted, 4404),
+        (promoted, None),
+        (signed_out, 4401),
+        (signed_out_elsewhere, None),
+        (changed_password, 4401),
+    ],
+)
+def test_who_may_watch_no_more_is_cut_off_at_once(
+    change: Callable[[Membership, Client], None], code: int | None
+) -> None:
     owner = factories.member(Role.OWNER)
     member, run = factories.member(of=owner.workspace), factories.run(of=owner.workspace)
-    assert asyncio.run(watched(member, run, becomes)) == (becomes is not Role.OWNER)
+    client = Client()
+    client.force_login(member.user)
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    fresh = Membership.objects.select_related("user", "workspace").get(pk=member.pk)
+    assert asyncio.run(watched(session, run, partial(change, fresh, client))) == code
 
 
-async def watched(member: Membership, run: Run, becomes: Role | None) -> bool:
-    """Whether a connection of `member` is closed once they are removed, or have become something else."""
-    kwargs = {"run_id": run.pk}
-    scope = {"type": "websocket", "path": "/ws/", "member": member, "url_route": {"kwargs": kwargs}}
-    socket = ApplicationCommunicator(RunConsumer.as_asgi(), scope)
+async def watched(session: str, run: Run, change: Callable[[], None]) -> int | None:
+    """With which code a connection is closed once `change` has happened; None: it isn't, and hears the next news."""
+    headers = [
+        (b"host", b"testserver"),
+        (b"origin", b"http://testserver"),
+        (b"cookie", f"sessionid={session}".encode()),
+    ]
+    scope = {"type": "websocket", "path": f"/ws/runs/{run.pk}/", "query_string": b"", "headers": headers}
+    socket = ApplicationCommunicator(application, scope)
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.accept"
-    change = {"membership": Membership(pk=member.pk, user=member.user, workspace=member.workspace), "by": member.user}
-    if becomes is None:
-        await sync_to_async(membership_changes.remove)(**change)
-    else:
-        await sync_to_async(membership_changes.change_role)(**change, role=becomes)
+    await sync_to_async(change)()
     await sync_to_async(live.show)(run.pk)
     answer = await socket.receive_output(timeout=5)
     await socket.send_input({"type": "websocket.disconnect", "code": 1000})
     await socket.wait()
-    return bool(answer["type"] == "websocket.close" and answer["code"] == 4404)
+    return answer.get("code")

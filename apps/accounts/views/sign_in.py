@@ -15,6 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from apps.accounts import login
 from apps.accounts.forms import SignInForm
 from apps.accounts.models import User
+from apps.accounts.profile_settings import end_connections
 from apps.common.http import HtmxRequest, next_url
 from apps.common.limits import TooManyTries
 from apps.common.quantities import duration
@@ -51,7 +52,10 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
+    user = request.user
     logout(request)
+    if isinstance(user, User):  # who signs out in two tabs is a stranger in the second
+        end_connections(user)
     response = redirect(settings.LOGOUT_REDIRECT_URL)
     response["Clear-Site-Data"] = '"cache"'  # whoever goes back in this browser now sees no page of this person
     return response
