@@ -10,6 +10,7 @@ Integers beyond 64 bits become floats, as in JavaScript; the original record kee
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import orjson
@@ -72,7 +73,7 @@ def _loads_slowly(body: bytes, refusal: orjson.JSONDecodeError) -> Any:
         raise UnreadableJSON(f"Byte {error.start + 1} (0x{body[error.start]:02x}) is not UTF-8.") from None
     try:
         # strict=False lets raw control characters stand inside strings; NaN and Infinity have no JSON spelling.
-        value = json.loads(text, strict=False, parse_constant=str, parse_int=_integer)
+        value = json.loads(text, strict=False, parse_constant=str, parse_int=_integer, parse_float=_float)
     except RecursionError:
         raise UnreadableJSON(f"Nested deeper than {MAX_DEPTH} levels.") from None
     except UnreadableJSON:
@@ -89,6 +90,12 @@ def _integer(digits: str) -> int:
     if length > MAX_DIGITS:
         raise UnreadableJSON(f"A number has {length:,} digits; at most {MAX_DIGITS} fit.")
     return int(digits)
+
+
+def _float(digits: str) -> float | str:
+    """A number that 64 bits can't hold stays as it's written, as NaN does: infinity would be stored as null."""
+    value = float(digits)
+    return value if math.isfinite(value) else digits
 
 
 def _dumps_slowly(value: Any, *, sort_keys: bool) -> bytes:

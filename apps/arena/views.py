@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -31,7 +31,7 @@ def _experiments(request: HtmxRequest) -> Any:
     return Experiment.objects.visible_to(request.member).select_related(*related)
 
 
-@require_GET
+@require_safe
 @at_least(Role.RESEARCHER)
 def experiments(request: HtmxRequest) -> HttpResponse:
     """All experiments, newest first."""
@@ -39,7 +39,7 @@ def experiments(request: HtmxRequest) -> HttpResponse:
     return render(request, "arena/experiments.html", {"page": page})
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def new_experiment(request: HtmxRequest) -> HttpResponse:
     """Choose two policies and the plan, and start."""
@@ -51,7 +51,7 @@ def new_experiment(request: HtmxRequest) -> HttpResponse:
     return render(request, "arena/new_experiment.html", {"form": form}, status=422 if form.errors else 200)
 
 
-@require_GET
+@require_safe
 @at_least(Role.RESEARCHER)
 def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     """One experiment: its figures, and what to do about them."""
@@ -60,7 +60,7 @@ def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 
 
 @fragment_of(lambda experiment_id, **_: reverse("arena:experiment", args=[experiment_id]))
-@require_GET
+@require_safe
 @at_least(Role.RESEARCHER)
 def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
     """The part of the page that moves while runs and judgments arrive."""

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -18,7 +18,7 @@ from apps.jobs.models import Job
 from apps.jobs.queries import ended_of, find_job, lines_of
 
 
-@require_GET
+@require_safe
 @at_least(Role.OWNER)
 def jobs(request: HtmxRequest) -> HttpResponse:
     """Everything that workers do, or are to do, for this workspace."""

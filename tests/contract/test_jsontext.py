@@ -16,6 +16,7 @@ from contract.jsontext import UnreadableJSON
         (b'"\xed\xa0\x80"', "\ud800"),
         (b'"tab\tinside"', "tab\tinside"),
         (b"[NaN, Infinity, -Infinity]", ["NaN", "Infinity", "-Infinity"]),
+        (b"[1e999, -2.5E+400, 1.5e300]", ["1e999", "-2.5E+400", 1.5e300]),
         (b'{"a": 1, "a": 2}', {"a": 2}),
         (b"18446744073709551615", 2**64 - 1),
     ],

@@ -48,7 +48,7 @@ def adoptable(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 
 
 @at_least(Role.RESEARCHER)
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def new_adopted(request: HtmxRequest) -> HttpResponse:
     """What the columns of the selected runs mean, and a queue of what they say. The selection is given as for a new queue."""
     selection = Selection.from_query(request.POST if request.method == "POST" else request.GET)

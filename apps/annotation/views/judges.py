@@ -24,7 +24,7 @@ STEERING = {"pause": enrollment.pause_judge, "resume": enrollment.resume_judge}
 
 
 @at_least(Role.RESEARCHER)
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Who is at work here, and the form that sends another one."""
     queue = visible_queue(request, queue_id)

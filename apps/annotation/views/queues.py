@@ -57,7 +57,7 @@ def queues(request: HtmxRequest) -> HttpResponse:
 
 
 @at_least(Role.RESEARCHER)
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def new_queue(request: HtmxRequest) -> HttpResponse:
     """A queue from `trajectory` ids, or from everything that `filter` (a query string of the list of trajectories) finds."""
     given = request.POST if request.method == "POST" else request.GET
@@ -210,7 +210,7 @@ def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
 
 
 @at_least(Role.RESEARCHER)
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def guidelines(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The guidelines and their history; saving another text adds a version."""
     found = visible_queue(request, queue_id)

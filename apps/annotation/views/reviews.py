@@ -43,7 +43,7 @@ def next_review(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 
 @at_least(Role.REVIEWER)
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
     """One item to decide. In a blind review what others said shows once it is decided."""
     queue = visible_queue(request, queue_id)

@@ -23,7 +23,7 @@ from apps.common.http import HtmxRequest
 
 
 @at_least(Role.RESEARCHER)
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """Who labels, checks, the end, leases."""
     queue = visible_queue(request, queue_id)

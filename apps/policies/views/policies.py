@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -28,7 +28,7 @@ from apps.policies.reports import calibration_of, report_rows, success_of
 from apps.policies.weights import weights_of
 
 
-@require_GET
+@require_safe
 @at_least(Role.RESEARCHER)
 def policies(request: HtmxRequest) -> HttpResponse:
     """Who is champion, who descends from whom, how good each is on held-out tasks."""
@@ -41,7 +41,7 @@ def policies(request: HtmxRequest) -> HttpResponse:
     return render(request, "policies/policies.html", {"page": page, "rows": rows})
 
 
-@require_GET
+@require_safe
 def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     """One policy: where it comes from, what came from it, how it does."""
     policy = get_object_or_404(policy_for_page(request.member), pk=policy_id)
@@ -69,7 +69,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     return render(request, "policies/policy.html", context)
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 @needs_recent_sign_in("register a policy")
 def register(request: HtmxRequest) -> HttpResponse:

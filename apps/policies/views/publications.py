@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.downloads import download
@@ -24,7 +24,7 @@ from apps.policies.registration import PolicyRefused
 from apps.policies.weights import weights_of
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @needs_recent_sign_in("publish a policy")
 def publish(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     """Choose how and where, and ask for it."""
@@ -45,7 +45,7 @@ def publish(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 
 
 @fragment_of(lambda policy_id, **_: reverse("policies:policy", args=[policy_id]) + "#publications")
-@require_GET
+@require_safe
 def publications(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
     """The part of a policy's page that moves while it is being published."""
     policy = _policy(request, policy_id)
@@ -69,7 +69,7 @@ def roll_back(request: HtmxRequest, publication_id: UUID) -> HttpResponse:
     return redirect("policies:policy", back.policy_id)
 
 
-@require_GET
+@require_safe
 def download_folder(request: HtmxRequest, publication_id: UUID) -> HttpResponseBase:
     """A published folder as one file."""
     folders = Publication.objects.visible_to(request.member).filter(way=Publication.Way.FOLDER).exclude(location="")

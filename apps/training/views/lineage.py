@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -14,7 +14,7 @@ from apps.common.http import HtmxRequest
 from apps.training.lineage import judgment_for, use_of
 
 
-@require_GET
+@require_safe
 @at_least(Role.RESEARCHER)
 def lineage(request: HtmxRequest, judgment_id: UUID) -> HttpResponse:
     judgment = judgment_for(request.member, judgment_id)

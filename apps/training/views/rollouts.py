@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -23,7 +23,7 @@ from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts.rollout_batches import RolloutRefused, start_rollouts
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def new(request: HtmxRequest) -> HttpResponse:
     """Choose who attempts what."""
@@ -52,7 +52,7 @@ def new(request: HtmxRequest) -> HttpResponse:
     return render(request, "training/new_rollouts.html", {"form": form}, status=422)
 
 
-@require_GET
+@require_safe
 def show(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """One batch: how far it is, what has arrived."""
     batch = _find(request, batch_id)
@@ -62,7 +62,7 @@ def show(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
 
 
 @fragment_of(lambda batch_id, **_: reverse("training:rollouts", args=[batch_id]))
-@require_GET
+@require_safe
 def live(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """The live part alone."""
     return render(request, "training/_rollouts_live.html", rollouts_context(_find(request, batch_id)))

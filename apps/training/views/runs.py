@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import cache_control
-from django.views.decorators.http import etag, require_GET, require_http_methods, require_POST
+from django.views.decorators.http import etag, require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
@@ -44,7 +44,7 @@ CANDIDATES = 40
 SERIES_STATE = ("id", "attempt", "events_seq", "step")
 
 
-@require_GET
+@require_safe
 @at_least(Role.RESEARCHER)
 def runs(request: HtmxRequest) -> HttpResponse:
     """The workspace's runs, newest first."""
@@ -54,7 +54,7 @@ def runs(request: HtmxRequest) -> HttpResponse:
     return render(request, "training/runs.html", {"page": page, "rows": rows, "is_moving": is_moving})
 
 
-@require_GET
+@require_safe
 @at_least(Role.RESEARCHER)
 def compare(request: HtmxRequest) -> HttpResponse:
     """Two to six runs side by side; with fewer, the choice of them."""
@@ -85,7 +85,7 @@ def _is_uuid(text: str) -> bool:
     return True
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def new(request: HtmxRequest) -> HttpResponse:
     """Choose what to train; launch it."""
@@ -141,7 +141,7 @@ def check(request: HtmxRequest) -> HttpResponse:
     )
 
 
-@require_GET
+@require_safe
 def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """One run: is it healthy, is it learning, what came of it."""
     run = get_object_or_404(run_for_page(request.member), pk=run_id)
@@ -158,14 +158,14 @@ def show(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 
 
 @fragment_of(lambda run_id, **_: reverse("training:run", args=[run_id]))
-@require_GET
+@require_safe
 def live(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """The live parts alone, for pages that missed something or cannot open a websocket."""
     run = get_object_or_404(run_for_page(request.member), pk=run_id)
     return render(request, "training/_live.html", run_context(run))
 
 
-@require_GET
+@require_safe
 def series(request: HtmxRequest, run_id: UUID) -> HttpResponseBase:
     """The curves as JSON: all of them, or with `?after=` a step what is new above it."""
     run = get_object_or_404(Run.objects.visible_to(request.member).only(*SERIES_STATE), pk=run_id)
@@ -179,7 +179,7 @@ def series(request: HtmxRequest, run_id: UUID) -> HttpResponseBase:
     return answer(request)
 
 
-@require_GET
+@require_safe
 def tables(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """The curves as tables, for readers of screens and browsers without scripts."""
     run = get_object_or_404(Run.objects.visible_to(request.member).select_related("version"), pk=run_id)
@@ -201,7 +201,7 @@ def open_rollouts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     return redirect(f"{reverse('trajectories:list')}?{urlencode({'tag': tag})}")
 
 
-@require_GET
+@require_safe
 def log(request: HtmxRequest, run_id: UUID) -> JsonResponse:
     """What the child printed after a byte."""
     run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)

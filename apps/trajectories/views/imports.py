@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
 from apps.accounts.access import at_least
@@ -30,7 +30,7 @@ from apps.trajectories.imports.upload import FileTooLarge, start_import, store
 from apps.trajectories.models import ImportBatch
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @at_least(Role.RESEARCHER)
 def imports(request: HtmxRequest) -> HttpResponse:
     """The workspace's imports, newest first, and the form for another."""
@@ -68,14 +68,14 @@ def _start(request: HtmxRequest, file: UploadedFile[bytes], policy_name: str) ->
     return start_import(workspace_id=here, stored=stored, created_by=request.user, policy_name=policy_name)
 
 
-@require_GET
+@require_safe
 def show_import(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """One import: how far it is, what came in, what did not."""
     return render(request, "trajectories/import.html", progress_of(_find(request, batch_id)))
 
 
 @fragment_of(lambda batch_id, **_: reverse("trajectories:import", args=[batch_id]))
-@require_GET
+@require_safe
 def import_progress(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     """The live part alone, for pages that cannot open a websocket."""
     return render(request, "trajectories/_import_progress.html", progress_of(_find(request, batch_id)))
@@ -112,7 +112,7 @@ def take_back_outcomes(request: HtmxRequest, batch_id: UUID) -> HttpResponse:
     return redirect("trajectories:import", batch_id=batch.pk)
 
 
-@require_GET
+@require_safe
 def rejected_rows(request: HtmxRequest, batch_id: UUID, form: str) -> HttpResponseBase:
     """All rejected rows, as CSV or JSON Lines."""
     batch = _find(request, batch_id)
