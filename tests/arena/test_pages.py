@@ -208,7 +208,7 @@ def test_more_runs_than_a_batch_takes_are_refused_with_words(client, researcher)
     plan = {"name": "x", "environment": "office", "tasks": 2000, "samples": 16, "overlap": 1, "min_tasks": 2}
     answer = client.post(reverse("arena:new"), {**plan, "policy_a": a.pk, "policy_b": b.pk})
     assert answer.status_code == 422
-    assert "These are 32,000 runs of each policy" in answer.content.decode()
+    assert "These are 32,000 rollouts of each policy" in answer.content.decode()
 
 
 def test_a_new_experiment_starts_rollouts_of_both(client, researcher):
