@@ -54,6 +54,19 @@ def human_grpo(bench: Bench) -> Outcome:
     return replace(alone, stage="human-grpo", more=alone.more | facts)
 
 
+def human_grpo_masked(bench: Bench) -> Outcome:
+    """The mixed run of `human-grpo` but for its cut-off turns, which are left out of the loss; `less_unmasked` compares the two, task by task."""
+    human_grpo(bench)
+    result = online_on(bench, "human-grpo-masked", MIXES["mixed"], mask_cut_off=True)
+    result.more["less_unmasked"] = bench.difference("human-grpo-mixed", "human-grpo-masked")._asdict()
+    return result
+
+
+def grpo_masked(bench: Bench) -> Outcome:
+    """The same run as `grpo` but for its cut-off turns, which are left out of the loss."""
+    return online(bench, "grpo-masked", recipe.GRPO, kind="grpo", mask_cut_off=True)
+
+
 def grpo_turn_credit(bench: Bench) -> Outcome:
     """The same run as `grpo` but for its credit."""
     return online(bench, "grpo-turn-credit", recipe.GRPO, kind="grpo", credit="turn")
@@ -121,6 +134,8 @@ STAGES: dict[str, Stage] = {
     "grpo-turn-credit": grpo_turn_credit,
     "credit": credit_compared,
     "human-grpo": human_grpo,
+    "human-grpo-masked": human_grpo_masked,
+    "grpo-masked": grpo_masked,
 }
 
 
@@ -170,13 +185,13 @@ def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -
     return outcome(bench, stage, report, before=before.value, after=after, gain=gain, rollouts=report["rollouts"])
 
 
-def online_on(bench: Bench, stage: str, weights: Mapping[str, float]) -> Outcome:
+def online_on(bench: Bench, stage: str, weights: Mapping[str, float], **changes: Any) -> Outcome:
     """GRPO on these reward terms. `learned` and `success` are their means over the held-out tasks at each evaluation, by step."""
     terms = [
         {"component": component, "weight": weight, **({"path": "../human-rm/model"} if "learned" in component else {})}
         for component, weight in weights.items()
     ]
-    result = online(bench, stage, recipe.GRPO, kind="grpo", rewards={"terms": terms})
+    result = online(bench, stage, recipe.GRPO, kind="grpo", rewards={"terms": terms}, **changes)
     curves = {"learned": "eval/rewards/learned_outcome/mean", "success": "eval/success"}
     result.more.update({name: bench.curve(stage, metric) for name, metric in curves.items()})
     return result

@@ -41,7 +41,7 @@ class DpoConfig(FileTrainingConfig):
     scope: Annotated[Literal["trajectory", "step"], Setting("Learns from", labels=SCOPES)] = "trajectory"
     """Of each side: everything after the shared prefix, or the first turn after it alone."""
     sft_weight: Annotated[float, Field(ge=0, le=1000), Setting("SFT weight")] = 0.0
-    """Adds so much of the SFT loss on chosen messages, which keeps their likelihood from falling."""
+    """Adds so much of the SFT loss on chosen messages (RPO, Pang et al., 2024), which keeps their likelihood from falling."""
 
     def check(self) -> None:
         if self.label_smoothing and self.loss not in SMOOTHED:

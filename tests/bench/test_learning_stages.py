@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.learning.harness import Bench
 from bench.learning.paired import Difference
-from bench.learning.stages import human_grpo, prm
+from bench.learning.stages import human_grpo, human_grpo_masked, prm
 from contract.trajectory import Outcome, Step, Task, Trajectory
 from trainer.statistics import Proportion
 
@@ -81,3 +81,10 @@ def test_peoples_reward_model_is_the_whole_reward_of_one_run_and_a_part_of_anoth
     assert rewards["mixed"] == [{"component": "outcome", "weight": 1.0}, {**learned, "weight": 0.4}]
     assert (found.stage, found.before, found.after, found.more["mixed"]["after"]) == ("human-grpo", 0.5, 0.5, 0.5)
     assert (found.more["ranked"]["value"], found.more["pairs"]) == (0.9, 8)
+
+
+def test_the_masked_run_differs_from_the_mixed_one_by_its_mask_alone(tmp_path: Path) -> None:
+    found = human_grpo_masked(Learned(tmp_path, seed=0))
+    mixed, masked = (json.loads((tmp_path / f"human-grpo-{name}.json").read_text()) for name in ("mixed", "masked"))
+    assert masked == {**mixed, "mask_cut_off": True}
+    assert (found.stage, found.more["less_unmasked"]["n"]) == ("human-grpo-masked", 300)

@@ -219,6 +219,12 @@ GRPO = {"kind": "grpo", "model": {"path": "base"}}
         ("not_a_number", {"optimizer": {"learning_rate": 3e-4}}, "optimizer.learning_rate", 1e-4),
         ("rising_entropy", {"optimizer": {"learning_rate": 1e-4}}, "optimizer.learning_rate", 3.3e-5),
         ("cut_off_turns", {}, "mask_cut_off", True),
+        (
+            "cut_off_turns",
+            {"mask_cut_off": True, "optimizer": {"learning_rate": 3e-4}},
+            "optimizer.learning_rate",
+            1e-4,
+        ),
         ("dead_groups", {"resample": 0}, "resample", 2),
         ("echo_trap", {"resample": 60}, "resample", 100),  # no more than it may be
         ("kl_blow_up", {"beta": 0.1}, "beta", 0.2),
@@ -236,8 +242,8 @@ def test_each_alarm_names_one_setting_and_its_value_to_try(alarm, config, settin
 def test_a_remedy_says_in_words_what_it_changes():
     dpo = run_config_from_json({"kind": "dpo", "model": {"path": "base"}, "data": {"train": "train.jsonl"}})
     assert remedy_for("chosen_falls", dpo) == ("sft_weight", 0.1, "To try: SFT weight 0.1 instead of 0.")
-    grpo = run_config_from_json({**GRPO, "mask_cut_off": True})
-    assert remedy_for("cut_off_turns", grpo) is None  # it stands there already
+    grpo = run_config_from_json({**GRPO, "resample": 100})
+    assert remedy_for("dead_groups", grpo) is None  # it's as high as it may be
     assert remedy_for("dead_groups", dpo) is None  # a setting that it doesn't have
     assert RULES.keys() == REMEDIES.keys()
 

@@ -40,31 +40,32 @@ def at_least_doubled(least: float) -> Callable[[float], float]:
 STEPS_TOO_LARGE = Change("optimizer.learning_rate", third)
 NEARER_ITS_BASE = Change("beta", at_least_doubled(0.04))
 OTHER_GROUPS = Change("resample", lambda tries: max(2, 2 * tries))
-REMEDIES: Mapping[AlarmName, Change] = {
-    "not_a_number": STEPS_TOO_LARGE,
-    "echo_trap": OTHER_GROUPS,
-    "reward_hacking": NEARER_ITS_BASE,
-    "kl_blow_up": NEARER_ITS_BASE,
-    "length_gaming": Change("budget.steps", lambda steps: max(1, steps * 2 // 3)),
-    "dead_groups": OTHER_GROUPS,
-    "rising_entropy": STEPS_TOO_LARGE,
-    "cut_off_turns": Change("mask_cut_off", lambda _: True),
-    "standstill": NEARER_ITS_BASE,
-    "chosen_falls": Change("sft_weight", at_least_doubled(0.1)),
+REMEDIES: Mapping[AlarmName, tuple[Change, ...]] = {
+    "not_a_number": (STEPS_TOO_LARGE,),
+    "echo_trap": (OTHER_GROUPS,),
+    "reward_hacking": (NEARER_ITS_BASE,),
+    "kl_blow_up": (NEARER_ITS_BASE,),
+    "length_gaming": (Change("budget.steps", lambda steps: max(1, steps * 2 // 3)),),
+    "dead_groups": (OTHER_GROUPS,),
+    "rising_entropy": (STEPS_TOO_LARGE,),
+    "cut_off_turns": (Change("mask_cut_off", lambda _: True), STEPS_TOO_LARGE),
+    "standstill": (NEARER_ITS_BASE,),
+    "chosen_falls": (Change("sft_weight", at_least_doubled(0.1)), STEPS_TOO_LARGE),
 }
+"""The first that changes something is named."""
 
 
 def remedy_for(alarm: AlarmName, config: TrainingConfig) -> Remedy | None:
     """None where the algorithm has no such setting, or it stands there already."""
-    change = REMEDIES[alarm]
-    field = next((field for field in settable_fields(type(config)) if field.path == change.setting), None)
-    if field is None:
-        return None
-    now = at(config, change.setting)
-    value = within(field, change.new(now))
-    if value == now:
-        return None
-    return Remedy(change.setting, value, f"To try: {field.title} {in_words(value)} instead of {in_words(now)}.")
+    fields = {field.path: field for field in settable_fields(type(config))}
+    for setting, new in REMEDIES[alarm]:
+        if (field := fields.get(setting)) is None:
+            continue
+        now = at(config, setting)
+        value = within(field, new(now))
+        if value != now:
+            return Remedy(setting, value, f"To try: {field.title} {in_words(value)} instead of {in_words(now)}.")
+    return None
 
 
 def within(field: ConfigField, value: Any) -> Any:
