@@ -32,6 +32,8 @@ from contract.values import (
 
 FORMAT: Literal["retrace/1"] = "retrace/1"
 Reward = Annotated[float | None, "not finite where it could not be computed"]
+FOR_SIMULATED_USER = "For the simulated user only (the agent does not see this):\n"
+"""How an instruction begins that a simulated user plays by, and that no agent is shown."""
 EXPECTED_STEP = 'A step is {"context": [messages], "message": {"role": "assistant", …}, "reward": …, "done": …}.'
 
 

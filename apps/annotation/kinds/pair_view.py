@@ -59,6 +59,8 @@ class Pair:
     """Everything about two runs that the desk shows."""
 
     instruction: str
+    users_script: str
+    """What only a simulated user was told; no agent saw it."""
     stretches: list[Stretch]
     first: int | None
     """The row of the first difference; None where the runs are the same."""
@@ -75,7 +77,8 @@ def pair_of(assignment: Assignment, part_url: PartUrl) -> Pair:
     opened = range(first or 0, (first or 0) + OPENED)
     rows = _open(left, right, compared.rows, opened, part_url)
     return Pair(
-        instruction=assignment.item.task.instruction,
+        instruction=assignment.item.task.headline,
+        users_script=assignment.item.task.users_script,
         stretches=[Stretch(same, list(group)) for same, group in groupby(rows, key=lambda row: row.is_identical)],
         first=first,
         rows=len(rows),

@@ -40,6 +40,8 @@ class Run(NamedTuple):
     """Everything about the run that the desk shows."""
 
     instruction: str
+    users_script: str
+    """What only a simulated user was told; no agent saw it."""
     rows: list[WalkRow]
 
 
@@ -47,7 +49,8 @@ def run_of(assignment: Assignment, part_url: PartUrl) -> Run:
     """The whole run in lines, opened at its start."""
     run = assignment.item.a
     heads = [unsigned(head) for head in queries.heads_of(run)]
-    return Run(assignment.item.task.instruction, _rows(run, heads, range(OPENED), part_url))
+    task = assignment.item.task
+    return Run(task.headline, task.users_script, _rows(run, heads, range(OPENED), part_url))
 
 
 def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[WalkRow]:

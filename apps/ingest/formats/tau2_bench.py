@@ -12,7 +12,6 @@ from typing import Any
 from apps.ingest.formats import Format
 from apps.ingest.normalization.conversation import Conversation, tool_schemas
 from apps.ingest.normalization.fields import (
-    HIDDEN,
     count,
     mapping,
     number,
@@ -24,6 +23,7 @@ from apps.ingest.normalization.fields import (
 )
 from apps.ingest.records import BadRow, Json, Message, Outcome, TaskRecord, TrajectoryRecord, numbered, read_each
 from contract import jsontext
+from contract.trajectory import FOR_SIMULATED_USER
 
 EXPECTED = "An object with `simulations`, each with `task_id` and `messages`, and `tasks`."
 OF_MESSAGE = (
@@ -77,7 +77,7 @@ def _run(
     return TrajectoryRecord(
         task=TaskRecord(
             key=key,
-            instruction=HIDDEN + text(scenario) if scenario else "",
+            instruction=FOR_SIMULATED_USER + text(scenario) if scenario else "",
             environment=f"tau2-bench/{domain}" if domain else "tau2-bench",
             initial_state=mapping(task.get("initial_state")),
             success_check=mapping(task.get("evaluation_criteria")),

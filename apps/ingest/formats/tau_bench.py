@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from apps.ingest.formats import Format
 from apps.ingest.normalization.columns import listed
 from apps.ingest.normalization.conversation import Conversation, to_steps
-from apps.ingest.normalization.fields import HIDDEN, first_of, mapping, reward_of, succeeded_by, text
+from apps.ingest.normalization.fields import first_of, mapping, reward_of, succeeded_by, text
 from apps.ingest.records import BadRow, Json, Message, Outcome, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
+from contract.trajectory import FOR_SIMULATED_USER
 
 STOP = "###STOP###"
 TRANSFER = "transfer_to_human_agents"
@@ -77,7 +78,7 @@ def _task(row: dict[str, Json], task: dict[str, Json], domain: str) -> TaskRecor
         key += ("-" if key else "") + hashlib.sha256(jsontext.canonical(task)).hexdigest()[:12]
     return TaskRecord(
         key=key,
-        instruction=HIDDEN + instruction if instruction else "",
+        instruction=FOR_SIMULATED_USER + instruction if instruction else "",
         environment=f"tau-bench/{domain}" if domain else "tau-bench",
         initial_state={"user_id": task["user_id"]} if task.get("user_id") else {},
         success_check={name: task[name] for name in ("actions", "outputs") if name in task},

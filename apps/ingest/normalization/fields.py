@@ -11,7 +11,6 @@ from contract import jsontext
 from contract.values import count, flag, mapping, number, optional_list, required_list, reward_of, text
 
 __all__ = [
-    "HIDDEN",
     "count",
     "first_of",
     "flag",
@@ -27,9 +26,6 @@ __all__ = [
     "succeeded_by",
     "text",
 ]
-
-HIDDEN = "For the simulated user only (the agent does not see this):\n"
-"""How an instruction begins that a simulated user plays by, and that no agent is shown."""
 
 
 def succeeded_by(reward: float | None) -> bool | None:

@@ -14,6 +14,7 @@ from apps.common.fields import FaithfulJSONField
 from apps.policies.models import Policy
 from apps.trajectories.models.jobs import ImportBatch, RolloutBatch
 from apps.trajectories.search import TASK_WORDS
+from contract.trajectory import FOR_SIMULATED_USER
 
 
 class Task(WorkspaceModel):
@@ -41,6 +42,18 @@ class Task(WorkspaceModel):
 
     def __str__(self) -> str:
         return self.key
+
+    @property
+    def users_script(self) -> str:
+        """What only a simulated user was told; empty where the instruction is the agent's."""
+        return (
+            self.instruction.removeprefix(FOR_SIMULATED_USER) if self.instruction.startswith(FOR_SIMULATED_USER) else ""
+        )
+
+    @property
+    def headline(self) -> str:
+        """What the agent was asked, where that is recorded. A simulated user's script is nothing that it was asked."""
+        return "A conversation with a simulated user" if self.users_script else self.instruction
 
 
 class TrajectoryQuerySet(WorkspaceQuerySet["Trajectory"]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 from apps.trajectories.models import Step
@@ -27,6 +28,8 @@ LIGHT = (
     *("prompt_tokens", "completion_tokens", "context_chars", "result_chars"),
 )
 """The columns of a step that hold nothing of what was said."""
+
+DEMONSTRATION = "Demonstration, not this task"
 
 Messages = Sequence[Any]
 ROLES = {
@@ -51,11 +54,18 @@ class MessageView:
     """As it is stored: what a comparison compares."""
     is_same: bool = False
     """Beside another run's step: that run was told the very same."""
+    is_demo: bool = False
+    """Of a demonstration that the agent was shown: somebody else's work at another task."""
 
     @property
     def is_folded(self) -> bool:
-        """Closed until asked for: system prompts, which are the same in every run of a task, and long messages that both runs were told."""
-        return self.role in {"system", "developer"} or (self.is_same and len(str(self.content)) > WORTH_FOLDING)
+        """Closed until asked for: demonstrations, system prompts, which are the same in every run of a task, and long messages that
+        both runs were told."""
+        return (
+            self.is_demo
+            or self.role in {"system", "developer"}
+            or (self.is_same and len(str(self.content)) > WORTH_FOLDING)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +292,28 @@ def _with_results(
 def _messages(
     pairs: list[tuple[int, Any]], name: str, url: str, *, result_of: Kind | None = None, blind: bool
 ) -> list[MessageView]:
-    return [_message(message, f"{name}.{i}", url, result_of, blind) for i, message in pairs[:MAX_MESSAGES]]
+    views = [_message(message, f"{name}.{i}", url, result_of, blind) for i, message in pairs[:MAX_MESSAGES]]
+    return [
+        view for is_demo, group in groupby(views, lambda each: each.is_demo) for view in _folded(is_demo, list(group))
+    ]
+
+
+def _folded(is_demo: bool, views: list[MessageView]) -> list[MessageView]:
+    """Messages of one demonstration as one, whatever their roles."""
+    if not is_demo:
+        return views
+    blocks = [block for view in views for block in view.blocks]
+    size = views[0].size if len(views) == 1 else f"{len(views)} messages"
+    return [
+        replace(
+            views[0],
+            role="other",
+            title=DEMONSTRATION,
+            size=size,
+            blocks=blocks,
+            content=[each.content for each in views],
+        )
+    ]
 
 
 def _message(message: Any, at: str, url: str, result_of: Kind | None, blind: bool) -> MessageView:
@@ -297,6 +328,7 @@ def _message(message: Any, at: str, url: str, result_of: Kind | None, blind: boo
         blocks=_blocks(message, at, url, result_of or (OTHER if role == "tool" else None)),
         is_bad=_is_bad(message),
         content=content,
+        is_demo=isinstance(message, dict) and bool(message.get("is_demo")),
     )
 
 

@@ -11,7 +11,8 @@ from apps.accounts.models import Membership, Role
 from apps.annotation.models import Assignment, Preference, Queue
 from apps.annotation.queues.queue_lifecycle import pause_queue
 from apps.policies.models import Policy
-from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.models import Step, Task, Trajectory
+from contract.trajectory import FOR_SIMULATED_USER
 from tests import factories
 from tests.annotation import making
 
@@ -313,3 +314,14 @@ def test_keeping_a_pair_that_was_answered_meanwhile_is_told_so_and_is_no_error(a
     act(annotator, "judge", assignment, answer="1")
     answer = act(annotator, "keep", assignment)
     assert (answer.status_code, answer.json()["code"]) == (200, "already_judged")
+
+
+@pytest.mark.parametrize("kind", [Queue.Kind.PAIRWISE, Queue.Kind.RATING])
+def test_a_simulated_users_script_stands_apart_from_the_task(client, kind):
+    made = making.queue() if kind == Queue.Kind.PAIRWISE else making.queue_of_runs(kind)
+    Task.objects.update(instruction=f"{FOR_SIMULATED_USER}You are Mia and hate Mondays.")
+    client.force_login(factories.member(Role.ANNOTATOR, of=made.workspace).user)
+    page = client.get(at("desk", made)).content.decode()
+    assert '<span class="desk-task-words">A conversation with a simulated user</span>' in page
+    assert "The simulated user was told, and the agent was not:</b> You are Mia and hate Mondays." in page
+    assert page.count("hate Mondays") == 1  # the name of the reading pane, which is read aloud, has none of it

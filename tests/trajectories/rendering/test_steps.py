@@ -157,3 +157,21 @@ def test_a_whole_step_of_hostile_content_is_inert(name: str) -> None:
     html = render_to_string("trajectories/_step_body.html", {"step": view})
     for forbidden in ("<script", "<img", "<svg", "<iframe", "<form", 'onerror="', 'href="javascript'):
         assert forbidden not in html.lower()
+
+
+def test_a_demonstration_is_folded_as_one_and_says_that_it_is_not_this_task() -> None:
+    context = [
+        {"role": "system", "content": "You are an engineer."},
+        {"role": "user", "content": "Fix the lamp.", "is_demo": True},
+        {"role": "assistant", "content": "I turn it on.", "is_demo": True},
+        {"role": "user", "content": "Fix the kettle."},
+    ]
+    view = step_view(step(0, context=context), following=[], part_url="/parts/")
+    assert [(message.title, message.is_folded) for message in view.heard] == [
+        ("System prompt", True),
+        ("Demonstration, not this task", True),
+        ("User", False),
+    ]
+    demonstration = view.heard[1]
+    assert demonstration.size == "2 messages"
+    assert ["lamp" in demonstration.blocks[0].html, "turn it on" in demonstration.blocks[1].html] == [True, True]

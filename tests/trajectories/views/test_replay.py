@@ -11,7 +11,8 @@ from django.urls import reverse
 from pytest_django.asserts import assertContains, assertNotContains
 
 from apps.accounts.models import Membership, Role
-from apps.trajectories.models import Trajectory
+from apps.trajectories.models import Task, Trajectory
+from contract.trajectory import FOR_SIMULATED_USER
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -243,3 +244,15 @@ def test_a_search_shows_the_words_around_what_it_found(reader: Membership) -> No
     )
     answer = signed_in(reader).get(reverse("trajectories:search", args=[run.pk]), {"q": "needle"}).json()
     assert answer["found"] == [[0, '…winding road to the needle in the "haystack" and so on']]
+
+
+def test_a_simulated_users_script_is_not_shown_as_what_the_agent_was_asked(reader: Membership, run: Trajectory) -> None:
+    Task.objects.filter(pk=run.task_id).update(instruction=f"{FOR_SIMULATED_USER}You are Mia and hate Mondays.")
+    client = signed_in(reader)
+    for address in (reverse("trajectories:detail", args=[run.pk]), reverse("trajectories:list")):
+        page = client.get(address)
+        assertContains(page, "A conversation with a simulated user")
+        assertNotContains(page, "hate Mondays")
+    page = client.get(reverse("trajectories:task", args=[run.task_id]))
+    assertContains(page, "<summary>What the simulated user was told, and the agent was not</summary>")
+    assertContains(page, "You are Mia and hate Mondays.")
