@@ -63,9 +63,14 @@ def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
-    """The part of the page that moves while runs and judgments arrive."""
+    """The part of the page that moves while runs and judgments arrive; what can be done comes along once it is something else.
+
+    Not with every answer: a question that a button asks would be about a form that is gone.
+    """
     found = get_object_or_404(_experiments(request), pk=experiment_id)
-    return render(request, "arena/_standing.html", _experiment_context(found))
+    context = _experiment_context(found)
+    context["oob"] = request.GET.get("shown") != context["shown"]
+    return render(request, "arena/_standing.html", context)
 
 
 def _experiment_context(found: Experiment) -> dict[str, Any]:
@@ -73,11 +78,13 @@ def _experiment_context(found: Experiment) -> dict[str, Any]:
     batches = [batch for batch in (found.rollouts_a, found.rollouts_b) if batch]
     winner = {Outcome.A_BETTER: found.policy_a, Outcome.B_BETTER: found.policy_b}.get(figures.outcome)
     champions = promotions.champions(workspace=found.workspace, environment=found.environment)
+    champion = champions[-1] if champions else None
+    open_queue = found.queue if found.queue and found.queue.state == Queue.State.OPEN else None
     return {
         "experiment": found,
         "figures": figures,
         "winner": winner,
-        "champion": champions[-1] if champions else None,
+        "champion": champion,
         "can_roll_back": len(champions) > 1,
         "difference_words": _in_words(figures.success_difference),
         "judged_words": f"{figures.items_judged} of {figures.items}",
@@ -85,7 +92,8 @@ def _experiment_context(found: Experiment) -> dict[str, Any]:
         "left_out": _left_out(found, figures),
         "stopped_batches": [batch for batch in batches if batch.state in (JobState.FAILED, JobState.CANCELLED)],
         "moving": found.state in (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING),
-        "open_queue": found.queue if found.queue and found.queue.state == Queue.State.OPEN else None,
+        "open_queue": open_queue,
+        "shown": "-".join(str(each.pk) if each else "" for each in (open_queue, winner, champion)) + f"-{found.state}",
         "promotion_form": PromotionForm(experiment=found, initial={"policy": winner, "reason": ""}),
     }
 

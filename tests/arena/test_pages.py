@@ -1,7 +1,10 @@
 """The pages of experiments, as members of each role and as outsiders."""
 
+import re
+
 import pytest
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.accounts.models import Role
 from apps.arena.lifecycle import advance
@@ -226,3 +229,28 @@ def test_rolling_back_never_leads_to_another_site(client, researcher):
     client.force_login(researcher.user)
     answer = client.post(reverse("arena:roll_back", args=["office"]), {"next": "//elsewhere.example/"})
     assert answer.url == reverse("policies:list")
+
+
+def test_what_can_be_done_comes_along_once_it_is_something_else_and_not_before(client, researcher):
+    """A page that was opened while the rollouts were made gets Stop, Label, Promote and its queue without a reload."""
+    experiment = make_experiment(researcher.workspace, state=Experiment.State.ROLLING_OUT)
+    client.force_login(researcher.user)
+
+    def follow(page: str) -> str:
+        [address] = re.findall(r'hx-get="([^"]*/standing/[^"]*)"', page)
+        return client.get(address.replace("&amp;", "&"), headers={"HX-Request": "true"}).content.decode()
+
+    page = client.get(reverse("arena:experiment", args=[experiment.pk])).content.decode()
+    assert "Promote <kbd>" not in page
+    assert "hx-swap-oob" not in follow(page)
+    Experiment.objects.filter(pk=experiment.pk).update(state=Experiment.State.LABELLING)
+    moved = follow(page)
+    assert moved.count('hx-swap-oob="true"') == 2
+    assert [words in moved for words in ("Stop now", "Label <kbd>", "Promote <kbd>", "<h2>Its queue</h2>")] == [
+        True
+    ] * 4
+    assert "hx-swap-oob" not in follow(moved)
+    Experiment.objects.filter(pk=experiment.pk).update(state=Experiment.State.STOPPED, stopped_at=now())
+    ended = follow(moved)
+    assert ["Stop now" in ended, "Promote <kbd>" in ended, "<dt>Ended</dt>" in ended] == [False, True, True]
+    assert "hx-get" not in ended
