@@ -6,6 +6,7 @@ from uuid import UUID
 
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Adjudication, Item, Judgement
+from apps.trajectories.models import Trajectory
 
 TOLD = 6
 """Judgments that one sentence names."""
@@ -19,6 +20,12 @@ def said(judgement: Judgement) -> str:
 def said_of(judgement: Judgement, run: UUID) -> str:
     """What a judgment says about one run: “clearly worse”, where it was one of two."""
     return kind_of(judgement).words_on(judgement, run)
+
+
+def other_side(judgement: Judgement, run: UUID) -> Trajectory | None:
+    """What `run` was compared with; None where it was judged by itself."""
+    item = judgement.item
+    return item.b if item.a_id == run else item.a
 
 
 def known_answer(item: Item) -> str:

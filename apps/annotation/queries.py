@@ -18,6 +18,8 @@ from apps.annotation.quality.shares import Share, share
 FLAGGED = 20
 JUDGEMENTS_OF_RUN = 20
 LATEST_OF_PERSON = 20
+HEAVY_OF_RUNS = tuple(f"{run}__{column}" for run in "ab" for column in ("tools", "closing", "info"))
+"""Of an item's runs: what is large and seldom looked at."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,9 @@ def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement
     found: list[Judgement] = []
     for kind in KINDS.values():
         judgements = kind.standing.visible_to(member).filter(item__in=items)
-        found += judgements.select_related("annotator", "item", "queue").order_by("-pk")[:JUDGEMENTS_OF_RUN]
+        related = ("annotator", "item__a__policy", "item__b__policy", "queue")
+        light = judgements.select_related(*related).defer(*(f"item__{column}" for column in HEAVY_OF_RUNS))
+        found += light.order_by("-pk")[:JUDGEMENTS_OF_RUN]
     return sorted(found, key=lambda judgement: judgement.pk, reverse=True)[:JUDGEMENTS_OF_RUN]
 
 
@@ -187,9 +191,8 @@ def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership)
 
 def items_of(queue: Queue) -> QuerySet[Item]:
     """A queue's items with their task and runs, without what is large and seldom looked at."""
-    heavy = [f"{run}__{column}" for run in "ab" for column in ("tools", "closing", "info")]
     rows = Item.objects.filter(queue=queue).select_related("task", "a__policy", "b__policy")
-    return rows.defer("task__initial_state", "task__success_check", *heavy)
+    return rows.defer("task__initial_state", "task__success_check", *HEAVY_OF_RUNS)
 
 
 def golds_of(queue: Queue) -> dict[UUID, Share]:

@@ -55,6 +55,8 @@ class RowView(NamedTuple):
     tools: list[str]
     facts: list[str]
     """What was judged, in words."""
+    judged_by: list[tuple[str, str]]
+    """Who judged it, and the id of their judgment."""
 
 
 def row_view(sample: SampleRow) -> RowView:
@@ -67,6 +69,7 @@ def row_view(sample: SampleRow) -> RowView:
         [_side(row, name) for name in SIDES if name in row],
         [legible(str(tool.get("function", {}).get("name", "tool"))) for tool in json.loads(row["tools"])],
         _facts(row),
+        list(zip(row["annotators"], row["judgements"], strict=True)),
     )
 
 

@@ -220,3 +220,15 @@ def test_a_row_that_a_reviewer_decided_says_so_and_claims_no_likelihood(member: 
     page = signed_in(member).get(reverse("datasets:rows", args=[dataset.pk, made.number])).content.decode()
     assert page.count("decided by a reviewer") == 1
     assert page.count("100 % likely") == 2  # the other rows, each with one vote
+
+
+def test_who_judged_a_row_leads_to_the_judgment_and_what_learned_from_it(version: Version, member: Membership) -> None:
+    client = signed_in(member)
+    page = client.get(reverse("datasets:rows", args=[version.dataset_id, version.number])).content.decode()
+    for judgment in version.sources.values_list("preference", flat=True):
+        address = reverse("training:lineage", args=[judgment])
+        assert f'<a class="badge outline" href="{address}"' in page
+        followed = client.get(address).content.decode()
+        assert "In the rows of" in followed
+        item = Preference.objects.get(pk=judgment).item_id
+        assert reverse("annotation:queue_item", args=[version.recipe["queues"][0], item]) in followed

@@ -14,6 +14,7 @@ for words in (
     phrases.decision,
     phrases.in_review,
     phrases.decided,
+    phrases.other_side,
 ):
     register.filter(words)
 

@@ -10,7 +10,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.actions import record
-from apps.annotation.desk.assignments import next_assignment
+from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import BetterAction, Choice, Label, MarkedStep, Scores, Walk
 from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
 from apps.annotation.models import Desk, Guideline, Preference, Queue
@@ -18,6 +18,7 @@ from apps.annotation.queries import totals_of
 from apps.annotation.queues.items import fill
 from apps.annotation.queues.queue_lifecycle import revise_guidelines
 from apps.annotation.review.adjudication import adjudicate
+from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import making
 
@@ -319,3 +320,18 @@ def test_the_overview_tells_how_long_people_take_whatever_rules_do():
     Desk.objects.create(queue=queue, annotator=onlooker)
     totals = totals_of(queue)
     assert (totals.judged, totals.annotators, totals.seconds_each) == (102, 2, 15.0)
+
+
+def test_a_trajectorys_judgment_names_the_other_side_and_its_item(researcher, workspace):
+    queue = making.queue(of=workspace)
+    policy = factories.policy(of=workspace, name="the-rival")
+    item = queue.items.get()
+    Trajectory.objects.filter(pk=item.b_id).update(policy=policy)
+    making.judge(queue, annotator_of(factories.member(Role.ANNOTATOR, of=workspace)), 2)
+    address = reverse("annotation:judgements_of", args=[item.a_id])
+    said = researcher.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert f'href="{reverse("annotation:queue_item", args=[queue.pk, item.pk])}"' in said
+    assert "clearly better</a>, against" in said
+    assert (
+        f'href="{reverse("trajectories:detail", args=[item.b_id])}" title="The other trajectory">the-rival</a>' in said
+    )
