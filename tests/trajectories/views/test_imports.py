@@ -120,7 +120,7 @@ def stored_files(settings) -> list[Path]:
 def test_on_a_full_disk_the_form_says_so_and_nothing_is_left(client, researcher, settings, full_disk):
     answer = client.post(reverse("trajectories:imports"), {"uploads": [chat_file()]})
     assert answer.status_code == 507
-    assert "chats.jsonl: The server&#x27;s disk is full." in answer.content.decode()
+    assert "chats.jsonl: The server&#x27;s disk is full, so nothing was saved." in answer.content.decode()
     assert (ImportBatch.objects.count(), stored_files(settings)) == (0, [])
 
 
