@@ -273,6 +273,27 @@ def test_a_key_that_comes_before_the_next_pair_is_not_used_and_says_so(page: Pag
     assert standing() == [(3, False), (2, False)]
 
 
+def test_a_key_that_is_meant_for_what_an_undo_brings_back_judges_nothing_else(page: Page):
+    expect_ahead(page)
+    answer(page, "1")
+    second = shown(page)
+    held: list[Route] = []
+    page.route("**/undo/", lambda route: held.append(route))
+    press(page, "u", "3", "Enter")
+    expect(page.locator(".toast")).to_contain_text("came too early")
+    assert shown(page) == second
+    while not held:
+        page.wait_for_timeout(50)
+    held[0].continue_()
+    after(page, second)
+    expect(page.get_by_role("radio", name="Left is much better")).to_be_checked()  # as it was answered
+    answer(page, "3")
+    assert shown(page) == second
+    expect(page.locator("[name=answer]:checked")).to_have_count(0)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
+    assert standing() == [(1, False)]
+
+
 def test_a_pair_that_comes_back_from_the_browsers_store_is_shown_as_judged(page: Page):
     """Back and Forward restore the page as it was left, and its pair may have been judged in another tab since."""
     pair = Assignment.objects.get(pk=shown(page))

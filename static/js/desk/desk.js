@@ -202,6 +202,8 @@ class Desk {
   async undo(url) {
     if (this.undoing) return;
     this.undoing = true;
+    const { shown } = this;
+    if (shown) shown.inert = true; // keys that come now are meant for what comes back
     const settled = await this.outbox.settled();
     const { result, data, detail } = settled
       ? await post(url)
@@ -209,8 +211,13 @@ class Desk {
     const content = result === "done" ? await markup(data.item) : null;
     this.undoing = false;
     this.undoings += 1;
+    if (shown) shown.inert = false;
     if (content) this.takeBack(content.querySelector("[data-item]"), data.progress);
-    else toast(detail ?? "It did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
+    else {
+      shown?.querySelector(".desk-scroll").focus({ preventScroll: true });
+      this.status.showProblem(this.early.takeWords());
+      toast(detail ?? "It did not come. Reload the page.", { tone: result === "refused" ? "attention" : "bad" });
+    }
     this.loadAhead();
   }
 

@@ -1,4 +1,4 @@
-// Keys that were pressed while the next item was still on its way. Nobody can judge what they haven't seen, so they are not
+// Keys that were pressed while the next item, or one that an undo brings back, was still on its way. Nobody can judge what they haven't seen, so they are not
 // used; but their person is told, or they would believe that they had answered.
 import { keyOf, printed } from "../core/keys.js";
 
@@ -15,11 +15,11 @@ export class EarlyKeys {
   hear(event) {
     // keys.js listened before: what works without an item, such as the key of undo, is prevented by now.
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-    if (!this.desk.querySelector("[data-desk-coming]") || event.target.closest(ELSEWHERE)) return;
+    if (!this.desk.querySelector("[data-desk-coming], [data-item][inert]") || event.target.closest(ELSEWHERE)) return;
     const key = keyOf(event);
     if (key !== "Enter" && key.length !== 1) return;
     this.key = printed(key).join("");
-    this.say(`“${this.key}” came too early: the next item is still loading.`);
+    this.say(`“${this.key}” came too early: the item is still loading.`);
   }
 
   /** What to say now that the item is here; "" where no key came before it. */
