@@ -16,6 +16,7 @@ from django.utils.timezone import now
 from apps.accounts import audit
 from apps.accounts.models import Membership
 from apps.annotation.models import Queue
+from apps.common import disk
 from apps.common.commits import unawaited
 from apps.datasets import live
 from apps.datasets.build import Builder, Built
@@ -107,7 +108,7 @@ def freeze(version_id: UUID) -> bool:
             built = Builder(version, folder, progress=_Progress(version)).build()
             _finish(version, built)
         except (BadRecipe, NothingToFreeze, OSError) as error:
-            lifecycle.fail(version, Failure("data", str(error)))
+            lifecycle.fail(version, Failure("data", disk.FULL if disk.says_full(error) else str(error)))
     except Superseded:
         discard(version, [version.attempt])
         return False

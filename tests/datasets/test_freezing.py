@@ -1,5 +1,6 @@
 """Freezing a version: the rows, the splits, and that nothing about it can change afterwards."""
 
+import errno
 import json
 from datetime import datetime
 from pathlib import Path
@@ -354,6 +355,19 @@ def test_a_recipe_without_rows_is_refused(dataset: Dataset, member: Membership, 
     factories.preference(0, on=factories.item(of=queue))
     with pytest.raises(freezing.NothingToFreeze):
         freeze(dataset, member, queue)
+
+
+def test_a_disk_that_is_full_is_told_in_words(
+    dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(freezing, "store", full)
+    factories.preference(2, on=factories.item(of=queue))
+    version = freeze(dataset, member, queue)
+    words = "The server's disk is full, so nothing was saved. Ask your administrator to free some space."
+    assert (version.state, version.error) == (Version.State.FAILED, words)
 
 
 def test_another_workspaces_queue_is_refused(dataset: Dataset, member: Membership) -> None:

@@ -6,7 +6,6 @@ request or answer that carried them, as values or as JSON text. Each message com
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from apps.common.nested_json import Unreadable, decode_result
@@ -31,9 +30,6 @@ MOST_WRAPPINGS = 6
 MOST_ENCODINGS = 3
 NOTHING = {"content": "role"}
 """What is written for an empty prompt by one widely used exporter."""
-
-_WITH_OUTPUT = re.compile(r"(.*^Function Name:.*^Function Input:.*?)\n(Function Output:.*)", re.DOTALL | re.MULTILINE)
-"""BeeAI writes what a function answered into the agent's own message, which the model did not say."""
 
 
 class Payload(NamedTuple):
@@ -131,9 +127,10 @@ class _Found:
             kept["tool_calls"] = calls
         parts = first_of(message, "parts") or message.get("content")
         words = parts[0].get("text") if type(parts) is list and len(parts) == 1 and _is_part(parts[0]) else parts
-        told = _WITH_OUTPUT.fullmatch(words) if kept["role"] == "assistant" and type(words) is str else None
+        told = _parted(words) if kept["role"] == "assistant" and type(words) is str else None
         if told:
-            self.messages += [{**kept, "content": told[1]}, {"role": "user", "content": told[2]}]
+            said, answered = told
+            self.messages += [{**kept, "content": said}, {"role": "user", "content": answered}]
         elif type(parts) is list:
             self.messages += _of_parts(kept, parts)
         else:
@@ -205,3 +202,16 @@ def decoded(given: Json) -> Json:
         except (jsontext.UnreadableJSON, Unreadable):
             break
     return given
+
+
+def _parted(words: str) -> tuple[str, str] | None:
+    """What an agent said of a call, and what the function answered, which BeeAI writes into the agent's own message.
+
+    No pattern: one with three gaps takes minutes where a text repeats its words a thousand times.
+    """
+    lines = f"\n{words}"
+    given = lines.rfind("\nFunction Input:", 0, max(0, lines.rfind("\nFunction Output:")))
+    if given < 0 or lines.find("\nFunction Name:", 0, given) < 0:
+        return None
+    answered = lines.index("\nFunction Output:", given)
+    return lines[1:answered], lines[answered + 1 :]

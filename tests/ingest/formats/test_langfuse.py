@@ -1,6 +1,7 @@
 """Traces of Langfuse: chats are put together from the model's calls, whatever framework recorded them."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -234,6 +235,15 @@ def test_what_a_function_answered_in_the_agents_own_message_is_not_the_agents(is
     record = read("langfuse", trace(generation(1, before, ANSWER)))
     assert [step.message["content"] for step in record.steps] == [called, "Rain."]
     assert record.steps[1].context == [{"role": "user", "content": "Function Output: wet\nThought: so"}]
+
+
+def test_an_agent_that_repeats_the_words_of_its_calls_is_read_in_no_time():
+    """A pattern with three gaps took twenty seconds over 12,000 letters of this, and with each doubling eight times as long."""
+    said = "\n".join(["Function Name: rain\nFunction Input: {}"] * 4000)
+    before = time.process_time()
+    record = read("langfuse", trace(generation(1, [ASKED, {"role": "assistant", "content": said}], ANSWER)))
+    assert [step.message["content"] for step in record.steps] == [said, "Rain."]
+    assert time.process_time() - before < 5
 
 
 def test_what_is_no_trace_is_refused_kindly():
