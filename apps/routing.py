@@ -3,10 +3,10 @@
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from apps.common.live import NoSuchSocket
-from apps.datasets.consumers import VersionConsumer
-from apps.training.consumers import RolloutsConsumer, RunConsumer
-from apps.trajectories.consumers import EpisodeConsumer
+from apps.datasets.live import VersionConsumer
+from apps.training.live import RolloutsConsumer, RunConsumer
 from apps.trajectories.imports.live import ImportConsumer
+from apps.trajectories.rollouts.live_episodes import EpisodeConsumer
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [
     path("ws/imports/<uuid:batch_id>/", ImportConsumer.as_asgi()),

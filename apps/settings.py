@@ -143,7 +143,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "apps.common.limits.TooManyTriesMiddleware",
-    "apps.common.charsets.CharsetMiddleware",
+    "apps.common.content_negotiation.CharsetMiddleware",
 ]
 ROOT_URLCONF = "apps.urls"
 ASGI_APPLICATION = "apps.asgi.application"
@@ -158,8 +158,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "apps.accounts.context.current_membership",
-                "apps.accounts.context.disk_is_full",
+                "apps.accounts.membership.member_for_templates",
+                "apps.accounts.membership.disk_is_full",
             ],
         },
     }

@@ -1,7 +1,8 @@
 """Flows: through how many of our files an upload, a preference, and an online training run pass.
 
 The real stack runs, each of its processes noting the files whose functions are called (`bench/trace`). Every flow is walked once before it is
-counted, so that what a process does only the first time does not count; files of middleware and the settings don't count either.
+counted, so that what a process does only the first time does not count. Nor do settings and middleware, Django's and that around it
+(`apps/asgi.py`), and what a worker's own process does beside those that work, which is to note now and then that it is there.
 
     python -m bench small flows
 """
@@ -14,10 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import httpx
@@ -42,28 +43,35 @@ LIMITS = {"upload": 20, "preference": 35, "online": 30}
 PATIENCE_SECONDS = 300.0
 PAIRS = 24
 WORKERS = ("default", "gpu")
+AROUND_DJANGO = (
+    "apps.common.static_files.StaticFiles",
+    "apps.common.uploads.LimitUploads",
+    "apps.common.request_threads.OneTripHandler",
+)
 
 
 def measure(_: Size) -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory(prefix="flows-") as name, _stack(Path(name)) as url:
-        flows = Flows(url, Path(name))
+    with tempfile.TemporaryDirectory(prefix="flows-") as name, _stack(Path(name)) as stack:
+        flows = Flows(stack.url, Path(name))
         flows.prepare()
         for flow, walk in (("upload", flows.upload), ("preference", flows.preference), ("online", flows.online)):
             walk()
-            files = _counted(Path(name), flow, walk)
+            files = _counted(Path(name), flow, walk, besides=stack.workers)
             print("\n".join(f"  {flow}: {file}" for file in files), flush=True)
             yield Figure(name=f"flows.{flow}", value=len(files), unit="files", limit=LIMITS[flow])
 
 
-def _counted(folder: Path, flow: str, walk: Callable[[], None]) -> list[str]:
+def _counted(folder: Path, flow: str, walk: Callable[[], None], *, besides: Collection[int]) -> list[str]:
+    """`besides`: processes that don't count."""
     phase = folder / "phase"
     phase.write_text(flow)
     time.sleep(0.3)  # until every process has looked
     walk()
     time.sleep(0.3)
     phase.write_text("")
-    aside = {_file_of(path) for path in settings.MIDDLEWARE} | {"apps/settings.py"}
-    found = {line for notes in folder.glob(f"{flow}.*") for line in notes.read_text().splitlines()}
+    aside = {_file_of(path) for path in (*settings.MIDDLEWARE, *AROUND_DJANGO)} | {"apps/settings.py"}
+    notes = [file for file in folder.glob(f"{flow}.*") if int(file.suffix[1:]) not in besides]
+    found = {line for file in notes for line in file.read_text().splitlines()}
     return sorted(found - aside)
 
 
@@ -72,24 +80,30 @@ def _file_of(middleware: str) -> str:
     return str(Path(module.__file__ or "").resolve()).removeprefix(f"{ROOT}{os.sep}")
 
 
+class Stack(NamedTuple):
+    """What runs."""
+
+    url: str
+    workers: list[int]
+    """The process ids of the workers themselves; tasks run in processes that they fork."""
+
+
 @contextmanager
-def _stack(folder: Path) -> Iterator[str]:
+def _stack(folder: Path) -> Iterator[Stack]:
     """One web process and the workers, on this measurement's database; no clock, whose chores belong to no flow."""
     stack = paths.for_var(Path(os.environ["RETRACE_VAR"]))
     path = os.pathsep.join(filter(None, [str(ROOT / "bench" / "trace"), os.environ.get("PYTHONPATH", "")]))
     env = programs.environment(stack, PYTHONPATH=path, FLOW_TRACE=str(folder))
     with ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        parts = [
-            *programs.web(stack, listener=listener.fileno(), count=1, env=env),
-            *(programs.worker(stack, queue=queue, concurrency=1, env=env) for queue in WORKERS),
-        ]
+        crew = [programs.worker(stack, queue=queue, concurrency=1, env=env) for queue in WORKERS]
+        parts = [*programs.web(stack, listener=listener.fileno(), count=1, env=env), *crew]
         try:
             for part in parts:
                 part.start()
-            workers = readiness.workers_answer(dict.fromkeys(WORKERS, 1))
-            readiness.wait_for(parts, readiness.page_answers(url), workers)
-            yield url
+            answer = readiness.workers_answer(dict.fromkeys(WORKERS, 1))
+            readiness.wait_for(parts, readiness.page_answers(url), answer)
+            yield Stack(url, [part.process.pid for part in crew if part.process])
         finally:
             stop_together(parts)
 

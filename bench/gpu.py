@@ -114,7 +114,7 @@ def finish_bare(ends: Sequence[float], tokens_a_step: float, folder: Path) -> No
     """What the bare side leaves for the other process."""
     import torch
 
-    from trainer.reports import peak_memory_mb
+    from trainer.job import peak_memory_mb
 
     on_gpu = torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_available() else 0.0
     side = Side(step_seconds(ends), round(on_gpu or peak_memory_mb(), 1), tokens_a_step)

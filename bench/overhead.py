@@ -30,10 +30,9 @@ from bench.side_by_side import Spent, compared, side_by_side
 from contract.configs import DpoConfig, GrpoConfig, RolloutConfig, ScratchConfig, SftConfig, run_config_from_json
 from contract.events import Event, Progress
 from contract.messages import Message, ToolSchema
-from trainer.allocator import keep_freed_memory
 from trainer.events import EventLog
 from trainer.interruption import StopRequest
-from trainer.job import set_up_libraries
+from trainer.job import keep_freed_memory, set_up_libraries
 from trainer.records import read_trajectories
 from trainer.rows import read_demonstrations, read_preferences
 

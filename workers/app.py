@@ -1,8 +1,6 @@
 """The Celery application as workers run it: their tasks, the clock, and what happens when one starts."""
 
 import os
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
 from celery.signals import worker_init, worker_process_init
@@ -43,10 +41,7 @@ app.conf.update(
     worker_consumer="workers.patience:PatientConsumer",
     # It keeps nothing on a disk. What is asked for at intervals is asked for again an interval after a restart.
     beat_scheduler="celery.beat:Scheduler",
-    imports=[
-        "workers.presence",
-        *(f"workers.tasks.{module.name}" for module in iter_modules([str(Path(__file__).with_name("tasks"))])),
-    ],
+    imports=["workers.presence", "workers.tasks"],
     beat_schedule={name: {**entry, "options": {"expires": STALE_SECONDS}} for name, entry in CLOCK.items()},
 )
 

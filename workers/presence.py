@@ -1,4 +1,7 @@
-"""Every worker notes now and then that it is there, for `/healthz`. The signals are sent in the worker's main process."""
+"""Every worker notes now and then that it is there, for `/healthz`, and training workers what they have, for plans.
+
+The signals are sent in the worker's main process, for as long as its heart beats.
+"""
 
 import logging
 import time
@@ -8,6 +11,7 @@ from celery.signals import heartbeat_sent, worker_ready
 
 from apps.common.health import note_worker
 from workers.app import app
+from workers.bridge import capacity
 
 logger = logging.getLogger(__name__)
 
@@ -15,7 +19,7 @@ EVERY_SECONDS = 20.0
 
 
 class Presence:
-    """Notes it, for as long as the worker's heart beats."""
+    """Notes it at intervals."""
 
     def __init__(self) -> None:
         self.next = 0.0
@@ -24,10 +28,13 @@ class Presence:
         if time.monotonic() < self.next:
             return
         self.next = time.monotonic() + EVERY_SECONDS
+        queues = app.amqp.queues.consume_from
         try:
-            note_worker(app.amqp.queues.consume_from)
-        except Exception as error:  # the cache may be away: signals must not take the worker down
-            logger.debug("could not note that this worker is there: %s", error)
+            note_worker(queues)
+            if "gpu" in queues:
+                capacity.tell()
+        except Exception:  # the cache may be away, nvidia-smi hang: signals must not take the worker down
+            logger.warning("could not note that this worker is there, or what it has", exc_info=True)
 
 
 presence = Presence()

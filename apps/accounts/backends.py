@@ -1,4 +1,4 @@
-"""Who a session belongs to."""
+"""Who a session belongs to. Sessions keep the address of this class: moved, it would sign everybody out."""
 
 from django.contrib.auth.backends import ModelBackend
 

@@ -7,5 +7,5 @@ class AnnotationConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.annotation.desk import jobs as desk  # noqa: F401  # registers its kind of job
-        from apps.annotation.judges import jobs as judges  # noqa: F401
+        from apps.annotation.desk import continuations as desk  # noqa: F401  # registers its kind of job
+        from apps.annotation.judges import enrollment as judges  # noqa: F401

@@ -17,8 +17,7 @@ from apps.arena import lifecycle
 from apps.arena.forms import ExperimentForm, PromotionForm
 from apps.arena.models import Experiment
 from apps.arena.queries import figures_of
-from apps.common.api import Conflict, MemberView, RequestSerializer, cleaned
-from apps.common.pages import ApiCursorPagination
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer, cleaned
 from apps.policies import promotions
 
 
@@ -85,11 +84,10 @@ class PromotionSerializer(serializers.Serializer[Any]):
     champion = serializers.UUIDField()
 
 
-class ExperimentsView(MemberView):
+class ExperimentsView(ListView):
     """The workspace's experiments."""
 
     needs = Role.RESEARCHER
-    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="experiments_create",
@@ -117,9 +115,7 @@ class ExperimentsView(MemberView):
         responses=ExperimentSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        pages = self.pagination_class()
-        found = pages.paginate_queryset(Experiment.objects.visible_to(self.member), request, view=self)
-        return pages.get_paginated_response(ExperimentSerializer(found, many=True, context={"request": request}).data)
+        return self.page_of(Experiment.objects.visible_to(self.member), ExperimentSerializer)
 
 
 class _OneExperiment(MemberView):

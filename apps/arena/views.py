@@ -21,7 +21,7 @@ from apps.arena.win_rates import Interval
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, next_url
 from apps.common.pages import page_of
-from apps.common.storable import is_storable
+from apps.common.text_encoding import is_storable
 from apps.jobs.models import JobState
 from apps.policies import promotions
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.db.models import QuerySet
 from django.forms import Form
 from django.http import Http404
 from rest_framework import serializers, status
@@ -23,6 +24,7 @@ from rest_framework.exceptions import (
 from rest_framework.response import Response
 from rest_framework.views import APIView, exception_handler
 
+from apps.common.pages import ApiCursorPagination
 from contract.quoting import legible
 
 if TYPE_CHECKING:
@@ -43,6 +45,21 @@ class MemberView(APIView):
     member: Membership
     needs: ClassVar[int] = 0
     needs_to_write: ClassVar[int] = 0
+
+
+class ListView(MemberView):
+    """A view that answers with a page of a list, newest first."""
+
+    pagination_class = ApiCursorPagination
+
+    def page_of(
+        self, rows: QuerySet[Any], serializer: type[serializers.BaseSerializer[Any]], **context: Any
+    ) -> Response:
+        """The page that the request asks for. Serializers know the request and the member from their context, and `context` besides."""
+        pages = self.pagination_class()
+        found = pages.paginate_queryset(rows, self.request, view=self)
+        known = {"request": self.request, "member": self.member, **context}
+        return pages.get_paginated_response(serializer(found, many=True, context=known).data)
 
 
 class Conflict(APIException):

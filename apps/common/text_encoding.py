@@ -1,5 +1,6 @@
-"""How text becomes the bytes of an answer: the one place, for pages, JSON, downloads and websockets."""
+"""How text becomes the bytes of an answer: the one place, for pages, JSON, downloads and websockets. And which text Postgres keeps."""
 
+import re
 from typing import Any
 
 from django.http.response import HttpResponseBase
@@ -25,3 +26,10 @@ def encode_answers() -> None:
 
     patched: Any = HttpResponseBase
     patched.make_bytes = encoded
+
+
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def is_storable(text: str) -> bool:
+    return not UNSTORABLE.search(text)

@@ -7,4 +7,4 @@ class DatasetsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.datasets import jobs  # noqa: F401  # registers its kind of job
+        from apps.datasets import freezing  # noqa: F401  # registers its kind of job

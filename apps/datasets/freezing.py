@@ -1,16 +1,21 @@
-"""Asking for a version, building it in the background, and making it final."""
+"""Asking for a version, building it in the background, and making it final. Building reads the database in streams; memory holds one row at a time."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Max
+from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts import audit
@@ -19,17 +24,46 @@ from apps.annotation.models import Queue
 from apps.common import disk
 from apps.common.commits import unawaited
 from apps.datasets import live
-from apps.datasets.build import Builder, Built
 from apps.datasets.card import make_card
-from apps.datasets.files.splitfiles import content_hash
+from apps.datasets.figures import Figures
+from apps.datasets.files.splitfiles import FileFacts, SplitFiles, content_hash
 from apps.datasets.files.storage import discard, store
-from apps.datasets.jobs import VERSIONS
-from apps.datasets.models import Dataset, Split, Version
+from apps.datasets.models import Dataset, Split, Version, VersionJudgement, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
+from apps.datasets.rows.materials import Files, Materials, Source
+from apps.datasets.rows.pairs import PairRows
+from apps.datasets.rows.single_runs import RunRows
+from apps.datasets.selection import splits
 from apps.datasets.selection.pairs import items_left_out
-from apps.datasets.selection.survey import leaves_rows
+from apps.datasets.selection.survey import leaves_rows, survey
 from apps.jobs import lifecycle
-from apps.jobs.models import Failure, Superseded, lease
+from apps.jobs.models import Event, Failure, Kind, Superseded, lease, register
+
+TASK = "freezing.freeze"
+
+
+def _announce(version: Version, event: Event) -> None:
+    """Show it to those who look, and leave nothing behind of attempts that came to nothing."""
+    if event.kind in ("finished", "failed"):
+        discard(version, range(1, version.attempt + (event.kind == "failed")))
+    transaction.on_commit(lambda: live.version_changed(version.pk), robust=True)
+
+
+VERSIONS = register(
+    Kind(
+        name="versions",
+        noun="version",
+        label="Dataset version",
+        model=Version,
+        task=lambda version: TASK,
+        title=str,
+        url=lambda version: reverse("datasets:version", args=[version.dataset_id, version.number]),
+        on_event=_announce,
+        related=("dataset", "workspace"),
+        listed_with=("dataset",),
+    )
+)
+
 
 RENEW_AFTER_SECONDS = 1.0
 
@@ -165,3 +199,71 @@ def _finish(version: Version, built: Built) -> None:
 
 def _reasons(built: Built) -> str:
     return ", ".join(f"{reason.value} {count}" for reason, count in built.figures.dropped.most_common()) + "."
+
+
+class Built(NamedTuple):
+    """A version's finished files, still in the attempt's own folder, and its figures."""
+
+    files: dict[Split, dict[str, FileFacts]]
+    figures: Figures
+
+
+class Builder:
+    """One pass over everything that a version's recipe lets in."""
+
+    def __init__(self, version: Version, folder: Path, *, progress: Callable[[int, int], None]) -> None:
+        self.version = version
+        self.folder = folder
+        self.progress = progress
+        self.materials = Materials(version)
+
+    def build(self) -> Built:
+        """Settle the splits, then write every row. What an attempt before this one recorded is replaced."""
+        VersionPreference.objects.filter(version=self.version).delete()
+        VersionJudgement.objects.filter(version=self.version).delete()
+        recipe, figures = self.materials.recipe, self.materials.figures
+        found = survey(recipe, self.version.workspace)
+        self.progress(0, found.rows)
+        self.materials.splits = splits.settle(
+            [entry.task for entry in found.tasks.values()],
+            workspace=self.version.workspace,
+            shares=recipe.shares,
+            seed=recipe.seed,
+        )
+        with ExitStack() as stack:
+            writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writing")
+            files = {split: SplitFiles(self.folder, split, self.materials.row_type.layout, writing) for split in Split}
+            for writer in files.values():
+                stack.callback(writer.close)
+            stack.callback(writing.shutdown)  # before the files are closed
+            for written in stack.enter_context(closing(self._write(files, found.rows))):
+                self._record(written)
+                self.progress(sum(figures.rows.values()), found.rows)
+            return Built({split: writer.finish() for split, writer in files.items()}, figures)
+
+    def _write(self, files: Files, expected: int) -> Generator[list[Source], None, None]:
+        row_type = self.materials.row_type
+        if row_type.pairs:
+            yield from PairRows(self.materials, row_type.pairs).write(files, expected=expected)
+        if row_type.runs:
+            yield from RunRows(self.materials, row_type.runs).write(files)
+
+    def _record(self, sources: Sequence[Source]) -> None:
+        """Write which judgments went into which rows."""
+        version = self.version.pk
+        pairs = [(version, s.preference, s.task, s.split, s.row) for s in sources if s.preference]
+        runs = [(version, s.inspection, s.rating, s.task, s.split, s.row) for s in sources if not s.preference]
+        # The commit that makes the version final waits for the disk; an attempt that is lost begins anew.
+        with unawaited():
+            _copy("datasets_versionpreference (version_id, preference_id, task_id, split, row)", pairs)
+            _copy("datasets_versionjudgement (version_id, inspection_id, rating_id, task_id, split, row)", runs)
+
+
+def _copy(place: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    if not rows:
+        return
+    with connection.cursor() as cursor:
+        raw: Any = cursor.cursor
+        with raw.copy(f"COPY {place} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)

@@ -1,12 +1,91 @@
 """Rule annotators at work: they take items and answer like anybody else, and are shown as rules."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from apps.accounts.models import Workspace
 from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import Choice, Scores
 from apps.annotation.models import Annotator, Assignment, Queue
-from apps.demo.rules import CHECKS, RULES, RunFacts
 from apps.trajectories.models import Trajectory
+
+MUCH, CLEARLY, SLIGHTLY = 3, 2, 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """What a rule looks at."""
+
+    success: bool
+    reward: float
+    steps: int
+    errors: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A judgment in favour of run `a` (positive) or `b`, with the reason in words."""
+
+    strength: int
+    both_bad: bool = False
+    rationale: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a run is accepted, with the reason in words."""
+
+    accepted: bool
+    rationale: str
+
+
+Rule = Callable[[RunFacts, RunFacts], Answer]
+"""Compares two runs."""
+Check = Callable[[RunFacts], Verdict]
+"""Looks at one run."""
+
+
+def outcome_first(a: RunFacts, b: RunFacts) -> Answer:
+    """Success decides; between two successes the shorter run; two failures are both bad unless one got further."""
+    if a.success != b.success:
+        return Answer(strength=_towards(a.success, MUCH), rationale="One did what was asked, the other did not.")
+    if a.reward != b.reward:
+        return Answer(strength=_towards(a.reward > b.reward, CLEARLY), rationale="One reached more of the goal.")
+    if not a.success:
+        return Answer(strength=0, both_bad=True, rationale="Neither did what was asked.")
+    if a.steps != b.steps:
+        return Answer(strength=_towards(a.steps < b.steps, SLIGHTLY), rationale="Both succeeded; one took fewer steps.")
+    return Answer(strength=0, rationale="Both succeeded in the same number of steps.")
+
+
+def clean_and_short(a: RunFacts, b: RunFacts) -> Answer:
+    """Fewer failed calls, then fewer steps, whatever came of it: a judge that is wrong about hasty runs."""
+    if a.errors != b.errors:
+        return Answer(strength=_towards(a.errors < b.errors, CLEARLY), rationale="One made fewer failed calls.")
+    if abs(a.steps - b.steps) >= 2:
+        return Answer(strength=_towards(a.steps < b.steps, CLEARLY), rationale="One was clearly shorter.")
+    if a.steps != b.steps:
+        return Answer(strength=_towards(a.steps < b.steps, SLIGHTLY), rationale="One was a step shorter.")
+    return Answer(strength=0, rationale="Equally long, equally clean.")
+
+
+def no_failed_call(run: RunFacts) -> Verdict:
+    """Accepts what looks right, whatever came of it: so the shortcuts that fail without a sound are learned with the rest."""
+    if run.errors:
+        return Verdict(accepted=False, rationale="A call failed.")
+    return Verdict(accepted=True, rationale="No call failed.")
+
+
+def _towards(a_wins: bool, strength: int) -> int:
+    return strength if a_wins else -strength
+
+
+RULES: dict[str, Rule] = {"Outcome first": outcome_first, "Clean and short": clean_and_short}
+"""By the name that people see beside their judgments."""
+
+CHECKS: dict[str, Check] = {"No failed call": no_failed_call}
+"""The same for single runs."""
 
 
 def rule_annotator(workspace: Workspace, name: str) -> Annotator:

@@ -1,10 +1,11 @@
 """The loop at a glance: what there is at each station, what moved in the last day, what is on its way."""
 
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 from django.db.models import F, QuerySet, Sum
 from django.utils.timezone import now
@@ -13,7 +14,7 @@ from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Desk, Queue
 from apps.arena.models import Experiment
-from apps.common.counts import About, about
+from apps.common import quantities
 from apps.common.ids import first_id_at
 from apps.common.quantities import count
 from apps.datasets.models import Version
@@ -21,6 +22,35 @@ from apps.jobs.models import JobState
 from apps.policies.models import Policy, Promotion
 from apps.training.models import Run
 from apps.trajectories.models import ImportBatch, RolloutBatch, Trajectory
+
+
+@dataclass(frozen=True)
+class About:
+    """A count: exact while it is small, else the planner's estimate, which says "about"."""
+
+    number: int
+    exact: bool
+
+    def __str__(self) -> str:
+        return quantities.count(self.number) if self.exact else f"about {quantities.count(self.number)}"
+
+    def __bool__(self) -> bool:
+        return self.number > 0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(self.number + other.number, exact=self.exact and other.exact)
+
+
+def about(rows: QuerySet[Any], *, cap: int = 10_000) -> About:
+    """Count `rows` up to `cap`; beyond that ask PostgreSQL's planner, which knows from its statistics."""
+    keys = rows.order_by().values("pk")
+    found = keys[: cap + 1].count()
+    if found <= cap:
+        return About(found, exact=True)
+    plan = json.loads(keys.explain(format="json"))
+    # Statistics may lag behind; what was counted is certain.
+    return About(max(int(plan[0]["Plan"]["Plan Rows"]), found), exact=False)
+
 
 RECENT = timedelta(hours=24)
 NAMED = 2

@@ -1,19 +1,21 @@
-"""The records of an upload, each with its format: of the file itself, or of all the files in an archive."""
+"""The records of an upload, each with its format: of the file itself, or of all the files in an archive. The first records say which format it is."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import IO
+from typing import IO, NamedTuple
 
+from apps.ingest import formats
 from apps.ingest.archives import DATA, Folder, open_folder
-from apps.ingest.files.raw_records import EXCERPT, RawRow
-from apps.ingest.files.source import Source, UnreadableFile
-from apps.ingest.formats import UnknownFormat
-from apps.ingest.limits import USUAL, Limits
+from apps.ingest.files.raw_records import EXCERPT, RawRow, as_one
+from apps.ingest.files.source import USUAL, Limits, Source, UnreadableFile, open_source
+from apps.ingest.formats import AmbiguousFormat, Format, UnknownFormat, has
+from apps.ingest.normalization.roles import role_of
 from apps.ingest.reading import Found
-from apps.ingest.recognition import LISTED, recognize_file
+from apps.ingest.records import Json
+from contract import jsontext
 
 MOST_NAMED = 20
 """Files that are named where there is something to say of many."""
@@ -106,3 +108,141 @@ def _passed_over(paths: list[str]) -> str:
 def _named(paths: list[str]) -> str:
     more = len(paths) - MOST_NAMED
     return ", ".join(paths[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+SAMPLES = 20
+"""Records that may be unreadable before the first one that shows the format."""
+
+SAMPLE_BYTES = 32 << 20
+
+SEEN_KEYS = 8
+KEY_CHARS = 24
+NEAREST = 3
+LISTED = "What can be imported is listed on the page of imports and in docs/importing.md."
+
+
+class Recognized(NamedTuple):
+    """A file whose format is known, with all of its records ahead."""
+
+    source: Source
+    rows: Iterator[RawRow]
+    format: Format
+
+
+def recognize_file(file: IO[bytes], limits: Limits = USUAL) -> Recognized:
+    """Look at the first records of a file. Raises UnreadableFile or UnknownFormat."""
+    source = open_source(file, most_bytes=limits.unpacked)
+    rows = source.rows(limit=limits.record)
+    head, samples = _sample(rows)
+    if samples and not _is_known(samples[0]) and _is_known(samples[:1]):
+        # Messages or events, not records: all of them together are one run.
+        file.seek(0)
+        source = open_source(file, most_bytes=limits.unpacked)
+        rows = as_one(source.rows(limit=limits.record), limits.record)
+        head, samples = _sample(rows)
+    format, rows = recognize(samples), itertools.chain(head, rows)
+    if format.gather:
+        rows = format.gather(rows, limits.record)
+    return Recognized(source, rows, format)
+
+
+def recognize(rows: list[Json]) -> Format:
+    """The format of a file, from its first readable records. Raises UnknownFormat."""
+    for row in rows:
+        try:
+            if format := formats.format_of(row):
+                return format
+        except AmbiguousFormat as refusal:
+            raise UnknownFormat(f"{refusal}: {_seen(row)}. Leave out the keys of one of them.") from None
+    row = rows[0] if rows else None
+    seen = f"the first record {_seen(row)}" if rows else "none of the first records is JSON"
+    parts = (f"No known format: {seen}.", _advice(row), _nearest(row), LISTED)
+    raise UnknownFormat(" ".join(filter(None, parts)))
+
+
+def _sample(rows: Iterator[RawRow]) -> tuple[list[RawRow], list[Json]]:
+    """The first records up to one that some format recognizes, as written and parsed."""
+    head: list[RawRow] = []
+    samples: list[Json] = []
+    size = 0
+    for row in itertools.islice(rows, SAMPLES):
+        head.append(row)
+        size += len(row.body)
+        if not row.problem:
+            try:
+                samples.append(jsontext.loads(row.body))
+            except jsontext.UnreadableJSON:
+                continue
+            if _is_known(samples[-1]):
+                return head, samples[-1:]
+        if size > SAMPLE_BYTES:
+            break
+    return head, samples
+
+
+def _is_known(value: Json) -> bool:
+    try:
+        return formats.format_of(value) is not None
+    except AmbiguousFormat:
+        return True  # said where the format is asked for
+
+
+def _seen(row: Json, *, deeper: bool = True) -> str:
+    if isinstance(row, dict):
+        if not row:
+            return "is an empty object"
+        seen = f"has the keys {', '.join(map(_quoted, list(row)[:SEEN_KEYS]))}{', …' if len(row) > SEEN_KEYS else ''}"
+        inside = _one_of_many(row) if deeper else None
+        return seen if inside is None else f"{seen}; {_quoted(next(iter(row)))} {_seen(inside, deeper=False)}"
+    if isinstance(row, list):
+        if not row or not deeper:
+            return f"is {'a' if row else 'an empty'} list"
+        return f"is a list whose first element {_seen(row[0], deeper=False)}"
+    return f"is {jsontext.dumps(row)[:60].decode('utf-8', 'replace')}"
+
+
+def _one_of_many(row: Json) -> Json:
+    """The first of the records that an object may hold by their names; None where it holds none."""
+    values = list(row.values()) if isinstance(row, dict) else []
+    return values[0] if len(values) > 1 and all(isinstance(each, dict) and each for each in values) else None
+
+
+def _nearest(row: Json) -> str:
+    """The formats that share most keys with a record, or with those that it holds, and what of theirs is lacking."""
+    inside = _one_of_many(row)
+    row = row if inside is None else inside
+    near: list[tuple[int, int, str]] = []
+    for format in formats.known():
+        shared = [
+            (keys, [key for key in keys if has(row, key)]) for keys in map(str.split, format.keys) if keys != ["*"]
+        ]
+        keys, present = max(shared, key=lambda each: (len(each[1]), -len(each[0])), default=([], []))
+        lacking = [_quoted(key) for key in keys if key not in present][:2]
+        lacks = f" (lacks {', '.join(lacking)})" if lacking else ""
+        near += [(-len(present), len(keys), f"{format.title}{lacks}")] if present else []
+    return f"Nearest: {'; '.join(said for *_, said in sorted(near)[:NEAREST])}." if near else ""
+
+
+def _advice(row: Json) -> str:
+    """What to do with a record that is nearly something."""
+    if not isinstance(row, dict):
+        return ""
+    if "action" in row:
+        return 'Write all steps of a trajectory into one record (`{"task_id": …, "steps": […]}`).'
+    if _is_list_of_objects(row.get("steps")) and "action" not in row["steps"][0]:
+        return 'Its `steps` have no `action`: a step is {"obs": …, "action": …}.'
+    for key, value in row.items():
+        speaker = value[0].get("role", value[0].get("from")) if _is_list_of_objects(value) else None
+        if isinstance(speaker, str) and not role_of(value[0]):
+            return f"{_quoted(key)} begins with a message of “{speaker[:40]}”, whom no format knows."
+    if "message" in row or "role" in row:
+        return 'Write all messages of a trajectory into one record (`{"messages": […]}`).'
+    return ""
+
+
+def _quoted(key: str) -> str:
+    return f"`{key[:KEY_CHARS]}{'…' if len(key) > KEY_CHARS else ''}`"
+
+
+def _is_list_of_objects(value: Json) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)

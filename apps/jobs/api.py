@@ -14,11 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
-from apps.common.api import Conflict, MemberView
-from apps.common.pages import ApiCursorPagination
+from apps.common.api import Conflict, ListView, MemberView
 from apps.jobs import lifecycle
-from apps.jobs.kinds import kind_named, kind_of_job, kinds
-from apps.jobs.models import Job, Phase
+from apps.jobs.models import Job, Phase, kind_named, kind_of_job, kinds
 from apps.jobs.queries import Row, find_job, jobs_of
 
 
@@ -51,11 +49,10 @@ class JobSerializer(serializers.Serializer[Row]):
     finished_at = serializers.DateTimeField(source="job.finished_at", allow_null=True)
 
 
-class JobsView(MemberView):
+class JobsView(ListView):
     """The workspace's jobs."""
 
     needs = Role.OWNER
-    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="jobs_list",
@@ -74,10 +71,8 @@ class JobsView(MemberView):
         if only and kind_named(only) is None:
             known = ", ".join(kind.name for kind in kinds())
             raise ValidationError({"kind": [f"Got “{only[:60]}”; expected {known}."]})
-        jobs = jobs_of(self.member, phases=[Phase(phase) for phase in phases], only=only)
-        pages = self.pagination_class()
-        rows: Any = pages.paginate_queryset(jobs, request, view=self)
-        return pages.get_paginated_response(JobSerializer(rows, many=True).data)
+        jobs: Any = jobs_of(self.member, phases=[Phase(phase) for phase in phases], only=only)
+        return self.page_of(jobs, JobSerializer)
 
 
 class _SteerView(MemberView):

@@ -25,8 +25,20 @@ from django.utils.timezone import now
 from apps.accounts import audit
 from apps.accounts.models import User
 from apps.common.broker import enqueue
-from apps.jobs.kinds import Event, Kind, kind_of_job, kinds
-from apps.jobs.models import REMIND_AFTER, Failure, J, Job, JobQuerySet, Phase, Superseded, lease
+from apps.jobs.models import (
+    REMIND_AFTER,
+    Event,
+    Failure,
+    J,
+    Job,
+    JobQuerySet,
+    Kind,
+    Phase,
+    Superseded,
+    kind_of_job,
+    kinds,
+    lease,
+)
 
 log = logging.getLogger(__name__)
 

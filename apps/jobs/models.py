@@ -1,22 +1,24 @@
 """What every job is: work that one worker at a time owns for as long as it renews its lease.
 
 Claiming a job numbers the attempt, and everything that a worker writes is conditional on that number. So a worker that was believed
-dead and comes back can change nothing. The functions that write are in `lifecycle`; the kinds of jobs are registered in `kinds`.
+dead and comes back can change nothing. The functions that write are in `lifecycle`.
+
+What else the engine must know of a kind of job is a `Kind`. Each app registers its own beside what writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
-from apps.accounts.models import WorkspaceModel, WorkspaceQuerySet
+from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 
 J = TypeVar("J", bound="Job")
 
@@ -182,3 +184,77 @@ class Job(WorkspaceModel):
     def error(self) -> str:
         """Why it stopped and what to do, as a sentence or two; empty where it did not fail."""
         return f"{self.failure.get('message', '')} {self.failure.get('advice', '')}".strip()
+
+
+class Event(NamedTuple):
+    """Something that happened to a job, in words for people."""
+
+    kind: str
+    """taken, lost, requeued, resumed, cancelling, cancelled, failed or finished."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Kind(Generic[J]):
+    """What the engine must know of a kind of job."""
+
+    name: str
+    """In the address of a list, and over REST."""
+    noun: str
+    """As a sentence calls one: "This … is finished"."""
+    label: str
+    """As a list calls one."""
+    model: type[J]
+    task: Callable[[J], str]
+    """The name of the Celery task that does it."""
+    title: Callable[[J], str]
+    url: Callable[[J], str]
+    on_event: Callable[[J, Event], None] = lambda job, event: None
+    """Is called within the transaction that changed the job."""
+    related: tuple[str, ...] = ()
+    """What a worker reads together with it."""
+    listed_with: tuple[str, ...] = ()
+    """What a row of a list names."""
+    afresh: dict[str, Any] = field(default_factory=dict)
+    """Columns that every attempt begins with."""
+    is_cancellable: bool = False
+    is_resumable: bool = False
+    resumable: tuple[Phase, ...] = RESUMABLE
+    before_resuming: Callable[[J, User | None], Mapping[str, Any]] = lambda job, by: {}
+    """Does what else must be done, in the same transaction; returns columns to begin again with."""
+    cancel_words: str = "Cancel"
+
+    @property
+    def rows(self) -> JobQuerySet[J]:
+        return cast("JobQuerySet[J]", self.model._default_manager.all())
+
+    def state(self, phase: Phase) -> str:
+        """By which a job of this kind enters the phase."""
+        return self.model.states_in(phase)[0]
+
+    @property
+    def can_stop_slowly(self) -> bool:
+        """Whether its worker is asked to stop, and not just finds its job gone."""
+        return bool(self.model.states_in(Phase.STOPPING))
+
+
+_KINDS: dict[type[Job], Kind[Any]] = {}
+
+
+def register(kind: Kind[J]) -> Kind[J]:
+    """Let the engine look after a kind of job."""
+    _KINDS[kind.model] = kind
+    return kind
+
+
+def kind_of_job(job: J) -> Kind[J]:
+    return _KINDS[type(job)]
+
+
+def kinds() -> Iterator[Kind[Any]]:
+    """All of them, as they were registered."""
+    yield from _KINDS.values()
+
+
+def kind_named(name: str) -> Kind[Any] | None:
+    return next((kind for kind in kinds() if kind.name == name), None)

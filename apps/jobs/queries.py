@@ -14,8 +14,7 @@ from django.shortcuts import get_object_or_404
 from apps.accounts.models import Membership, Role
 from apps.common.broker import worker_queue
 from apps.common.health import WORKER_QUEUES, manned_queues
-from apps.jobs.kinds import Kind, kind_named, kinds
-from apps.jobs.models import ACTIVE, Job, JobQuerySet, Phase
+from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, kinds
 
 MOST_ACTIVE = 200
 """Of each kind."""

@@ -7,4 +7,4 @@ class PoliciesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.policies import jobs  # noqa: F401  # registers its kind of job
+        from apps.policies import publication  # noqa: F401  # registers its kind of job

@@ -9,10 +9,10 @@ from django import forms
 
 from apps.accounts.models import Membership, User, Workspace
 from apps.common.environments import SCRIPTS
+from apps.policies.locations import weights_of
 from apps.policies.models import Endpoint, Policy, Publication
 from apps.policies.publication import publish_policy
 from apps.policies.registration import register_model, register_script, register_served, register_server
-from apps.policies.weights import weights_of
 
 KINDS = [
     (Policy.Kind.MODEL.value, "Language model"),

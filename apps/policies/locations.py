@@ -1,7 +1,7 @@
-"""Where the model of a policy may lie: with the run that made it, in a folder under MODEL_ROOTS, or on the hub.
+"""Where the model of a policy lies: with the run that made it, in a folder under MODEL_ROOTS, or on the hub.
 
-What a run here made is reached through the run, never through text. A location that somebody typed is checked when it is registered and, by the
-worker, each time that it is used: the row may be older than the settings, or may not have come through a form.
+What a run here made is reached through the run, never through text; the workers and the web share RUNS_DIR. A location that somebody typed is checked when it is
+registered and, by the worker, each time that it is used: the row may be older than the settings, or may not have come through a form.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.policies.models import Policy
-from apps.policies.weights import weights_of_run
 from contract.hub_ids import is_hub_id
 
 
@@ -102,3 +101,41 @@ def _outside(location: str) -> LocationRefused:
         f"{location!r} cannot be used: {offered}, links included. Give the id of a model on the hub, choose the policy of a "
         "training run, or have the folder added to MODEL_ROOTS."
     )
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What its run left behind. The layout is the trainer's."""
+
+    run: Path
+
+    @property
+    def model(self) -> Path:
+        """The whole model."""
+        return self.run / "model"
+
+    @property
+    def adapter(self) -> Path:
+        """The LoRA adapter alone; there is none after full fine-tuning."""
+        return self.run / "adapter"
+
+    @property
+    def has_adapter(self) -> bool:
+        return (self.adapter / "adapter_config.json").is_file()
+
+    @property
+    def has_model(self) -> bool:
+        return (self.model / "config.json").is_file()
+
+
+def weights_of_run(policy: Policy) -> Weights | None:
+    """The files of the run that made the policy; None where no run of its own workspace did. `location` has no say in it."""
+    run = getattr(policy, "made_by", None)
+    if run is None or run.workspace_id != policy.workspace_id:
+        return None
+    return Weights(Path(settings.RUNS_DIR) / str(run.pk))
+
+
+def weights_of(policy: Policy) -> Weights | None:
+    """The same for what can be published: language models."""
+    return weights_of_run(policy) if policy.kind == Policy.Kind.MODEL else None

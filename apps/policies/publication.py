@@ -1,16 +1,43 @@
-"""Asking for a policy to be published, and for the one before it. A worker does it and proves it: see `delivering`."""
+"""Asking for a policy to be published, and for the one before it. A worker does it and proves it."""
 
 from __future__ import annotations
 
 import re
 
 from django.db import IntegrityError, transaction
+from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.accounts import audit
 from apps.accounts.models import User
 from apps.jobs import lifecycle
+from apps.jobs.models import Event, Kind, register
+from apps.policies.locations import weights_of
 from apps.policies.models import Endpoint, Policy, Publication
-from apps.policies.weights import weights_of
+
+TASK = "publishing.publish"
+
+
+def _end(publication: Publication, event: Event) -> None:
+    if event.kind == "failed":
+        Publication.objects.filter(pk=publication.pk).update(ended_at=now())
+
+
+PUBLICATIONS = register(
+    Kind(
+        name="publications",
+        noun="publication",
+        label="Publication",
+        model=Publication,
+        task=lambda publication: TASK,
+        title=str,
+        url=lambda publication: reverse("policies:policy", args=[publication.policy_id]),
+        on_event=_end,
+        related=("policy__workspace", "endpoint", "workspace", "by"),
+        listed_with=("policy",),
+    )
+)
+
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,79}")
 Way = Publication.Way

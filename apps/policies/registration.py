@@ -1,9 +1,10 @@
-"""Making a policy known that no run here made: a base model, a script, a served model."""
+"""Making a policy known that no run here made: a base model, a script, a served model. And names for new ones."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -145,3 +146,20 @@ def _register(
 def _endpoint_name(workspace: Workspace, base_url: str) -> str:
     taken = Endpoint.objects.filter(workspace=workspace, name__startswith=base_url[:90]).count()
     return base_url[:90] + (f" ({taken + 1})" if taken else "")
+
+
+def free_name(*, workspace_id: UUID, wanted: str) -> str:
+    """`wanted`, or `wanted (2)`, `wanted (3)`…: the first that no policy of the workspace has.
+
+    Two runs may finish at the same moment with one name; the unique constraint then refuses the second, and the worker
+    that is refused tries again.
+    """
+    taken = set(
+        Policy.objects.filter(workspace=workspace_id, name__startswith=wanted[:190]).values_list("name", flat=True)
+    )
+    if wanted not in taken:
+        return wanted
+    number = 2
+    while (name := f"{wanted[:190]} ({number})") in taken:
+        number += 1
+    return name

@@ -7,4 +7,4 @@ class TrainingConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.training import jobs  # noqa: F401  # registers its kind of job
+        from apps.training import launch  # noqa: F401  # registers its kind of job

@@ -5,8 +5,9 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
+from apps.accounts.models import Membership
 from apps.common import quantities
-from apps.common.live import send
+from apps.common.live import LiveConsumer, send
 from apps.policies.reports import success_of
 from apps.training.folders import folder_of
 from apps.training.models import Run
@@ -64,3 +65,21 @@ def show_rollouts(batch_id: UUID) -> None:
     """Send the state of a batch to everyone who looks at it."""
     batch = RolloutBatch.objects.select_related("policy", "created_by").get(pk=batch_id)
     send(rollouts_group(batch_id), render_to_string("training/_rollouts_live.html", rollouts_context(batch)))
+
+
+class RunConsumer(LiveConsumer):
+    """Everything that happens to one run."""
+
+    def find_group(self, member: Membership) -> str | None:
+        run_id: UUID = self.scope["url_route"]["kwargs"]["run_id"]
+        return run_group(run_id) if Run.objects.visible_to(member).filter(pk=run_id).exists() else None
+
+
+class RolloutsConsumer(LiveConsumer):
+    """Everything that happens to one batch of rollouts."""
+
+    def find_group(self, member: Membership) -> str | None:
+        batch_id: UUID = self.scope["url_route"]["kwargs"]["batch_id"]
+        return (
+            rollouts_group(batch_id) if RolloutBatch.objects.visible_to(member).filter(pk=batch_id).exists() else None
+        )

@@ -9,9 +9,8 @@ from typing import Any
 from apps.accounts.models import Membership, Workspace, subject_id
 from apps.common.environments import ENVIRONMENTS
 from apps.datasets.models import Split, Version
-from apps.policies.locations import LocationRefused, refuse_unusable_location
+from apps.policies.locations import LocationRefused, refuse_unusable_location, weights_of_run
 from apps.policies.models import Policy
-from apps.policies.weights import weights_of_run
 from apps.training.models import Run
 from apps.training.presets import METHODS, PRESETS
 from apps.training.refusals import (

@@ -1,4 +1,4 @@
-"""What a worker writes about the run it holds: news while it goes on, and what it made. All of it may be told twice."""
+"""What a worker writes about the run it holds: news while it goes on, and the policy that it made. All of it may be told twice."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from django.utils.timezone import now
 
 from apps.jobs import lifecycle
 from apps.jobs.models import Superseded, lease
+from apps.policies.models import Checkpoint, Policy
+from apps.policies.registration import free_name
+from apps.training.folders import folder_of
 from apps.training.models import Metric, Run, RunEvent
-from apps.training.registration import register_result
 
 
 class Happening(NamedTuple):
@@ -116,3 +118,38 @@ def finish(*, run: Run, report: dict[str, Any]) -> None:
     lifecycle.finish(run, report=report)
     policy = register_result(run)
     RunEvent.objects.create(run=run, kind="finished", text=f"Finished. It created {policy.name}.")
+
+
+KIND_MADE_BY = {
+    Run.Algorithm.SFT: Policy.Kind.MODEL,
+    Run.Algorithm.DPO: Policy.Kind.MODEL,
+    Run.Algorithm.KTO: Policy.Kind.MODEL,
+    Run.Algorithm.GRPO: Policy.Kind.MODEL,
+    Run.Algorithm.RLOO: Policy.Kind.MODEL,
+    Run.Algorithm.STAR: Policy.Kind.MODEL,
+    Run.Algorithm.REWARD_MODEL: Policy.Kind.REWARD_MODEL,
+    Run.Algorithm.PROCESS_REWARD_MODEL: Policy.Kind.PROCESS_MODEL,
+}
+
+
+def register_result(run: Run) -> Policy:
+    """The policy that `run` made; the same one when asked twice. Call it inside the transaction that ends the run."""
+    if run.result is not None:
+        return run.result
+    policy = Policy.objects.create(
+        workspace=run.workspace,
+        name=free_name(workspace_id=run.workspace_id, wanted=run.name),
+        kind=KIND_MADE_BY[Run.Algorithm(run.algorithm)],
+        base=run.base,
+        settings={"parameters": run.parameters} if run.parameters else {},
+        report=run.report,
+    )
+    Checkpoint.objects.bulk_create(
+        Checkpoint(
+            policy=policy, step=int(place.name.rpartition("-")[2]), location=f"{run.pk}/checkpoints/{place.name}"
+        )
+        for place in folder_of(run.pk).kept_checkpoints()
+    )
+    run.result = policy
+    run.save(update_fields=["result"])
+    return policy

@@ -7,5 +7,5 @@ class TrajectoriesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.trajectories.imports import jobs as imports  # noqa: F401  # registers its kind of job
-        from apps.trajectories.rollouts import jobs as rollouts  # noqa: F401
+        from apps.trajectories.imports import import_job as imports  # noqa: F401  # registers its kind of job
+        from apps.trajectories.rollouts import rollout_batches as rollouts  # noqa: F401

@@ -11,7 +11,7 @@ from django.contrib.postgres.search import SearchQuery
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
-from apps.common.storable import is_storable
+from apps.common.text_encoding import is_storable
 from apps.trajectories.models import Task, TrajectoryQuerySet
 from apps.trajectories.search import TASK_WORDS, words_to_query
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from apps.accounts.models import User, Workspace
-from apps.common.storable import is_storable
+from apps.common.text_encoding import is_storable
 from apps.trajectories.filters import Filters
 from apps.trajectories.models import SavedView
 

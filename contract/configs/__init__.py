@@ -26,7 +26,6 @@ from contract.configs.errors import InvalidConfig, InvalidField, alternatives, r
 from contract.configs.fields import added_fields
 from contract.configs.grpo import GrpoConfig
 from contract.configs.kto import KtoConfig
-from contract.configs.models import ModelConfig, Precision, ScratchConfig
 from contract.configs.online import OnlineConfig, TrainingTasksConfig
 from contract.configs.process_reward_model import ProcessRewardModelConfig
 from contract.configs.reward_model import RewardModelConfig
@@ -49,7 +48,10 @@ from contract.configs.training import (
     DataConfig,
     FileTrainingConfig,
     LoraConfig,
+    ModelConfig,
     OptimizerConfig,
+    Precision,
+    ScratchConfig,
     TrainingConfig,
 )
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from contract.configs.declaration import Config, Count, Positive, Seed, Setting, Words, internal
 from contract.configs.errors import InvalidField
-from contract.configs.models import ModelConfig, Precision
+from contract.configs.training import ModelConfig, Precision
 
 
 class TasksConfig(Config):

@@ -3,8 +3,7 @@
 from typing import Annotated, Literal
 
 from contract.configs.declaration import Setting
-from contract.configs.models import ModelConfig
-from contract.configs.training import FileTrainingConfig
+from contract.configs.training import FileTrainingConfig, ModelConfig
 
 
 class SftConfig(FileTrainingConfig):

@@ -15,7 +15,7 @@ from apps.arena.stopping_rule import Outcome, StoppingRule
 from apps.jobs.models import JobState
 from apps.trajectories.models import RolloutBatch
 from tests import factories
-from workers.tasks.experiments import advance_all
+from workers.tasks import advance_experiments
 
 pytestmark = pytest.mark.django_db
 
@@ -111,17 +111,17 @@ def test_resumed_rollouts_let_it_go_on(researcher):
     experiment = begin(researcher)
     batches = RolloutBatch.objects.filter(pk__in=[experiment.rollouts_a_id, experiment.rollouts_b_id])
     batches.update(state=JobState.CANCELLED)
-    advance_all()
+    advance_experiments()
     RolloutBatch.objects.filter(pk=experiment.rollouts_a_id).update(state=JobState.WAITING)
-    advance_all()
+    advance_experiments()
     experiment.refresh_from_db()
     assert experiment.state == "failed"  # the other side is still cancelled
     batches.update(state=JobState.RUNNING)
-    advance_all()
+    advance_experiments()
     experiment.refresh_from_db()
     assert (experiment.state, experiment.error) == ("rolling_out", "")
     runs_arrive(experiment)
-    advance_all()
+    advance_experiments()
     experiment.refresh_from_db()
     assert (experiment.state, experiment.queue.item_count) == ("labelling", 12)
 
@@ -130,7 +130,7 @@ def test_an_experiment_with_nothing_to_compare_stays_ended(researcher):
     experiment = begin(researcher)
     batches = RolloutBatch.objects.filter(pk__in=[experiment.rollouts_a_id, experiment.rollouts_b_id])
     batches.update(state=JobState.DONE)
-    advance_all()
+    advance_experiments()
     assert take_up_again() == 0
     experiment.refresh_from_db()
     assert (experiment.state, "nothing to compare" in experiment.error) == ("failed", True)
@@ -217,7 +217,7 @@ def test_an_experiment_that_breaks_keeps_no_other_from_going_on(researcher, monk
         advance(experiment)
 
     monkeypatch.setattr(lifecycle, "advance", breaks_on_one)
-    advance_all()
+    advance_experiments()
     other.refresh_from_db()
     assert other.state == "labelling"
 

@@ -2,7 +2,7 @@ import pytest
 from django.db import connection
 
 from apps.accounts.models import User
-from apps.common.counts import About, about
+from apps.home.glance import About, about
 from tests import factories
 
 pytestmark = pytest.mark.django_db

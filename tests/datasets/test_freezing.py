@@ -18,7 +18,7 @@ from apps.annotation.review.adjudication import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.files.splitfiles import content_hash, sha256_of
-from apps.datasets.jobs import VERSIONS
+from apps.datasets.freezing import VERSIONS
 from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.jobs import lifecycle

@@ -7,7 +7,7 @@ import psycopg
 from django.db import connection
 
 from apps.datasets import freezing
-from apps.datasets.jobs import VERSIONS
+from apps.datasets.freezing import VERSIONS
 from apps.datasets.models import Version, VersionPreference
 from apps.datasets.recipe import Recipe
 from apps.jobs import lifecycle

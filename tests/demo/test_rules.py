@@ -1,6 +1,6 @@
 """The rules that label in the demo workspace."""
 
-from apps.demo.rules import RunFacts, clean_and_short, no_failed_call, outcome_first
+from apps.demo.rule_annotators import RunFacts, clean_and_short, no_failed_call, outcome_first
 
 GOOD = RunFacts(success=True, reward=1.0, steps=5, errors=0)
 SHORT = RunFacts(success=True, reward=1.0, steps=3, errors=1)

@@ -10,9 +10,8 @@ import zipfile
 
 import pytest
 
-from apps.ingest.files.source import UnreadableFile
+from apps.ingest.files.source import Limits, UnreadableFile
 from apps.ingest.formats import UnknownFormat
-from apps.ingest.limits import Limits
 from apps.ingest.reading import Reading
 from apps.ingest.upload import Upload
 

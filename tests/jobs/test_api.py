@@ -10,8 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
 from apps.jobs import lifecycle
-from apps.jobs.kinds import kind_of_job
-from apps.jobs.models import Failure
+from apps.jobs.models import Failure, kind_of_job
 from tests import factories
 from tests.jobs.making import MAKERS
 

@@ -10,7 +10,7 @@ from apps.jobs import lifecycle
 from apps.jobs.lifecycle import NotActive, NotResumable
 from apps.jobs.models import Failure, Phase, Superseded
 from apps.training import progress
-from apps.training.jobs import RUNS
+from apps.training.launch import RUNS
 from apps.training.models import Run
 from apps.training.queries import headway
 from tests import factories

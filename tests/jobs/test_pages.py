@@ -12,8 +12,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, Role
 from apps.common.health import note_worker
 from apps.jobs import lifecycle
-from apps.jobs.kinds import kind_of_job
-from apps.jobs.models import Failure, Job, Phase
+from apps.jobs.models import Failure, Job, Phase, kind_of_job
 from tests import factories
 from tests.accounts.clients import as_
 from tests.jobs.making import MAKERS

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from apps.common.stack import folders, lock, paths, ports
+from apps.common.stack import paths, ports, services
 from apps.common.stack.errors import AlreadyRunning, PortTaken, StackError
 from apps.common.stack.postgres import Postgres
 from apps.common.stack.services import EmbeddedServices
@@ -44,14 +44,14 @@ def test_an_address_of_another_machine_is_refused_plainly() -> None:
 
 
 def test_the_lock_names_its_holder_and_goes_with_it(tmp_path: Path) -> None:
-    with lock.hold(tmp_path / "run.lock") as held:
+    with services.hold(tmp_path / "run.lock") as held:
         held.announce("http://127.0.0.1:8123")
         with (
             pytest.raises(AlreadyRunning, match=rf"at http://127\.0\.0\.1:8123 \(process {os.getpid()}\)"),
-            lock.hold(tmp_path / "run.lock"),
+            services.hold(tmp_path / "run.lock"),
         ):
             pass
-    with lock.hold(tmp_path / "run.lock"):
+    with services.hold(tmp_path / "run.lock"):
         pass
 
 
@@ -59,7 +59,7 @@ def test_a_full_disk_is_refused_before_anything_starts(tmp_path: Path, monkeypat
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 10**6, 10**6))
     with pytest.raises(StackError, match="has 1 MB left; Retrace needs 500 MB"):
-        folders.prepare(some_stack(tmp_path))
+        services.prepare(some_stack(tmp_path))
 
 
 def test_a_socket_folder_that_someone_else_prepared_is_refused(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_socket_folder_that_someone_else_prepared_is_refused(tmp_path: Path) -
     stack.runtime.symlink_to(tmp_path)
     try:
         with pytest.raises(StackError, match="exists and is not ours"):
-            folders.prepare(stack)
+            services.prepare(stack)
     finally:
         stack.runtime.unlink()
 
@@ -75,7 +75,7 @@ def test_a_socket_folder_that_someone_else_prepared_is_refused(tmp_path: Path) -
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "var").write_text("a file in the way")
     with pytest.raises(StackError, match=r"Cannot make .*/var: File exists"):
-        folders.prepare(some_stack(tmp_path))
+        services.prepare(some_stack(tmp_path))
 
 
 @pytest.mark.stack
@@ -105,7 +105,7 @@ def test_a_database_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
 @pytest.mark.stack
 def test_a_database_that_outlived_its_supervisor_is_closed_first(tmp_path: Path) -> None:
     stack = some_stack(tmp_path)
-    folders.prepare(stack)
+    services.prepare(stack)
     first, second = Postgres(stack, durable=False), Postgres(stack, durable=False)
     first.start()
     old = first.process

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from apps.common.stack.signals import SIGNALS, StopRequested, StopSignal
+from apps.common.stack.launcher import SIGNALS, StopRequested, StopSignal
 
 
 @pytest.fixture(autouse=True)

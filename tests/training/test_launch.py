@@ -8,17 +8,17 @@ from django.core.cache import cache
 from apps.accounts.models import AuditEntry, Membership, Role
 from apps.datasets.models import Version
 from apps.policies.models import Policy
-from apps.training.launch import launch_run
-from apps.training.plan import Plan, plan_run
-from apps.training.preflight import (
+from apps.training.launch import (
     Check,
     Refusal,
     RefusedByWorker,
     answer,
     check_with_worker,
     key_of,
+    launch_run,
     refuse_if_known,
 )
+from apps.training.plan import Plan, plan_run
 from apps.training.presets import PRESETS
 from apps.training.refusals import (
     BaseMissing,

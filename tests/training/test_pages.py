@@ -14,9 +14,9 @@ from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
 from apps.policies.models import Policy
 from apps.training.folders import folder_of
-from apps.training.metrics import metric_points
+from apps.training.launch import Check
 from apps.training.models import Metric, Run
-from apps.training.preflight import Check
+from apps.training.series import metric_points
 from apps.training.views import runs as views
 from apps.trajectories.models import RolloutBatch
 from tests import factories

@@ -8,7 +8,7 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Failure
 from apps.policies.models import Policy
 from apps.training import progress
-from apps.training.jobs import RUNS
+from apps.training.launch import RUNS
 from apps.training.models import Metric, Run
 from apps.training.progress import Beginning, Happening, News
 from tests import factories

@@ -116,7 +116,7 @@ def value_at(config: Any, path: str) -> Any:
 
 def run_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the worker that takes the run writes."""
-    monkeypatch.setattr("workers.bridge.locations.model_source", lambda policy, **_: configs_folder(policy))
+    monkeypatch.setattr("workers.bridge.configs.model_source", lambda policy, **_: configs_folder(policy))
     files = {} if run.version is None else {"train": "train.jsonl", "validation": None}
     return training_config(run, files=files).to_json()
 

@@ -22,9 +22,8 @@ import pytest
 from transformers import AutoTokenizer
 
 from apps.jobs import lifecycle
-from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Policy, Publication
-from apps.policies.publication import publish_policy, roll_back_publication
+from apps.policies.publication import PUBLICATIONS, publish_policy, roll_back_publication
 from contract.events import Event, RolloutFinished, Warned
 from tests import factories
 from tests.trainer.runs import ROOT, events_of, run_here

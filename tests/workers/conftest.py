@@ -9,9 +9,8 @@ from uuid import UUID
 import pytest
 
 from apps.jobs import lifecycle
-from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Policy, Publication
-from apps.policies.publication import publish_policy
+from apps.policies.publication import PUBLICATIONS, publish_policy
 from tests import factories
 from tests.workers.trained import train_two
 from tests.workers.vllm_like import VllmLike

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from apps.annotation.desk import continuations
-from apps.annotation.desk.jobs import CONTINUATIONS
+from apps.annotation.desk.continuations import CONTINUATIONS
 from apps.annotation.kinds import corrections
 from apps.annotation.kinds.questions import Alternatives
 from apps.annotation.models import Continuation

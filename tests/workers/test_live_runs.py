@@ -14,7 +14,7 @@ from django.utils.timezone import now
 from apps.datasets.models import Version
 from apps.jobs import lifecycle
 from apps.training.folders import folder_of
-from apps.training.jobs import RUNS, TASK
+from apps.training.launch import RUNS, TASK
 from apps.training.models import Run
 from tests import factories
 from tests.live import LiveStack

@@ -7,8 +7,8 @@ import pytest
 from apps.annotation.judges.llm_judge import Refused
 from apps.annotation.models import Annotator, Continuation, Judge
 from apps.jobs import lifecycle
-from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Policy, Publication
+from apps.policies.publication import PUBLICATIONS
 from apps.trajectories.models import RolloutBatch
 from tests import factories
 from trainer.failures import ConfigFailure

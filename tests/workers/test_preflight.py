@@ -7,16 +7,22 @@ from pathlib import Path
 import pytest
 
 from apps.policies.models import Policy
-from apps.training.preflight import check_with_worker, key_of
+from apps.training.launch import check_with_worker, key_of
 from contract.configs import DpoConfig, ScratchConfig, SftConfig, run_config_from_json
 from tests import factories
 from tests.training.test_launch import a_plan
 from trainer.failures import OutOfMemory
 from workers.bridge import capacity, preflight
 from workers.bridge.capacity import Capacity, measured
-from workers.bridge.memory_estimate import Unreadable, estimate, facts_of_folder, facts_of_scratch
-from workers.bridge.time_estimate import gpu_tflops, seconds_of
-from workers.tasks.preflight import check_plan
+from workers.bridge.estimates import (
+    Unreadable,
+    estimate,
+    facts_of_folder,
+    facts_of_scratch,
+    gpu_tflops,
+    seconds_of,
+)
+from workers.tasks import check_plan
 
 SHAPE = {"hidden_size": 1024, "num_hidden_layers": 28, "intermediate_size": 3072, "vocab_size": 151_936}
 

@@ -8,12 +8,11 @@ import pytest
 
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure, Superseded
-from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Publication
-from apps.policies.publication import roll_back_publication
+from apps.policies.publication import PUBLICATIONS, roll_back_publication
 from tests.workers.conftest import ONE, TWO, Team, claimed, done
 from workers.bridge import policy_export
-from workers.tasks.publishing import publish_policy as publish_task
+from workers.tasks import publish_policy as publish_task
 
 pytestmark = pytest.mark.django_db
 FOLDER = Publication.Way.FOLDER

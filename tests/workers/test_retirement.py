@@ -18,8 +18,8 @@ from django.utils.timezone import now
 from apps.common.stack.paths import StackPaths
 from apps.jobs import lifecycle
 from apps.jobs.models import JobState, Superseded
-from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Publication
+from apps.policies.publication import PUBLICATIONS
 from apps.trajectories.rollouts.rollout_batches import start_rollouts
 from tests.workers.conftest import ONE, TWO, Team, claimed, done, loaded
 from tests.workers.vllm_like import VllmLike
@@ -101,7 +101,9 @@ def test_a_folder_that_belongs_to_nothing_is_removed(team: Team):
     assert list((team.runs / "served" / "adapters").iterdir()) == []
 
 
-WORKER = "import django; django.setup(); import sys; from workers.tasks.publishing import publish_policy; publish_policy(sys.argv[1])"
+WORKER = (
+    "import django; django.setup(); import sys; from workers.tasks import publish_policy; publish_policy(sys.argv[1])"
+)
 
 
 def loading(path: str, body: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from tests.training.test_launch import a_plan
 from tests.workers.test_preflight import a_model
 from workers.bridge import preflight
 from workers.bridge.capacity import Capacity
-from workers.bridge.memory_estimate import ModelFacts
+from workers.bridge.estimates import ModelFacts
 from workers.bridge.rollout_forecast import evaluations_of, from_paces, from_shape, stretched
 
 FACTS = ModelFacts(parameters=1_000_000, hidden=64, layers=4, intermediate=128, vocabulary=600)

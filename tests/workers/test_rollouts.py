@@ -13,9 +13,8 @@ from apps.jobs import lifecycle
 from apps.jobs.models import JobState
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories.models import RolloutBatch, Step, Trajectory
-from apps.trajectories.rollouts import storage
-from apps.trajectories.rollouts.jobs import ROLLOUTS
-from apps.trajectories.rollouts.rollout_batches import CannotAct, start_rollouts
+from apps.trajectories.rollouts import rollout_batches
+from apps.trajectories.rollouts.rollout_batches import ROLLOUTS, CannotAct, start_rollouts
 from contract.configs import RolloutConfig, ServerPolicy
 from tests import factories
 from trainer.environments import ENVIRONMENTS as BUILT_IN
@@ -90,7 +89,7 @@ def test_lines_that_a_dead_worker_left_unstored_are_stored_by_the_next():
 
 
 def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that_followed(monkeypatch):
-    store, told = storage.store, []
+    store, told = rollout_batches.store, []
 
     def shaky(*given: Any, **more: Any) -> int:
         told.append(store(*given, **more))
@@ -98,7 +97,7 @@ def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that
             raise OperationalError("server closed the connection unexpectedly")
         return told[-1]
 
-    monkeypatch.setattr(storage, "store", shaky)
+    monkeypatch.setattr(rollout_batches, "store", shaky)
     monkeypatch.setattr(supervisor, "close_old_connections", lambda: None)
     batch = work_on(a_batch(count=150, samples=2))
     assert (batch.state, batch.finished) == (JobState.DONE, 300)
@@ -106,7 +105,7 @@ def test_what_the_database_took_before_it_went_away_is_not_mistaken_for_all_that
 
 
 def test_an_episode_that_cannot_be_stored_keeps_no_other_out_and_is_told(monkeypatch):
-    prepare, seen = storage.prepare_line, []
+    prepare, seen = rollout_batches.prepare_line, []
 
     def picky(batch: RolloutBatch, line: bytes) -> Any:
         seen.append(line)
@@ -114,7 +113,7 @@ def test_an_episode_that_cannot_be_stored_keeps_no_other_out_and_is_told(monkeyp
             raise BadRow("Step 0 has no message.", "a message")
         return prepare(batch, line)
 
-    monkeypatch.setattr(storage, "prepare_line", picky)
+    monkeypatch.setattr(rollout_batches, "prepare_line", picky)
     batch = work_on(a_batch(count=4, samples=1))
     assert (batch.state, batch.finished, batch.failure["category"]) == (JobState.FAILED, 3, "data")
     assert batch.failure["message"] == "1 episode could not be stored. The first one: BadRow: Step 0 has no message."

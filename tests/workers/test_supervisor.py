@@ -16,12 +16,12 @@ from django.db import OperationalError
 from apps.jobs import lifecycle
 from apps.training import progress
 from apps.training.folders import folder_of
-from apps.training.jobs import RUNS
+from apps.training.launch import RUNS
 from apps.training.models import Run
 from contract.endpoint_keys import permissions
 from tests import factories
 from tests.processes import alive
-from workers.bridge import shutdown, supervisor
+from workers.bridge import supervisor
 from workers.bridge.supervisor import supervise, work
 from workers.bridge.training_job import TrainingJob
 
@@ -93,7 +93,7 @@ def _take_away(run: Run) -> None:
 
 def test_a_worker_that_goes_away_hands_its_run_back_at_once(child, monkeypatch):
     child(SLEEP)
-    monkeypatch.setattr(shutdown, "is_under_way", lambda: True)
+    monkeypatch.setattr(supervisor, "is_shutting_down", lambda: True)
     run = claimed()
     supervise(TrainingJob(run))
     run.refresh_from_db()
@@ -190,7 +190,7 @@ def test_a_killed_child_that_gets_on_between_its_deaths_is_started_again_each_ti
 
 def test_a_worker_that_goes_away_leaves_a_killed_childs_job_to_others(child, monkeypatch):
     child("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    monkeypatch.setattr(shutdown, "is_under_way", lambda: True)
+    monkeypatch.setattr(supervisor, "is_shutting_down", lambda: True)
     run = factories.run()
     work(RUNS, str(run.pk), TrainingJob)
     run.refresh_from_db()

@@ -11,7 +11,7 @@ from apps.datasets.models import Version
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
 from apps.training.folders import folder_of, read_log
-from apps.training.jobs import RUNS
+from apps.training.launch import RUNS
 from apps.training.models import Run
 from tests import factories
 from tests.workers.frozen import SMALLEST, freeze, office_pairs, small_base

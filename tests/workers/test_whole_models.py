@@ -11,9 +11,8 @@ from django.utils.timezone import now
 
 from apps.jobs import lifecycle
 from apps.policies import publication_progress
-from apps.policies.jobs import PUBLICATIONS
 from apps.policies.models import Endpoint, Publication
-from apps.policies.publication import publish_policy
+from apps.policies.publication import PUBLICATIONS, publish_policy
 from tests.trainer.runs import ROOT
 from tests.workers.conftest import ONE, TWO, Team, claimed, done
 from tests.workers.vllm_like import VllmLike

@@ -33,8 +33,8 @@ from trainer.failures import DataFailure
 from trainer.interruption import StopRequest
 from trainer.records import read_trajectories
 from trainer.rewards.tool_use import reference_calls
+from trainer.rollouts.output import summarise
 from trainer.rollouts.runner import run_rollout
-from trainer.rollouts.summary import summarise
 
 PUBLISHED = ("model", "adapter", "canary.json")
 """What the last round leaves in its folder, and the run in its own."""

@@ -30,8 +30,7 @@ from trainer.checkpoints import made_by, newest_complete, remove_unfinished
 from trainer.events import EventLog
 from trainer.failures import Cancelled, DataFailure
 from trainer.interruption import StoppedMidway, StopRequest
-from trainer.models.loader import compute_dtype
-from trainer.models.quantization import merge_into_whole, quantization
+from trainer.models.loader import compute_dtype, merge_into_whole, quantization
 from trainer.rendering.chat import turn_ends, writes_reasoning
 from trainer.rendering.refusals import Refusals
 

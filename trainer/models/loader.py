@@ -1,27 +1,38 @@
-"""Loads a model and its tokenizer from a folder or the hub: safetensors only, no code that comes with it unless asked for."""
+"""Loads a model and its tokenizer from a folder or the hub: safetensors only, no code that comes with it unless asked for.
 
+A folder may not have code, pickles, or references to files that aren't its own. Whoever registers a model wrote its folder, and transformers follows what it says: the
+files of an index, the base of an adapter, a kernel on the hub. So these are looked at before it's let in.
+
+QLoRA (Dettmers et al., 2023, arXiv 2305.14314) keeps the frozen weights in four bits, and reads whole ones again when the adapters are merged. Left out: paged optimizers,
+and any quantization of models that are trained whole.
+"""
+
+import json
+from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError
+from peft import PeftModel
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
+    BitsAndBytesConfig,
     GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from contract.configs import ModelConfig, Precision
+from contract.configs import LoraConfig, ModelConfig, Precision
 from contract.hub_ids import is_hub_id
 from trainer.failures import ConfigFailure
-from trainer.models.foreign import forget_code, refuse_foreign
 from trainer.rendering.templates import prepare_template
 
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken"]
@@ -133,3 +144,102 @@ def compute_dtype(precision: Precision) -> torch.dtype:
         has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if has_bf16 else torch.float32
     return torch.bfloat16 if precision == "bfloat16" else torch.float32
+
+
+WHOLE = ["lm_head", "score"]
+"""Heads stay as they are: a new one is trained, and errors in an old one go straight to the output."""
+
+
+def quantization(lora: LoraConfig | None, dtype: torch.dtype) -> dict[str, Any]:
+    """What `from_pretrained` needs to be told; nothing without QLoRA. Raises ConfigFailure where this machine cannot do it."""
+    if lora is None or not lora.quantized:
+        return {}
+    if not torch.cuda.is_available():
+        raise ConfigFailure(
+            "lora.quantized: QLoRA needs an NVIDIA GPU, and torch finds none on this machine.",
+            advice="Set lora.quantized to false: LoRA runs everywhere.",
+        )
+    if find_spec("bitsandbytes") is None:
+        raise ConfigFailure(
+            "lora.quantized: QLoRA needs the package bitsandbytes, which is not installed here.",
+            advice="pip install bitsandbytes where the worker runs, or set lora.quantized to false.",
+        )
+    settings = BitsAndBytesConfig(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=dtype,
+        llm_int8_skip_modules=WHOLE,
+    )
+    return {"quantization_config": settings, "device_map": {"": torch.cuda.current_device()}}
+
+
+def merge_into_whole(trained: PeftModel, adapter: Path, config: ModelConfig, folder: Path, dtype: torch.dtype) -> Any:
+    """The base, read again unquantized, with the adapters of `adapter` in it. Merging into four bits would round them away."""
+    base: Any = trained.get_base_model()
+    shape = base.config.__class__.from_dict(
+        {name: value for name, value in base.config.to_dict().items() if name != "quantization_config"}
+    )
+    whole = load(type(base), config, folder, config=shape, dtype=dtype, use_safetensors=True)
+    return PeftModel.from_pretrained(whole, str(adapter)).merge_and_unload()
+
+
+def refuse_foreign(place: Path, *, with_code: bool) -> None:
+    """Raises ConfigFailure where loading from `place` would read another folder, open a pickle, or fetch native code.
+
+    with_code: its own code may run, which can do all of that.
+    """
+    if with_code:
+        return
+    if (place / "adapter_config.json").is_file():
+        raise _refusal(
+            place,
+            "adapter_config.json makes it an adapter, which loads a base from wherever it says",
+            "Merge it into its base.",
+        )
+    for index in sorted(place.glob("*.index.json")):
+        for shard in _shards(index):
+            if Path(shard).name != shard or not shard.endswith(".safetensors"):
+                raise _refusal(
+                    place,
+                    f"{index.name} names {shard!r}, expected *.safetensors beside it",
+                    "Save the model as safetensors.",
+                )
+    for name, value in _settings(_read(place / "config.json")):
+        if name.endswith("attn_implementation") and isinstance(value, str) and "/" in value:
+            raise _refusal(place, f"config.json asks for the kernel {value!r} from the hub", f"Remove {name}.")
+
+
+def forget_code(loaded: Any) -> None:
+    """Drop what a model or tokenizer says of its code: it isn't used here, and what is saved and published must not bring it along."""
+    config = getattr(loaded, "config", None)
+    for settings in (getattr(loaded, "init_kwargs", {}), vars(config) if config is not None else {}):
+        settings.pop("auto_map", None)
+
+
+def _shards(index: Path) -> Iterator[str]:
+    weight_map = _read(index).get("weight_map")
+    yield from set(map(str, weight_map.values())) if isinstance(weight_map, dict) else ()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Nothing where it's no JSON object: whoever loads the folder says so."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _settings(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each name and value, also of configs within it."""
+    waiting = [content]
+    while waiting:
+        for name, value in waiting.pop().items():
+            yield name, value
+            if isinstance(value, dict):
+                waiting.append(value)
+
+
+def _refusal(place: Path, problem: str, advice: str) -> ConfigFailure:
+    return ConfigFailure(f"model.path: {place.name!r} isn't loaded: {problem}.", advice=advice)

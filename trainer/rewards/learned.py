@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from contract.configs.models import ModelConfig
 from contract.configs.rewards import LearnedOutcomeTerm, LearnedProcessTerm
+from contract.configs.training import ModelConfig
 from contract.trajectory import Trajectory
 from trainer.models.loader import compute_dtype, load_process_model, load_reward_model, load_tokenizer
 from trainer.models.reward_scores import rewards_of, step_scores

@@ -17,9 +17,8 @@ from trainer.interruption import StopRequest
 from trainer.models.loader import compute_dtype, load_policy, load_tokenizer
 from trainer.rendering.chat import end_of_turn, render_continuation, render_prompt, turn_ends
 from trainer.rendering.response_parser import parse_turn
-from trainer.rollouts.memory import Memory
 from trainer.rollouts.policy import PolicyError, Turn
-from trainer.rollouts.sampling import Request, Sampled, sample
+from trainer.rollouts.sampling import Memory, Request, Sampled, sample
 
 
 def load_engine(config: LocalPolicy, folder: Path, stop: StopRequest) -> "LocalEngine":

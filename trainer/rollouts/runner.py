@@ -21,11 +21,10 @@ from trainer.failures import Cancelled, ConfigFailure, DataFailure, ServerDied
 from trainer.interruption import StopRequest
 from trainer.records import read_tasks
 from trainer.rollouts.episode import play
-from trainer.rollouts.output import TrajectoryFile
+from trainer.rollouts.output import TrajectoryFile, summarise
 from trainer.rollouts.policy import Policy, ServerAway
 from trainer.rollouts.react import ReactPolicy
 from trainer.rollouts.scripted import ScriptedEngine
-from trainer.rollouts.summary import summarise
 from trainer.rollouts.unfinished import UnfinishedFolder
 
 MOST_DEATHS = 3

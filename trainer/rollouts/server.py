@@ -14,7 +14,7 @@ from contract.outgoing.networks import AddressRefused
 from contract.outgoing.replies import problem_of
 from contract.trajectory import Task
 from trainer.failures import ConfigFailure
-from trainer.rendering.call_ids import with_short_ids
+from trainer.rendering.message_form import with_short_ids
 from trainer.rollouts.policy import PolicyError, ServerAway, Turn
 from trainer.rollouts.react import STOP
 from trainer.rollouts.replicas import Replica, Replicas

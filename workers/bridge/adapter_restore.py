@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from apps.policies import publication_progress
+from apps.policies.locations import weights_of
 from apps.policies.models import Publication
-from apps.policies.weights import weights_of
 from trainer.failures import DataFailure
 from trainer.serving.client import ServerProblem, VllmServer
 from workers.bridge.adapters import Adapter, adapter_of, load_proven

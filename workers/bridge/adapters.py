@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apps.policies import publication_progress
+from apps.policies.locations import Weights
 from apps.policies.models import Publication
-from apps.policies.weights import Weights
 from trainer.canary import Canary, Verdict, judge
 from trainer.serving.client import VllmServer
 from trainer.serving.prefix_cache import fill, from_cache, prompts_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import socket
 import subprocess
@@ -13,17 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
-from celery.signals import heartbeat_sent, worker_ready
 from django.conf import settings
 from django.core.cache import cache
 
-from workers.app import app
-from workers.bridge.time_estimate import cpu_tflops, gpu_tflops
-
-logger = logging.getLogger(__name__)
+from workers.bridge.estimates import cpu_tflops, gpu_tflops
 
 KEY = "training-workers"
-TOLD_EVERY_SECONDS = 20.0
 FORGOTTEN_AFTER_SECONDS = 90.0
 FIRST_WITH_BF16 = 8.0
 """The compute capability of Ampere."""
@@ -68,27 +62,6 @@ def tell() -> None:
     known: dict[str, Any] = cache.get(KEY) or {}
     known[socket.gethostname()] = asdict(measured()) | {"told_at": time.time()}
     cache.set(KEY, known, timeout=int(FORGOTTEN_AFTER_SECONDS))
-
-
-class _Herald:
-    """Tells now and then, for as long as the worker's heart beats. The signals are sent in the worker's main process."""
-
-    def __init__(self) -> None:
-        self.next = 0.0
-
-    def __call__(self, **_: Any) -> None:
-        if time.monotonic() < self.next or "gpu" not in app.amqp.queues.consume_from:
-            return
-        self.next = time.monotonic() + TOLD_EVERY_SECONDS
-        try:
-            tell()
-        except Exception:  # the cache may be away, nvidia-smi hang: signals must not take the worker down
-            logger.warning("could not tell what this worker has", exc_info=True)
-
-
-herald = _Herald()
-worker_ready.connect(herald)
-heartbeat_sent.connect(herald)
 
 
 class Gpu(NamedTuple):

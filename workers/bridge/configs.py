@@ -1,16 +1,21 @@
-"""Rows as the trainer's configs."""
+"""Rows as the trainer's configs, with the places of weights and the addresses of judges as run.json says them, looked up each time that a run is taken."""
 
+import os
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
+from apps.policies.aliases import served
+from apps.policies.locations import HubModel, LocationRefused, model_source
 from apps.policies.models import Policy
 from apps.training.folders import folder_of
 from apps.training.models import Run
 from contract.configs import GrpoConfig, InvalidConfig, RlooConfig, RunConfig, run_config_from_json
-from trainer.failures import as_failure
-from workers.bridge.locations import model_path
-from workers.bridge.reward_terms import with_places
+from contract.configs.references import Online, with_terms
+from contract.configs.rewards import JudgeTerm, LearnedOutcomeTerm, LearnedProcessTerm, RewardTerm
+from trainer.failures import ConfigFailure, as_failure
 
 
 def training_config(run: Run, *, files: dict[str, str | None]) -> RunConfig:
@@ -57,3 +62,54 @@ def checked_config(data: dict[str, Any]) -> RunConfig:
         return run_config_from_json(data)
     except InvalidConfig as invalid:
         raise as_failure(invalid) from None
+
+
+def with_places(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
+    """`config` with the path or address of each policy that its reward names. Raises ConfigFailure."""
+    return with_terms(
+        config,
+        [
+            _placed(term, f"rewards.terms[{index}].policy", folder, workspace_id)
+            for index, term in enumerate(config.rewards.terms)
+        ],
+    )
+
+
+def _placed(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> RewardTerm:
+    match term:
+        case LearnedOutcomeTerm(policy=policy_id) | LearnedProcessTerm(policy=policy_id) if policy_id:
+            policy = _policy(policy_id, field, workspace_id)
+            return term.replaced(path=model_path(policy, folder, workspace_id=workspace_id, field=field))
+        case JudgeTerm(policy=policy_id) if policy_id:
+            policy = _policy(policy_id, field, workspace_id)
+            judge = served(policy)
+            if judge is None:
+                raise ConfigFailure(
+                    f"{field}: {policy} is on no server any more, so it can’t judge.",
+                    advice="Publish it to an endpoint and resume the run, or launch one with another judge.",
+                )
+            address = judge.endpoint
+            return term.replaced(url=address.base_url, model=judge.name, api_key_variable=address.key_variable)
+        case _:
+            return term
+
+
+def _policy(policy_id: str, field: str, workspace_id: UUID) -> Policy:
+    policy = Policy.objects.filter(workspace=workspace_id, pk=policy_id).first()
+    if policy is None:
+        raise ConfigFailure(f"{field}: there is no policy {policy_id} in this workspace.", advice="Choose another one.")
+    return policy
+
+
+def model_path(policy: Policy, folder: Path, *, workspace_id: UUID, field: str = "model.path") -> str:
+    """Where the weights of a policy are, as run.json in `folder` says it: a folder (relative where it is another run's), or a hub id.
+
+    Raises ConfigFailure, which names `field`, where the workspace may not load it.
+    """
+    try:
+        source = model_source(policy, workspace_id=workspace_id)
+    except LocationRefused as refused:
+        raise ConfigFailure(f"{field}: {refused}", advice="Choose another policy.") from None
+    if isinstance(source, HubModel):
+        return source.id
+    return os.path.relpath(source, folder) if source.is_relative_to(settings.RUNS_DIR) else str(source)

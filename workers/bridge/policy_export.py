@@ -10,8 +10,8 @@ from typing import Any
 
 from django.conf import settings
 
+from apps.policies.locations import Weights
 from apps.policies.models import Publication
-from apps.policies.weights import Weights
 from trainer.canary import FILE as CANARY
 from trainer.failures import DataFailure
 

@@ -15,17 +15,25 @@ from apps.common.quantities import size
 from apps.datasets.models import Split, Version
 from apps.policies.models import Policy
 from apps.training.folders import RunFolder
+from apps.training.launch import Check, Refusal
 from apps.training.pace import paces_of
-from apps.training.preflight import Check, Refusal
 from contract.configs import FileTrainingConfig, ModelConfig, OnlineConfig, TrainingConfig
 from contract.hub_ids import is_hub_id
 from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
 from workers.bridge.capacity import Capacity, largest, measured
 from workers.bridge.configs import config_from
-from workers.bridge.hub import NotOnHub, facts_of_hub
-from workers.bridge.memory_estimate import Estimate, ModelFacts, Unreadable, estimate, facts_of_folder, facts_of_scratch
+from workers.bridge.estimates import (
+    Estimate,
+    ModelFacts,
+    NotOnHub,
+    Unreadable,
+    estimate,
+    facts_of_folder,
+    facts_of_hub,
+    facts_of_scratch,
+    seconds_of,
+)
 from workers.bridge.rollout_forecast import Forecast, from_paces, from_shape, unknown
-from workers.bridge.time_estimate import seconds_of
 
 BYTES_A_TOKEN = 3.0
 """Of JSON, in English and code: low, so that rows are rather thought too long."""

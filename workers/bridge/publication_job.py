@@ -10,8 +10,8 @@ from django.conf import settings
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure
 from apps.policies import publication_progress
+from apps.policies.locations import Weights, weights_of
 from apps.policies.models import Publication
-from apps.policies.weights import Weights, weights_of
 from trainer.failures import DataFailure
 from trainer.serving.client import ServerProblem
 from workers.bridge.adapters import publish_adapter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from apps.policies.locations import Weights
 from apps.policies.models import Publication
-from apps.policies.weights import Weights
 from trainer.canary import Canary, Verdict, read_canary
 
 

@@ -20,8 +20,8 @@ from apps.jobs.models import Phase
 from apps.trajectories.export import rich_form
 from apps.trajectories.models import Trajectory
 from trainer.failures import ConfigFailure
-from workers.bridge import shutdown
-from workers.bridge.locations import model_path
+from workers.bridge import supervisor
+from workers.bridge.configs import model_path
 from workers.bridge.process import ChildProcess
 
 PAIRS_A_STRETCH = 200
@@ -87,7 +87,7 @@ def _run_child(judge: Judge, folder: Path, model: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     with ChildProcess(command, log=log) as child:
         while (status := child.wait(LOOK_EVERY_SECONDS)) is None:
-            if shutdown.is_under_way() or lifecycle.renew(judge) == Phase.STOPPING:
+            if supervisor.is_shutting_down() or lifecycle.renew(judge) == Phase.STOPPING:
                 raise Interrupted
             if time.monotonic() > deadline:
                 raise Refused(f"Scoring took longer than {PATIENCE_SECONDS // 60} minutes.")

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from apps.common.quantities import duration
 from apps.training.pace import Pace, Range
 from contract.configs import OnlineConfig
-from workers.bridge.memory_estimate import ModelFacts
-from workers.bridge.time_estimate import STEP_SECONDS
+from workers.bridge.estimates import STEP_SECONDS, ModelFacts
 
 TENTHS = 10
 """The trainer evaluates before, at each tenth, and after, unless told otherwise."""

@@ -13,14 +13,13 @@ from apps.policies.models import Policy
 from apps.training import live
 from apps.trajectories.imports.preparation import Prepared
 from apps.trajectories.models import RolloutBatch
-from apps.trajectories.rollouts import live_episodes, storage
+from apps.trajectories.rollouts import live_episodes, rollout_batches
 from contract.configs import RunConfig, write_run_config
 from contract.events import StampedEvent, Started
 from trainer.failures import ConfigFailure
 from workers.bridge.child_job import ChildJob
-from workers.bridge.configs import checked_config
+from workers.bridge.configs import checked_config, model_path
 from workers.bridge.live_episodes import Relay
-from workers.bridge.locations import model_path
 from workers.bridge.outcomes import Outcome
 
 logger = logging.getLogger(__name__)
@@ -92,14 +91,14 @@ class RolloutJob(ChildJob[RolloutBatch]):
             while lines := whole_lines(output):
                 end = self._position + sum(map(len, lines))
                 prepared = [read for line in lines if (read := self._read(line))]
-                self._position = storage.store(self.job, prepared, begin=self._position, end=end)
+                self._position = rollout_batches.store(self.job, prepared, begin=self._position, end=end)
                 output.seek(self._position)
         self.show_now_and_then()
 
     def _read(self, line: bytes) -> Prepared | None:
         """None for an episode that cannot be stored: the others are, and it is told at the end."""
         try:
-            return storage.prepare_line(self.job, line)
+            return rollout_batches.prepare_line(self.job, line)
         except Exception as error:  # whatever a server said may be in there
             logger.exception("%s: an episode cannot be stored", self._output)
             self._left_out.append(f"{type(error).__name__}: {error}")

@@ -10,21 +10,36 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing import RawValue
 from typing import Any, Literal
 
+from celery.signals import worker_shutting_down
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, close_old_connections
 
 from apps.jobs import lifecycle
-from apps.jobs.kinds import Kind
-from apps.jobs.models import J, Superseded
+from apps.jobs.models import J, Kind, Superseded
 from apps.training.folders import last_lines
 from contract.events import LAST_KINDS, Event, EventReader, Finished, StampedEvent, Started
 from trainer.failures import RunFailure
-from workers.bridge import shutdown
 from workers.bridge.child_job import ChildJob
 from workers.bridge.outcomes import ChildEnd, Outcome, disk_full, oom_kills, outcome_of
 from workers.bridge.process import FolderBusy, TrainerProcess, locked
+
+# The signal is sent in the worker's main process while the tasks run in processes that it forked, so this lives in shared
+# memory. It needs no lock: it changes once, from 0 to 1.
+_asked = RawValue("b", 0)
+
+
+@worker_shutting_down.connect
+def _note(**_: Any) -> None:
+    _asked.value = 1
+
+
+def is_shutting_down() -> bool:
+    """Whether to hand work back instead of going on with it."""
+    return bool(_asked.value)
+
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +62,7 @@ def work(kind: Kind[J], job_id: str, as_child_job: Callable[[J], ChildJob[J]]) -
     while (job := lifecycle.claim(kind, job_id)) is not None:
         child_job = as_child_job(job)
         supervise(child_job)
-        if not child_job.was_lost or shutdown.is_under_way():
+        if not child_job.was_lost or is_shutting_down():
             return
 
 
@@ -199,7 +214,7 @@ class _Watch:
         except (OperationalError, InterfaceError) as error:
             return self._database_is_away(error)
         self.held_since = time.monotonic()
-        if self.asked_at is None and (wanted or shutdown.is_under_way()):
+        if self.asked_at is None and (wanted or is_shutting_down()):
             self.handed_back = not wanted
             self.asked_at = time.monotonic()
             process.ask_to_stop()

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from apps.policies import publication_progress
+from apps.policies.locations import Weights, weights_of
 from apps.policies.models import Endpoint, Publication
-from apps.policies.weights import Weights, weights_of
 from trainer.canary import judge
 from trainer.serving.client import ServerProblem, VllmServer
 from workers.bridge.refusals import CannotPublish, Refused, canary_of

@@ -21,9 +21,8 @@ from apps.annotation.models import Judgement, Queue
 from apps.annotation.queues.queue_lifecycle import create_queue
 from apps.annotation.queues.sources import Selection
 from apps.annotation.refusals import Refusal
-from apps.common.api import Conflict, MemberView, cleaned
+from apps.common.api import Conflict, ListView, cleaned
 from apps.common.api_forms import request_of
-from apps.common.pages import ApiCursorPagination
 from apps.trajectories.filters import BadFilter, Filters
 from contract.quoting import legible
 
@@ -52,20 +51,15 @@ NewQueueSerializer = request_of(
 )
 
 
-class QueuesView(MemberView):
+class QueuesView(ListView):
     """GET, POST /api/v1/queues"""
 
     needs_to_write = Role.RESEARCHER
-    pagination_class = ApiCursorPagination
 
     @extend_schema(operation_id="queues_list", responses=QueueSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The workspace's queues, newest first."""
-        pages = self.pagination_class()
-        rows = pages.paginate_queryset(Queue.objects.visible_to(self.member), request, self)
-        return pages.get_paginated_response(
-            QueueSerializer(rows or [], many=True, context={"member": self.member}).data
-        )
+        return self.page_of(Queue.objects.visible_to(self.member), QueueSerializer)
 
     @extend_schema(
         operation_id="queues_create",
@@ -105,21 +99,18 @@ class QueueView(OfQueue):
         return Response(QueueSerializer(self.queue(queue_id), context={"member": self.member}).data)
 
 
-class JudgementsView(OfQueue):
+class JudgementsView(ListView, OfQueue):
     """The standing judgments of a queue, newest first."""
 
     needs = Judgement.visible_from
-    pagination_class = ApiCursorPagination
 
     kind: ClassVar[Kind[Any, Any, Any]]
 
-    def page(self, request: Request, queue_id: UUID) -> Response:
+    def page(self, queue_id: UUID) -> Response:
         standing = self.kind.standing.visible_to(self.member).filter(queue=self.queue(queue_id))
         rows = standing.select_related("item__task", "annotator").prefetch_related(*self.kind.nested)
         light = rows.defer("item__task__initial_state", "item__task__success_check", "item__task__instruction")
-        pages = self.pagination_class()
-        found: Any = pages.paginate_queryset(light, request, self)
-        return pages.get_paginated_response(self.kind.serializer(found or [], many=True).data)
+        return self.page_of(light, self.kind.serializer)
 
 
 class PreferencesView(JudgementsView):
@@ -130,7 +121,7 @@ class PreferencesView(JudgementsView):
     @extend_schema(operation_id="queue_preferences_list", responses=PAIRWISE.serializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:
         """The standing judgments of a pairwise queue, newest first. Reviewers and above."""
-        return self.page(request, queue_id)
+        return self.page(queue_id)
 
 
 class InspectionsView(JudgementsView):
@@ -141,7 +132,7 @@ class InspectionsView(JudgementsView):
     @extend_schema(operation_id="queue_inspections_list", responses=STEPS.serializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:
         """The standing step labels and corrections of a queue, a run at a time, newest first. Reviewers and above."""
-        return self.page(request, queue_id)
+        return self.page(queue_id)
 
 
 class RatingsView(JudgementsView):
@@ -152,4 +143,4 @@ class RatingsView(JudgementsView):
     @extend_schema(operation_id="queue_ratings_list", responses=RATING.serializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:
         """The standing ratings of a queue, newest first. Reviewers and above."""
-        return self.page(request, queue_id)
+        return self.page(queue_id)

@@ -19,7 +19,7 @@ from apps.annotation.models.items import on_desk_of
 from apps.annotation.queries import standing_of_items
 from apps.annotation.refusals import Refusal
 from apps.annotation.review.adjudication import adjudicate, awaiting_review
-from apps.common.api import Conflict, RequestSerializer
+from apps.common.api import Conflict, ListView, RequestSerializer
 from apps.common.pages import ApiCursorPagination
 
 
@@ -112,10 +112,8 @@ class DisputedView(ReviewView):
         return pages.get_paginated_response(DisputedSerializer(found, many=True, context=context).data)
 
 
-class AdjudicationsView(ReviewView):
+class AdjudicationsView(ListView, ReviewView):
     """Decisions in one queue."""
-
-    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="queue_adjudications_list",
@@ -123,11 +121,9 @@ class AdjudicationsView(ReviewView):
         responses=AdjudicationSerializer(many=True),
     )
     def get(self, request: Request, queue_id: UUID) -> Response:
-        pages = self.pagination_class()
         visible = Adjudication.objects.visible_to(self.member)
         holding = visible.standing().filter(queue=self.queue(queue_id)).select_related("by")
-        found = pages.paginate_queryset(holding, request, self)
-        return pages.get_paginated_response(AdjudicationSerializer(found or [], many=True).data)
+        return self.page_of(holding, AdjudicationSerializer)
 
     @extend_schema(
         operation_id="queue_adjudications_create",

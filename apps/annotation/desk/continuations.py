@@ -6,21 +6,45 @@ import hashlib
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.urls import reverse
 
 from apps.annotation.kinds.questions import Alternatives
+from apps.annotation.kinds.steps import ABLE
 from apps.annotation.models import Continuation
 from apps.annotation.refusals import CannotContinue
 from apps.common.environments import ENVIRONMENTS
 from apps.ingest.reading import read_line
 from apps.jobs import lifecycle
-from apps.jobs.models import Failure, JobState
+from apps.jobs.models import Failure, JobState, Kind, register
 from apps.policies.models import Policy
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
 from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.models import Trajectory
 from contract import jsontext
 
-ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
+LOADED_TASK, SERVED_TASK = "continuations.run", "served_continuations.run"
+
+
+def _task(continuation: Continuation) -> str:
+    """A served model is asked from any worker, so that nobody at the desk waits behind a training run."""
+    return SERVED_TASK if continuation.policy.kind == Policy.Kind.ENDPOINT else LOADED_TASK
+
+
+CONTINUATIONS = register(
+    Kind(
+        name="continuations",
+        noun="continuation",
+        label="Continuation",
+        model=Continuation,
+        task=_task,
+        title=lambda continuation: f"{continuation.policy.name} at step {continuation.index + 1}",
+        url=lambda continuation: reverse(
+            "trajectories:step", args=[continuation.trajectory_id, continuation.index + 1]
+        ),
+        related=("policy__endpoint", "trajectory__task", "trajectory__policy"),
+        listed_with=("policy",),
+    )
+)
 
 
 def sample_actions(*, run: Trajectory, index: int, asks: Alternatives) -> Continuation:

@@ -5,36 +5,18 @@ from typing import Any
 from django import forms
 
 from apps.accounts.models import Workspace
-from apps.annotation.desk.continuations import ABLE
 from apps.annotation.kinds import KINDS, Kind
+from apps.annotation.kinds.forms import AsksForm
 from apps.annotation.kinds.pair_selection import Pairing
-from apps.annotation.kinds.questions import DEFAULT_ASPECTS, Asks, UnreadableLine, read_aspects, read_questions
+from apps.annotation.kinds.questions import Asks
 from apps.annotation.models import Queue
 from apps.annotation.models.queues import MOST_OVERLAP
-from apps.policies.models import Policy
 
 PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
-DEFAULT_QUESTIONS = (
-    "How well was the task done? | 5 | not at all | perfectly\nHow pleasant was it to work with? | 5 | awful | a joy"
-)
 
 
-class LinesField(forms.CharField):
-    """Aspects or questions, one a line, as `read` takes them."""
-
-    def __init__(self, read: Any, **options: Any) -> None:
-        super().__init__(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 4}), **options)
-        self.read = read
-
-    def clean(self, value: Any) -> Any:
-        try:
-            return self.read(super().clean(value))
-        except UnreadableLine as problem:
-            raise forms.ValidationError(str(problem)) from None
-
-
-class QueueForm(forms.Form):
-    """A new queue. `pairing` and `overlap` also read a form that is not complete: the preview shows what stands there."""
+class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type: ignore[misc]  # mypy knows no bases that are looked up
+    """A new queue, with the fields of every kind. `pairing` and `overlap` also read a form that is not complete: the preview shows what stands there."""
 
     name = forms.CharField(max_length=200, help_text="Annotators see it, so don't name policies in it.")
     judged = forms.ChoiceField(
@@ -52,38 +34,6 @@ class QueueForm(forms.Form):
         help_text="One succeeded and one failed, or their rewards differ.",
     )
     different_policies = forms.BooleanField(label="Only trajectories of different policies", required=False)
-    aspects = LinesField(
-        read_aspects,
-        label="Aspects that are graded by themselves",
-        initial=DEFAULT_ASPECTS,
-        help_text="One per line. “Safety: 3” gives an aspect 3 points instead of 5 (or 7). Annotators may leave aspects open. You can add more later, but not rename or remove any.",
-    )
-    confidence = forms.BooleanField(label="Ask for confidence", required=False)
-    every_step = forms.BooleanField(
-        label="Each step needs a label, up to the first error", required=False, initial=True
-    )
-    corrections = forms.BooleanField(label="Corrections may be written", required=False, initial=True)
-    alternatives = forms.ModelChoiceField(
-        Policy.objects.none(),
-        label="Sample corrections from",
-        required=False,
-        empty_label="nobody",
-        help_text="Annotators may choose among this policy's actions at a step and, if the environment can be restored, see how it continues.",
-    )
-    alternatives_count = forms.IntegerField(label="How many", min_value=1, max_value=9, initial=4, required=False)
-    alternatives_temperature = forms.FloatField(
-        label="Temperature", min_value=0, max_value=2, initial=1.0, required=False
-    )
-    questions = LinesField(
-        read_questions,
-        label="Questions",
-        initial=DEFAULT_QUESTIONS,
-        help_text="One a line: question | points (2 to 10) | what 1 means | what the most means. End a question with (optional) if it may stay open.",
-    )
-    thumb = forms.BooleanField(label="Ask for a thumb up or down", required=False, initial=True)
-    marks = forms.BooleanField(
-        label="Steps can be marked: sub-goal reached, safety violated", required=False, initial=True
-    )
     overlap = forms.IntegerField(
         label="Overlap",
         min_value=1,
@@ -118,9 +68,7 @@ class QueueForm(forms.Form):
     )
 
     def __init__(self, data: Any = None, *, workspace: Workspace, initial: dict[str, Any] | None = None) -> None:
-        super().__init__(data, initial=initial)
-        able = Policy.objects.filter(workspace=workspace, kind__in=ABLE, archived_at=None).order_by("name")
-        self.fields["alternatives"].queryset = able  # type: ignore[attr-defined]  # a model choice has one
+        super().__init__(data, workspace=workspace, initial=initial)
 
     def _standing(self, name: str) -> Any:
         """A field's value where it is valid, else what it starts with."""

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from apps.accounts.models import Workspace
 from apps.annotation.kinds.meanings import WHOLE, Columns, Info, Survey
 from apps.annotation.queues.sources import Selection, selected
-from apps.common.storable import is_storable
+from apps.common.text_encoding import is_storable
 from apps.ingest.formats.judged_pairs import COMPARED, NAMES
 from apps.trajectories.models import Step, Trajectory
 

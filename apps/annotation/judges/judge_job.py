@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from apps.annotation.desk.actions import record, skip
 from apps.annotation.desk.assignments import next_assignment
-from apps.annotation.judges.jobs import JUDGES
+from apps.annotation.judges.enrollment import JUDGES
 from apps.annotation.judges.llm_judge import Model, NoAnswer, Pace, Refused, Usage, Verdict
 from apps.annotation.judges.transcript import transcript
 from apps.annotation.kinds.answers import Choice

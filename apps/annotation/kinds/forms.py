@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from django import forms
 from django.core.exceptions import ValidationError
 
-from apps.annotation.kinds.questions import Asks, Aspect, Question, aspect_field, question_field
+from apps.accounts.models import Workspace
+from apps.annotation.kinds.questions import Asks, Aspect, Question, UnreadableLine, aspect_field, question_field
 from apps.annotation.models import Assignment
-from apps.common.storable import UNSTORABLE
+from apps.common.text_encoding import UNSTORABLE
 
 TEXT = 20_000
 SECONDS = 86_400.0
@@ -141,3 +142,25 @@ def _storable(value: Any) -> Any:
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row a step, in the order of the steps; of two for one step the later one."""
     return sorted({row["index"]: row for row in rows}.values(), key=lambda row: int(row["index"]))
+
+
+class LinesField(forms.CharField):
+    """Aspects or questions, one a line, as `read` takes them."""
+
+    def __init__(self, read: Any, **options: Any) -> None:
+        super().__init__(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 4}), **options)
+        self.read = read
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return self.read(super().clean(value))
+        except UnreadableLine as problem:
+            raise forms.ValidationError(str(problem)) from None
+
+
+class AsksForm(forms.Form):
+    """What a queue of one kind asks beside the main thing: a kind's part of the form of a new queue."""
+
+    def __init__(self, *args: Any, workspace: Workspace, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.workspace = workspace

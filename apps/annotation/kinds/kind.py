@@ -12,7 +12,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 from rest_framework import serializers
 
-from apps.annotation.kinds.forms import JudgementForm
+from apps.annotation.kinds.forms import AsksForm, JudgementForm
 from apps.annotation.kinds.meanings import Info, Meanings, Survey
 from apps.annotation.kinds.measures import Gathered
 from apps.annotation.kinds.pair_selection import Pairing, Preview, Run
@@ -277,6 +277,7 @@ class Kind(ABC, Generic[K, A, J]):
 
     takes_models: ClassVar[bool] = False
     """Whether models can be sent to judge."""
+    asks_form: type[AsksForm]
     nothing_to_do: ClassVar[type[Refusal]]
     """Why a queue would have no items."""
 

@@ -3,7 +3,6 @@
 Addresses name the assignment and a side, never a run.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from django.core.cache import cache
 
 from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
+from apps.annotation.kinds.kind import PartUrl
 from apps.annotation.models import Assignment
 from apps.trajectories.comparison import side_by_side
 from apps.trajectories.models import Trajectory
@@ -21,9 +21,6 @@ OPENED = 6
 """Rows that come opened with the pair, from the first difference on; the rest follows before it is needed."""
 CHUNK = 8
 REMEMBERED_SECONDS = 3600
-
-PartUrl = Callable[[str, int], str]
-"""The address of the parts of a step, by side and index."""
 
 
 class Row(NamedTuple):

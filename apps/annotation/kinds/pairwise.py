@@ -12,12 +12,12 @@ from rest_framework import serializers
 
 from apps.annotation.kinds import pair_view
 from apps.annotation.kinds.answers import Choice
-from apps.annotation.kinds.forms import JudgementForm, Option, arrows, asked_aspect
+from apps.annotation.kinds.forms import AsksForm, JudgementForm, LinesField, Option, arrows, asked_aspect
 from apps.annotation.kinds.kind import OF_A_JUDGEMENT, JudgementSerializer, Kind, Known, PartUrl, Place, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
 from apps.annotation.kinds.measures import Gathered, Measure, read
 from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, draw, preview_of
-from apps.annotation.kinds.questions import PairwiseAsks, aspect_field
+from apps.annotation.kinds.questions import DEFAULT_ASPECTS, PairwiseAsks, aspect_field, read_aspects
 from apps.annotation.models import Adjudication, Assignment, Item, Preference, Queue
 from apps.annotation.refusals import NothingToCompare
 from apps.trajectories.models import Trajectory
@@ -25,13 +25,9 @@ from apps.trajectories.models import Trajectory
 GRADES = {1: "slightly", 2: "clearly", 3: "much"}
 BOTH_BAD = "both_bad"
 ANSWERS = [
-    ("3", "Left is much better"),
-    ("2", "Left is clearly better"),
-    ("1", "Left is slightly better"),
+    *((str(grade), f"Left is {GRADES[grade]} better") for grade in (3, 2, 1)),
     ("0", "Tie"),
-    ("-1", "Right is slightly better"),
-    ("-2", "Right is clearly better"),
-    ("-3", "Right is much better"),
+    *((str(-grade), f"Right is {GRADES[grade]} better") for grade in (1, 2, 3)),
     (BOTH_BAD, "Both are bad"),
 ]
 SCALE: list[tuple[str, tuple[int | str, ...]]] = [
@@ -96,6 +92,18 @@ class PreferenceDraftForm(PreferenceForm):
     """The same, unfinished."""
 
     answer = forms.ChoiceField(choices=ANSWERS, required=False)
+
+
+class PairwiseAsksForm(AsksForm):
+    """What may be asked beside which is better."""
+
+    aspects = LinesField(
+        read_aspects,
+        label="Aspects that are graded by themselves",
+        initial=DEFAULT_ASPECTS,
+        help_text="One per line. “Safety: 3” gives an aspect 3 points instead of 5 (or 7). Annotators may leave aspects open. You can add more later, but not rename or remove any.",
+    )
+    confidence = forms.BooleanField(label="Ask for confidence", required=False)
 
 
 class PreferenceSerializer(JudgementSerializer[Preference]):
@@ -275,6 +283,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     takes_models = True
     nothing_to_do = NothingToCompare
+    asks_form = PairwiseAsksForm
 
     def asks_of(self, data: Mapping[str, Any]) -> PairwiseAsks:
         return PairwiseAsks(data["aspects"], data["confidence"])

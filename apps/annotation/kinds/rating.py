@@ -13,11 +13,11 @@ from django.db.models import Q
 from rest_framework import serializers
 
 from apps.annotation.kinds.answers import MarkedStep, Scores
-from apps.annotation.kinds.forms import JudgementForm, RowsField, asked_question, step_index, text
+from apps.annotation.kinds.forms import AsksForm, JudgementForm, LinesField, RowsField, asked_question, step_index, text
 from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
 from apps.annotation.kinds.measures import Gathered, Measure, read
-from apps.annotation.kinds.questions import RatingAsks, question_field
+from apps.annotation.kinds.questions import RatingAsks, question_field, read_questions
 from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
 from apps.annotation.models import Assignment, Item, Mark, Queue, Rating
 from apps.annotation.refusals import Incomplete
@@ -33,6 +33,26 @@ class RatingForm(JudgementForm):
         data = self.cleaned_data
         marks = tuple(sorted(MarkedStep(**row) for row in data["marks"]))
         return Scores(self.answered(), data["thumb"], marks, data["rationale"])
+
+
+DEFAULT_QUESTIONS = (
+    "How well was the task done? | 5 | not at all | perfectly\nHow pleasant was it to work with? | 5 | awful | a joy"
+)
+
+
+class RatingAsksForm(AsksForm):
+    """What may be asked of a run as a whole."""
+
+    questions = LinesField(
+        read_questions,
+        label="Questions",
+        initial=DEFAULT_QUESTIONS,
+        help_text="One a line: question | points (2 to 10) | what 1 means | what the most means. End a question with (optional) if it may stay open.",
+    )
+    thumb = forms.BooleanField(label="Ask for a thumb up or down", required=False, initial=True)
+    marks = forms.BooleanField(
+        label="Steps can be marked: sub-goal reached, safety violated", required=False, initial=True
+    )
 
 
 def _mark(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,6 +201,8 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         return known_choice([("1", "Good"), ("-1", "Bad")], words)
 
     # Making queues ----------------------------------------------------------------------------------------------------
+
+    asks_form = RatingAsksForm
 
     def asks_of(self, data: Mapping[str, Any]) -> RatingAsks:
         return RatingAsks(data["questions"], data["thumb"], data["marks"])

@@ -5,18 +5,70 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, QuerySet
 from rest_framework import serializers
 
-from apps.annotation.kinds import trajectory_view
+from apps.annotation.kinds.blindness import steps_around, unsigned, views_of
 from apps.annotation.kinds.kind import A, J, JudgementSerializer, K, Kind, PartUrl
 from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, shuffled_place
+from apps.annotation.kinds.pair_view import CHUNK, OPENED
 from apps.annotation.models import Adjudication, Assignment, Item
 from apps.annotation.refusals import NothingToJudge
+from apps.trajectories import queries
 from apps.trajectories.models import Trajectory
+from apps.trajectories.rendering.steps import StepHead, StepView
+
+SIDE = "run"
+"""What addresses of parts say where those of pairs name a side."""
+
+
+class WalkRow(NamedTuple):
+    """A step: a line of it and, once opened, all of it."""
+
+    head: StepHead
+    view: StepView | None
+
+    @property
+    def number(self) -> int:
+        return self.head.index
+
+    @property
+    def anchor(self) -> str:
+        """Where the step's number leads: to its row in this page."""
+        return f"#row-{self.number}"
+
+
+class RunView(NamedTuple):
+    """Everything about the run that the desk shows: nothing tells who made it, or how it ended. Addresses name the assignment, never the run."""
+
+    instruction: str
+    users_script: str
+    """What only a simulated user was told; no agent saw it."""
+    rows: list[WalkRow]
+
+
+def run_of(assignment: Assignment, part_url: PartUrl) -> RunView:
+    """The whole run in lines, opened at its start."""
+    run = assignment.item.a
+    heads = [unsigned(head) for head in queries.heads_of(run)]
+    task = assignment.item.task
+    return RunView(task.headline, task.users_script, _rows(run, heads, range(OPENED), part_url))
+
+
+def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[WalkRow]:
+    """The steps from `start` on, opened; at most CHUNK."""
+    run = assignment.item.a
+    heads = [unsigned(head) for head in queries.heads_of(run)[start : start + CHUNK]]
+    return _rows(run, heads, range(start, start + CHUNK), part_url)
+
+
+def _rows(run: Trajectory, heads: list[StepHead], opened: range, part_url: PartUrl) -> list[WalkRow]:
+    wanted = {head.index for head in heads if head.index in opened}
+    views = views_of(run, steps_around({run.pk: wanted})[run.pk], wanted, lambda index: part_url(SIDE, index))
+    return [WalkRow(head, views.get(head.index)) for head in heads]
 
 
 class RunSerializer(JudgementSerializer[J]):
@@ -36,13 +88,13 @@ class RunKind(Kind[K, A, J]):
     cannot_tell = "I cannot tell what is right here"
 
     def runs_shown(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
-        return {"run": trajectory_view.run_of(assignment, part_url)}
+        return {"run": run_of(assignment, part_url)}
 
     def rows_shown(self, assignment: Assignment, part_url: PartUrl, start: int) -> dict[str, Any]:
-        return {"rows": trajectory_view.rows_of(assignment, part_url, start)}
+        return {"rows": rows_of(assignment, part_url, start)}
 
     def run_at(self, assignment: Assignment, side: str) -> Trajectory | None:
-        return assignment.item.a if side == trajectory_view.SIDE else None
+        return assignment.item.a if side == SIDE else None
 
     # Review -----------------------------------------------------------------------------------------------------------
 

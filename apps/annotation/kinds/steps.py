@@ -13,9 +13,10 @@ from django.core.exceptions import ValidationError
 from django.db.models import F
 from rest_framework import serializers
 
+from apps.accounts.models import Workspace
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
 from apps.annotation.kinds.corrections import branch_after, check_corrections
-from apps.annotation.kinds.forms import TEXT, JudgementForm, RowsField, in_order, step_index, text
+from apps.annotation.kinds.forms import TEXT, AsksForm, JudgementForm, RowsField, in_order, step_index, text
 from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
 from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, read
@@ -24,6 +25,7 @@ from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
 from apps.annotation.models import Assignment, Correction, Inspection, Item, Queue, StepLabel
 from apps.annotation.refusals import NoSuchStep
 from apps.common.environments import ENVIRONMENTS
+from apps.policies.models import Policy
 from apps.trajectories.models import Trajectory
 
 NO_ERROR = "none"
@@ -32,6 +34,8 @@ ENDINGS = {ending: n for n, ending in enumerate(Inspection.Ending.values)}
 WORDS = {1: "good", 0: "neutral", -1: "bad"}
 TONES = {1: "good", 0: "plain", -1: "bad"}
 Ending = Inspection.Ending
+ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
+"""Policies that can act, and so take over in the middle of a run."""
 
 
 class WalkDraftForm(JudgementForm):
@@ -93,6 +97,31 @@ def _correction(row: Mapping[str, Any]) -> dict[str, Any]:
         raise TypeError(row["message"])
     policy = row.get("policy")
     return {"index": step_index(row), "message": row["message"], "policy": str(UUID(policy)) if policy else None}
+
+
+class StepsAsksForm(AsksForm):
+    """What may be asked beside which steps are right."""
+
+    every_step = forms.BooleanField(
+        label="Each step needs a label, up to the first error", required=False, initial=True
+    )
+    corrections = forms.BooleanField(label="Corrections may be written", required=False, initial=True)
+    alternatives = forms.ModelChoiceField(
+        Policy.objects.none(),
+        label="Sample corrections from",
+        required=False,
+        empty_label="nobody",
+        help_text="Annotators may choose among this policy's actions at a step and, if the environment can be restored, see how it continues.",
+    )
+    alternatives_count = forms.IntegerField(label="How many", min_value=1, max_value=9, initial=4, required=False)
+    alternatives_temperature = forms.FloatField(
+        label="Temperature", min_value=0, max_value=2, initial=1.0, required=False
+    )
+
+    def __init__(self, *args: Any, workspace: Workspace, **options: Any) -> None:
+        super().__init__(*args, workspace=workspace, **options)
+        able = Policy.objects.filter(workspace=workspace, kind__in=ABLE, archived_at=None).order_by("name")
+        self.fields["alternatives"].queryset = able  # type: ignore[attr-defined]  # a model choice has one
 
 
 class StepLabelSerializer(serializers.ModelSerializer[StepLabel]):
@@ -275,6 +304,8 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             raise NoSuchStep(known + 1, run.step_count)
 
     # Making queues ----------------------------------------------------------------------------------------------------
+
+    asks_form = StepsAsksForm
 
     def asks_of(self, data: Mapping[str, Any]) -> StepsAsks:
         alternatives = None

@@ -1,14 +1,10 @@
 """Queues of items to judge, who is judging what right now, and the judgments."""
 
 from apps.annotation.models.continuations import Continuation
-from apps.annotation.models.inspections import Correction, Inspection, StepLabel
 from apps.annotation.models.items import Assignment, Desk, Item
-from apps.annotation.models.judgements import Judgement
+from apps.annotation.models.judgements import Correction, Inspection, Judgement, Mark, Preference, Rating, StepLabel
 from apps.annotation.models.judges import Judge, JudgeAnswer, JudgePrompt
-from apps.annotation.models.preferences import Preference
-from apps.annotation.models.queues import Annotator, Guideline, Queue
-from apps.annotation.models.ratings import Mark, Rating
-from apps.annotation.models.reports import QualityReport
+from apps.annotation.models.queues import Annotator, Guideline, QualityReport, Queue
 from apps.annotation.models.reviews import Adjudication, Remark
 
 __all__ = [

@@ -1,16 +1,19 @@
-"""What every kind of judgment has in common."""
+"""Judgments: what every kind has in common, then preferences, ratings, and inspections step by step."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Self, TypeVar
 
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import CheckConstraint, Exists, F, Index, OuterRef, Q, UniqueConstraint
 
 from apps.accounts.models import Membership, Role, WorkspaceModel
 from apps.annotation.models.items import Assignment, Item, OpinionQuerySet
 from apps.annotation.models.queues import Annotator, Queue
 from apps.annotation.models.reviews import Adjudication
+from apps.common.fields import FaithfulJSONField
+from apps.policies.models import Policy
+from apps.trajectories.models import Trajectory
 
 J = TypeVar("J", bound="Judgement")
 
@@ -57,3 +60,200 @@ class Judgement(WorkspaceModel):
 
     class Meta:
         abstract = True
+
+
+class PreferenceQuerySet(JudgementQuerySet["Preference"]):
+    pass
+
+
+class Preference(Judgement):
+    """A graded choice between the two runs of an item."""
+
+    reviewers_answer = True
+
+    strength = models.SmallIntegerField(
+        help_text="In favor of trajectory a: +3 much better … 0 tie … −3 b much better."
+    )
+    both_bad = models.BooleanField(default=False)
+    aspects = models.JSONField(
+        default=dict,
+        help_text="Key of an aspect -> its grade in favor of trajectory a, on the scale that the queue gave it.",
+    )
+    confidence = models.PositiveSmallIntegerField(null=True, help_text="1 unsure, 2 fairly sure, 3 sure.")
+    rationale = models.TextField(blank=True)
+    a_was_left = models.BooleanField(null=True, help_text="Null: judged elsewhere, and nothing says it.")
+
+    objects = PreferenceQuerySet.as_manager()
+
+    @property
+    def a_is_shown_left(self) -> bool:
+        """Where it is told by sides."""
+        return self.a_was_left is not False
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["item", "annotator"],
+                condition=Q(retracted_at=None),
+                name="one_judgement_per_annotator",
+            ),
+            CheckConstraint(condition=Q(strength__range=(-3, 3)), name="strength_is_minus3_to_3"),
+            CheckConstraint(condition=Q(both_bad=False) | Q(strength=0), name="both_bad_has_no_side"),
+            CheckConstraint(condition=Q(seconds__gte=0), name="seconds_are_not_negative"),
+            CheckConstraint(condition=Q(confidence=None) | Q(confidence__range=(1, 3)), name="confidence_is_1_to_3"),
+        ]
+        indexes = [
+            Index(fields=["annotator", "-id"], name="preference_of_annotator"),
+            Index(fields=["workspace", "-id"], name="preference_newest"),
+            Index(fields=["queue", "-id"], name="preference_of_queue"),
+        ]
+
+
+class RatingQuerySet(JudgementQuerySet["Rating"]):
+    pass
+
+
+class Rating(Judgement):
+    """A run's answers to the questions of its queue, a thumb, and marks on what happened in it."""
+
+    answers = models.JSONField(
+        default=dict, help_text="Key of a question -> its answer, on the scale that the queue gave it."
+    )
+    thumb = models.SmallIntegerField(null=True, help_text="+1 up, −1 down.")
+    rationale = models.TextField(blank=True)
+
+    objects = RatingQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["item", "annotator"], condition=Q(retracted_at=None), name="one_rating_per_annotator"
+            ),
+            CheckConstraint(condition=Q(thumb=None) | Q(thumb__in=[-1, 1]), name="a_thumb_is_up_or_down"),
+            CheckConstraint(condition=Q(seconds__gte=0), name="ratings_take_time"),
+        ]
+        indexes = [
+            Index(fields=["annotator", "-id"], name="rating_of_annotator"),
+            Index(fields=["workspace", "-id"], name="rating_newest"),
+            Index(fields=["queue", "-id"], name="rating_of_queue"),
+        ]
+
+
+class Mark(models.Model):
+    """Something that happened at one step of a rated run."""
+
+    class Kind(models.TextChoices):
+        SUBGOAL = "subgoal", "Sub-goal reached"
+        SOFT_VIOLATION = "soft_violation", "Safety: soft violation"
+        HARD_VIOLATION = "hard_violation", "Safety: hard violation"
+
+    rating = models.ForeignKey(Rating, on_delete=models.CASCADE, related_name="marks", db_index=False)
+    index = models.PositiveIntegerField(help_text="Of the step, from 0.")
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    note = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["rating", "index", "kind"], name="one_mark_of_a_kind_per_step"),
+            CheckConstraint(
+                condition=Q(kind__in=["subgoal", "soft_violation", "hard_violation"]), name="mark_is_known"
+            ),
+        ]
+        ordering = ["index", "kind"]
+
+
+class InspectionQuerySet(JudgementQuerySet["Inspection"]):
+    pass
+
+
+class Inspection(Judgement):
+    """A run gone through step by step, and how that ended (the ways of PRM800K: Lightman et al., 2023, appendix D)."""
+
+    class Ending(models.TextChoices):
+        FOUND_ERROR = "found_error", "Found the first error"
+        SOLVED = "solved", "No error"
+        BAD_PROBLEM = "bad_problem", "Bad task"
+        GIVE_UP = "give_up", "Gave up"
+
+    ending = models.CharField(max_length=20, choices=Ending.choices)
+    first_error = models.PositiveIntegerField(null=True, help_text="Index of the first step that is wrong.")
+    rationale = models.TextField(blank=True)
+
+    objects = InspectionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["item", "annotator"], condition=Q(retracted_at=None), name="one_inspection_per_annotator"
+            ),
+            CheckConstraint(
+                condition=Q(ending="found_error", first_error__isnull=False)
+                | (~Q(ending="found_error") & Q(first_error=None)),
+                name="who_found_an_error_says_where",
+            ),
+            CheckConstraint(
+                condition=Q(ending__in=["found_error", "solved", "bad_problem", "give_up"]), name="ending_is_known"
+            ),
+            CheckConstraint(condition=Q(seconds__gte=0), name="inspections_take_time"),
+        ]
+        indexes = [
+            Index(fields=["annotator", "-id"], name="inspection_of_annotator"),
+            Index(fields=["workspace", "-id"], name="inspection_newest"),
+            Index(fields=["queue", "-id"], name="inspection_of_queue"),
+        ]
+
+
+class StepLabel(models.Model):
+    """What one annotator said of one step of the run that they inspected (the item's run `a`)."""
+
+    inspection = models.ForeignKey(Inspection, on_delete=models.CASCADE, related_name="labels", db_index=False)
+    index = models.PositiveIntegerField(help_text="Of the step, from 0.")
+    value = models.SmallIntegerField(help_text="+1 good, 0 neutral, −1 bad.")
+    is_filled = models.BooleanField(
+        default=False, help_text="Followed from the first error; the step wasn't labeled by itself."
+    )
+    critique = models.TextField(blank=True)
+    spans = FaithfulJSONField(
+        default=list,
+        help_text="Marked words: part (said, reasoning, call, …), start (character in the part's text), quote, note.",
+    )
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["inspection", "index"], name="one_label_per_step"),
+            CheckConstraint(condition=Q(value__range=(-1, 1)), name="label_is_minus1_to_1"),
+        ]
+        ordering = ["index"]
+
+
+class Correction(models.Model):
+    """A better action at one step of the inspected run, in place of the one that the policy took there."""
+
+    class Origin(models.TextChoices):
+        WRITTEN = "written", "Written by the annotator"
+        SAMPLED = "sampled", "Chosen among actions sampled from a policy"
+
+    inspection = models.ForeignKey(Inspection, on_delete=models.CASCADE, related_name="corrections", db_index=False)
+    index = models.PositiveIntegerField(help_text="Of the step that it corrects, from 0.")
+    message = FaithfulJSONField(help_text="The assistant message: content, reasoning_content, tool_calls.")
+    origin = models.CharField(max_length=10, choices=Origin.choices)
+    policy = models.ForeignKey(
+        Policy, on_delete=models.PROTECT, null=True, related_name="+", help_text="Whose action it is, where sampled."
+    )
+    branch = models.ForeignKey(
+        Trajectory,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="The trajectory that continues from this action, where the annotator asked for one.",
+    )
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["inspection", "index"], name="one_correction_per_step"),
+            CheckConstraint(
+                condition=Q(origin="written", policy=None) | Q(origin="sampled", policy__isnull=False),
+                name="sampled_corrections_have_a_policy",
+            ),
+        ]
+        ordering = ["index"]

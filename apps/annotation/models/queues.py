@@ -1,4 +1,4 @@
-"""Who judges, and the queues of items that wait for them."""
+"""Who judges, the queues of items that wait for them, and what was measured of a queue."""
 
 from __future__ import annotations
 
@@ -189,3 +189,15 @@ class Guideline(models.Model):
 
     class Meta:
         constraints = [UniqueConstraint(fields=["queue", "version"], name="one_guideline_per_version")]
+
+
+class QualityReport(models.Model):
+    """The latest measurement of a queue's judgments, and what it is based on."""
+
+    queue = models.OneToOneField(Queue, on_delete=models.CASCADE, primary_key=True, related_name="report")
+    basis = models.CharField(
+        max_length=100, help_text="The judgments that stood then; another basis makes it out of date."
+    )
+    figures = models.JSONField(help_text="As `measuring.measure` returns them.")
+    measured_at = models.DateTimeField(db_default=Now())
+    took_seconds = models.FloatField()

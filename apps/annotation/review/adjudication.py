@@ -1,5 +1,6 @@
-"""Deciding what holds where people contradict each other, and talking with them about it."""
+"""Deciding what holds where people contradict each other, talking with them about it, and what was said of a run's single steps."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db import transaction
@@ -8,8 +9,9 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.annotation.audit import record
-from apps.annotation.kinds import kind_of
-from apps.annotation.models import Adjudication, Annotator, Item, Queue, Remark
+from apps.annotation.kinds import KINDS, kind_of
+from apps.annotation.kinds.kind import StepRemark
+from apps.annotation.models import Adjudication, Annotator, Item, Judgement, Queue, Remark
 from apps.annotation.refusals import Refusal
 
 
@@ -104,3 +106,13 @@ def remark(*, item: Item, annotator: Annotator, by: User, text: str) -> Remark:
         by=by,
         text=text.strip(),
     )
+
+
+def remarks_in(judgements: Iterable[Judgement]) -> list[StepRemark]:
+    """The remarks of these judgments, in the order of their steps; as many queries whatever their number."""
+    said = list(judgements)
+    found: list[StepRemark] = []
+    for kind in KINDS.values():
+        if mine := {each.pk: each for each in said if isinstance(each, kind.model)}:
+            found += kind.remarks(mine)
+    return sorted(found)

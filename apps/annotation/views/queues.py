@@ -25,8 +25,7 @@ from apps.annotation.phrases import a_is_left_in_review
 from apps.annotation.queues import queue_lifecycle
 from apps.annotation.queues.sources import Selection, preview_of
 from apps.annotation.refusals import Refusal
-from apps.annotation.review.adjudication import awaiting_review
-from apps.annotation.review.remarks import remarks_in
+from apps.annotation.review.adjudication import awaiting_review, remarks_in
 from apps.annotation.views.visible import visible_queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest

@@ -15,8 +15,8 @@ from apps.accounts.models import Role, User
 from apps.annotation.forms.settings import DrawGoldForm, KnownForm, ReasonForm, SettingsForm
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Item, Queue
-from apps.annotation.queues import annotators, known_answers
-from apps.annotation.queues.settings import change_settings
+from apps.annotation.queues import known_answers
+from apps.annotation.queues.settings import change_settings, pause_annotator, resume_annotator, retrain_annotator
 from apps.annotation.refusals import Refusal
 from apps.annotation.views.visible import visible_queue
 from apps.common.http import HtmxRequest
@@ -89,17 +89,17 @@ def _made_known(item: Item, form: KnownForm, by: User) -> str:
 
 
 def _pause(queue: Queue, annotator: Annotator, reason: str, by: User) -> str:
-    annotators.pause_annotator(queue=queue, annotator=annotator, reason=reason, by=by)
+    pause_annotator(queue=queue, annotator=annotator, reason=reason, by=by)
     return f"{annotator} gets no more items here until you resume them."
 
 
 def _resume(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
-    annotators.resume_annotator(queue=queue, annotator=annotator, by=by)
+    resume_annotator(queue=queue, annotator=annotator, by=by)
     return f"{annotator} can go on."
 
 
 def _retrain(queue: Queue, annotator: Annotator, _: str, by: User) -> str:
-    annotators.retrain_annotator(queue=queue, annotator=annotator, by=by)
+    retrain_annotator(queue=queue, annotator=annotator, by=by)
     return f"{annotator} does the onboarding items next."
 
 

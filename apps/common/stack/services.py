@@ -1,11 +1,17 @@
-"""The embedded database and broker together, for `run`, the tests and the benchmarks."""
+"""The embedded database and broker together, for `run`, the tests and the benchmarks: in folders that are the user's own, under a lock."""
 
+import fcntl
+import json
+import os
 import shutil
-from contextlib import ExitStack
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from apps.common.stack import folders, lock
+from apps.common.stack.errors import AlreadyRunning, StackError
 from apps.common.stack.paths import StackPaths
 from apps.common.stack.postgres import Postgres
 from apps.common.stack.valkey import Valkey
@@ -28,8 +34,8 @@ class EmbeddedServices:
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
-            folders.prepare(self.paths)
-            self.lock = undo.enter_context(lock.hold(self.paths.lock))
+            prepare(self.paths)
+            self.lock = undo.enter_context(hold(self.paths.lock))
             undo.callback(shutil.rmtree, self.paths.runtime, ignore_errors=True)
             for part in self.parts:
                 undo.callback(part.stop)
@@ -41,3 +47,76 @@ class EmbeddedServices:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._undo.close()
+
+
+NEEDED_BYTES = 500 * 1024**2
+
+
+def prepare(paths: StackPaths) -> None:
+    """Make the data, log and socket folders.
+
+    Raises StackError when the disk is full or read-only, or a folder belongs to someone else.
+    """
+    try:
+        for folder in (paths.var, paths.logs, paths.valkey_data):
+            folder.mkdir(parents=True, exist_ok=True)
+        paths.runtime.mkdir(mode=0o711, exist_ok=True)
+    except OSError as error:
+        raise StackError(f"Cannot make {error.filename}: {error.strerror}. Is the disk writable by you?") from error
+    _refuse_foreign(paths.runtime)
+    # Others may pass through (the database's user must), but list nothing; each socket has its own mode.
+    paths.runtime.chmod(0o711)
+    if not os.access(paths.var, os.W_OK):
+        raise StackError(f"{paths.var} belongs to another user. Give it to yourself (chown) or set RETRACE_VAR.")
+    free = shutil.disk_usage(paths.var).free
+    if free < NEEDED_BYTES:
+        raise StackError(
+            f"The disk that holds {paths.var} has {free / 1024**2:.0f} MB left; Retrace needs "
+            f"{NEEDED_BYTES / 1024**2:.0f} MB. Free some space, or set RETRACE_VAR to a folder on a larger disk."
+        )
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """The name of the socket folder can be guessed: use it only if we made it."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise StackError(f"{folder} exists and is not ours (owner uid {found.st_uid}). Remove it, then try again.")
+
+
+class StackLock:
+    """The held lock; `announce` tells later comers where this stack answers."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def announce(self, address: str) -> None:
+        """Write down our pid and address."""
+        text = json.dumps({"pid": os.getpid(), "address": address}).encode()
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text, 0)
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[StackLock]:
+    """Hold the lock at `path` for the length of a `with` block. Raises AlreadyRunning when another process does."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(_who(path)) from None
+        lock = StackLock(descriptor)
+        lock.announce("")
+        yield lock
+    finally:
+        os.close(descriptor)
+
+
+def _who(path: Path) -> str:
+    try:
+        holder = json.loads(path.read_text())
+        pid, address = holder["pid"], holder["address"]
+    except (ValueError, KeyError):  # read between truncation and writing
+        return f"Retrace already runs on {path.parent}. Stop it first (Ctrl-C there)."
+    where = f"at {address}" if address else "and is still starting"
+    return f"Retrace already runs on {path.parent} {where} (process {pid}). Stop it with Ctrl-C there, or: kill {pid}"

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from apps.datasets.models import Split
 from apps.datasets.rows.chat_encoding import encode
-from apps.datasets.rows.columns import Layout
+from apps.datasets.rows.row_type import Layout
 from contract import jsontext
 
 ROW_GROUP_BYTES: Final = 4 * 1024 * 1024

@@ -1,11 +1,15 @@
-"""From two stored runs to the messages of their rows. The heavier half of freezing pairs."""
+"""From two stored runs to the messages of their rows: the heavier half of freezing pairs, so a process of its own can read the next pairs meanwhile."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from apps.datasets.rows import ROW_TYPES, stored_chats
+from django.db import connection
+
+from apps.common.second_process import SecondProcess, standard_streams, write
+from apps.datasets.rows import ROW_TYPES, chat_encoding
 from apps.datasets.rows.chat_encoding import Turn, read_turns
 from apps.datasets.rows.divergence import Sides, Unusable
 
@@ -35,7 +39,7 @@ class PairReader(NamedTuple):
 
     def read(self, requests: Sequence[PairRequest]) -> Iterator[PairMessages]:
         """The rows of each two runs, in order. Read it to its end: it streams from the database."""
-        chats = stored_chats.read([run for pair in requests for run in (pair.first, pair.second)])
+        chats = chat_encoding.read_chats([run for pair in requests for run in (pair.first, pair.second)])
         for pair, one, other in zip(requests, chats, chats, strict=True):
             first = read_turns(one.steps, keep_surrogates=self.keep_surrogates)
             second = read_turns(other.steps, keep_surrogates=self.keep_surrogates)
@@ -49,3 +53,42 @@ class PairReader(NamedTuple):
             return rule.sides(chosen, rejected)
         except Unusable as refusal:
             return refusal
+
+
+class PairReaderProcess:
+    """A pair reader at work elsewhere. A request of some hundred pairs fits into a pipe, so it may wait there."""
+
+    def __init__(self, reader: PairReader) -> None:
+        self._process = SecondProcess(__name__)
+        self._process.send((reader, connection.settings_dict["NAME"]))
+
+    def ask(self, requests: Sequence[PairRequest]) -> None:
+        """Have these read, after all that was asked before. Raises Stopped."""
+        self._process.send(list(requests))
+
+    def answers(self, count: int) -> Iterator[PairMessages]:
+        """The next answers, in the order of asking. Raises Stopped."""
+        for _ in range(count):
+            yield self._process.receive()
+
+    def close(self) -> None:
+        """End it, whatever it is doing."""
+        self._process.close()
+
+
+def main() -> None:
+    """Read what standard input asks for until it ends."""
+    requests, answers = standard_streams()
+    reader, database = pickle.load(requests)
+    connection.settings_dict["NAME"] = database
+    try:
+        while True:
+            for found in reader.read(pickle.load(requests)):
+                write(found, answers)
+            answers.flush()
+    except (EOFError, BrokenPipeError):
+        return  # nothing more is asked, or nobody listens
+
+
+if __name__ == "__main__":
+    main()

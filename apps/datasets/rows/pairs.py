@@ -11,8 +11,7 @@ from typing import Any
 from apps.datasets.files.splitfiles import Row
 from apps.datasets.rows.divergence import NoTurn, SameRuns, Sides, Unusable
 from apps.datasets.rows.materials import Files, Materials, Source
-from apps.datasets.rows.pair_reader import PairMessages, PairReader, PairRequest
-from apps.datasets.rows.pair_reader_process import PairReaderProcess
+from apps.datasets.rows.pair_reader import PairMessages, PairReader, PairReaderProcess, PairRequest
 from apps.datasets.rows.row_type import PairRule
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.pairs import JudgedPair, judged_pairs

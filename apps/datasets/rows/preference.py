@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.divergence import Sides, sides
-from apps.datasets.rows.row_type import PairRule, RowType
+from apps.datasets.rows.row_type import Layout, PairRule, RowType
 from apps.datasets.selection.votes import Verdict
 from contract.rows import PreferenceRow
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.annotation.kinds import OF_RUNS
 from apps.datasets.files.splitfiles import Row
-from apps.datasets.rows import stored_chats
+from apps.datasets.rows import chat_encoding
 from apps.datasets.rows.chat_encoding import Turn, encode_message
 from apps.datasets.rows.divergence import SameRuns, Unusable
 from apps.datasets.rows.materials import Files, Materials, Source
@@ -46,7 +46,7 @@ class RunRows:
 
     def _write(self, chunk: list[JudgedRun], files: Files) -> Iterator[Source]:
         runs = [judged.run for judged in chunk]
-        for judged, said in zip(chunk, stored_chats.read(runs), strict=True):
+        for judged, said in zip(chunk, chat_encoding.read_chats(runs), strict=True):
             turns = self.materials.turns(said.steps)
             split = self.materials.splits[judged.task.id]
             for verdict in judged.decision.verdicts:

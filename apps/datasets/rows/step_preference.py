@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apps.datasets.rows.chat_encoding import Turn, alike
-from apps.datasets.rows.columns import Layout
 from apps.datasets.rows.divergence import NothingBefore, SameRuns, Sides, first_actions
 from apps.datasets.rows.row_type import (
+    Layout,
     Messages,
     PairRule,
     RowType,

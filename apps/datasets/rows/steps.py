@@ -7,8 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from apps.datasets.rows.chat_encoding import Turn
-from apps.datasets.rows.columns import Layout
-from apps.datasets.rows.row_type import Messages, RowType, RunCorrection, RunRule, whole
+from apps.datasets.rows.row_type import Layout, Messages, RowType, RunCorrection, RunRule, whole
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote
 from contract.rows import ProcessLabelsRow

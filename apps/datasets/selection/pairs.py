@@ -1,23 +1,24 @@
-"""The judgments that a recipe asks for, pair by pair, in an order that depends on nothing but the data."""
+"""The judgments that a recipe asks for, pair by pair, in an order that depends on nothing but the data; where the recipe says so, with what everybody's habits or skills say about each pair."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import numpy as np
 from django.db import connection
 
 from apps.accounts.models import Workspace
 from apps.annotation.models import Annotator
+from apps.annotation.quality.label_aggregation import Floats, Votes, dawid_skene, glad, majority
 from apps.annotation.queries import flagged_items
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.label_aggregation import Beliefs, beliefs
 from apps.datasets.selection.splits import SplitTask
-from apps.datasets.selection.votes import Decision, Ruling, Vote, counted, decide, decide_by, latest
+from apps.datasets.selection.votes import Belief, Decision, Ruling, Vote, counted, decide, decide_by, latest
 
 # A pair is unordered here: run `first` has the smaller id, and strengths are turned to favour it. Two queues may hold the
 # same two runs the other way round.
@@ -145,3 +146,40 @@ def _pair(rows: list[tuple[Any, ...]]) -> Pair:
         votes=tuple(Vote(*row[12:17]) for row in rows),
         ruling=max((Ruling(*row[17:]) for row in rows if row[17]), default=None),
     )
+
+
+Beliefs = dict[tuple[str, str], Belief]
+"""By the pair's first and second run."""
+
+SECOND, NEITHER, FIRST = range(3)
+
+
+def beliefs(pairs: Iterable[tuple[str, str, Sequence[Vote]]], aggregation: str) -> Beliefs:
+    """For each pair (first run, second run, counted votes) that has a vote."""
+    names: list[tuple[str, str]] = []
+    given: list[tuple[int, UUID, int]] = []
+    for first, second, votes in pairs:
+        if votes:
+            given += [(len(names), vote.annotator, _label(vote)) for vote in votes]
+            names.append((first, second))
+    if not names:
+        return {}
+    judged = Votes.of(given, items=len(names), labels=3)
+    posterior = dawid_skene(judged).posterior if aggregation == "dawid_skene" else _by_skill(judged)
+    return {name: Belief(*map(float, row[::-1])) for name, row in zip(names, posterior, strict=True)}
+
+
+def _label(vote: Vote) -> int:
+    return NEITHER + (vote.strength > 0) - (vote.strength < 0)
+
+
+def _by_skill(votes: Votes) -> Floats:
+    """GLAD knows two answers: ties say how likely neither is, by their share; the other judgments which run it is otherwise."""
+    neither = majority(votes)[:, NEITHER]
+    decided = votes.label != NEITHER
+    known, annotator = np.unique(votes.annotator[decided], return_inverse=True)
+    two_way = Votes(
+        votes.item[decided], annotator, (votes.label[decided] == FIRST).astype(np.int64), votes.items, len(known), 2
+    )
+    first = glad(two_way).posterior
+    return np.stack([(1 - neither) * (1 - first), neither, (1 - neither) * first], axis=1)

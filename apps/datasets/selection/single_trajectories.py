@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -15,10 +15,10 @@ from apps.annotation.kinds import OF_RUNS
 from apps.annotation.models import Inspection
 from apps.datasets.models import Split
 from apps.datasets.recipe import Recipe
+from apps.datasets.rows import ROW_TYPES
 from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.pairs import annotators_of, items_left_out
-from apps.datasets.selection.run_verdicts import decide_run
-from apps.datasets.selection.run_votes import RunDecision, RunVote, standing
+from apps.datasets.selection.run_votes import RunDecision, RunVerdict, RunVote, standing
 from apps.datasets.selection.splits import SplitTask
 
 JUDGEMENTS = """
@@ -134,3 +134,21 @@ def _decoded(value: Any) -> dict[str, Any]:
     """Django leaves jsonb as text in raw queries."""
     decoded: dict[str, Any] = json.loads(value) if isinstance(value, str) else value or {}
     return decoded
+
+
+def decide_run(votes: Sequence[RunVote], recipe: Recipe, *, steps: int) -> RunDecision:
+    """Apply the recipe to the counted votes on one run of so many steps."""
+    if not votes:
+        return RunDecision([], [Drop.OVERRULED])
+    rule = ROW_TYPES[recipe.row_type].runs
+    assert rule is not None, f"no {recipe.row_type} row is made of a single trajectory"
+    groups = [[vote] for vote in votes] if recipe.judgements == "each" else [list(votes)]
+    verdicts: list[RunVerdict] = []
+    dropped: list[Drop] = []
+    for group in groups:
+        found = rule.decide(group, recipe.minimum_margin, steps)
+        verdicts += found.verdicts
+        dropped += found.dropped
+    if recipe.judgements == "each" and verdicts and rule.divides_weight:
+        verdicts = [verdict._replace(weight=1 / len(verdicts)) for verdict in verdicts]
+    return RunDecision(verdicts, dropped)

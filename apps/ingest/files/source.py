@@ -22,6 +22,20 @@ from apps.ingest.files.parquet import PARQUET, Table
 from apps.ingest.files.raw_records import BLOCK, Layout, RawRow, split
 from contract import jsontext
 
+
+class Limits(NamedTuple):
+    """Bounds in bytes."""
+
+    unpacked: int = 100 << 30
+    """What a compressed file, or all files of an archive together, may unpack to."""
+
+    record: int = 128 << 20
+    """One record, the most that is held in memory at once."""
+
+
+USUAL = Limits()
+
+
 HEAD = 1 << 20
 """Bytes looked at to find the layout."""
 

@@ -12,8 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
-from apps.common.api import MemberView
-from apps.common.pages import ApiCursorPagination
+from apps.common.api import ListView, MemberView
 from apps.policies.models import Policy
 from apps.policies.queries import champions_of, policies_for_list
 
@@ -45,20 +44,16 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         return run.pk if run else None
 
 
-class PoliciesView(MemberView):
+class PoliciesView(ListView):
     """The workspace's policies."""
 
     needs = Role.RESEARCHER
-    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="policies_list", summary="List policies, newest first", responses=PolicySerializer(many=True)
     )
     def get(self, request: Request) -> Response:
-        pages = self.pagination_class()
-        found = pages.paginate_queryset(policies_for_list(self.member), request, view=self)
-        context = {"request": request, "champions": champions_of(self.member)}
-        return pages.get_paginated_response(PolicySerializer(found, many=True, context=context).data)
+        return self.page_of(policies_for_list(self.member), PolicySerializer, champions=champions_of(self.member))
 
 
 class PolicyView(MemberView):

@@ -13,8 +13,7 @@ from rest_framework.response import Response
 
 from apps.accounts.authentication import IsMember, RecentSignIn
 from apps.accounts.models import Role
-from apps.common.api import Conflict, MemberView, RequestSerializer
-from apps.common.pages import ApiCursorPagination
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.policies.models import Policy, Publication
 from apps.policies.publication import PublishingRefused, publish_policy, roll_back_publication
 from apps.policies.registration import MOST_REPLICAS, PolicyRefused, register_server
@@ -71,12 +70,11 @@ class PublishSerializer(RequestSerializer):
     )
 
 
-class PublicationsView(MemberView):
+class PublicationsView(ListView):
     """Where a policy was published."""
 
     needs = Role.RESEARCHER
     permission_classes = [IsMember, RecentSignIn]
-    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="publications_create",
@@ -116,9 +114,7 @@ class PublicationsView(MemberView):
     )
     def get(self, request: Request, policy_id: UUID) -> Response:
         policy = get_object_or_404(Policy.objects.visible_to(self.member), pk=policy_id)
-        pages = self.pagination_class()
-        found = pages.paginate_queryset(policy.publications.select_related("endpoint"), request, view=self)
-        return pages.get_paginated_response(PublicationSerializer(found, many=True).data)
+        return self.page_of(policy.publications.select_related("endpoint"), PublicationSerializer)
 
 
 class PublicationView(MemberView):

@@ -15,6 +15,7 @@ from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.policies.forms import PolicyForm
+from apps.policies.locations import weights_of
 from apps.policies.models import Policy, Promotion
 from apps.policies.queries import (
     SHOWN_ROLLOUTS,
@@ -25,7 +26,6 @@ from apps.policies.queries import (
 )
 from apps.policies.registration import PolicyRefused
 from apps.policies.reports import calibration_of, report_rows, success_of
-from apps.policies.weights import weights_of
 
 
 @require_safe

@@ -17,11 +17,11 @@ from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.policies.archive import published_folder, tar_of
 from apps.policies.forms import PublishForm
+from apps.policies.locations import weights_of
 from apps.policies.models import Policy, Publication
 from apps.policies.publication import PublishingRefused, roll_back_publication
 from apps.policies.queries import publications_of
 from apps.policies.registration import PolicyRefused
-from apps.policies.weights import weights_of
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -13,8 +13,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
-from apps.common.api import Conflict, MemberView, RequestSerializer
-from apps.common.pages import ApiCursorPagination
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
 from apps.trajectories.models import RolloutBatch
@@ -59,11 +58,10 @@ class StartRolloutsSerializer(RequestSerializer):
     seed = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
 
 
-class RolloutsView(MemberView):
+class RolloutsView(ListView):
     """The workspace's rollouts."""
 
     needs = Role.RESEARCHER
-    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="rollouts_create",
@@ -100,9 +98,7 @@ class RolloutsView(MemberView):
         operation_id="rollouts_list", summary="List rollouts, newest first", responses=RolloutsSerializer(many=True)
     )
     def get(self, request: Request) -> Response:
-        pages = self.pagination_class()
-        found = pages.paginate_queryset(RolloutBatch.objects.visible_to(self.member), request, view=self)
-        return pages.get_paginated_response(RolloutsSerializer(found, many=True, context={"request": request}).data)
+        return self.page_of(RolloutBatch.objects.visible_to(self.member), RolloutsSerializer)
 
 
 class _OneBatch(MemberView):

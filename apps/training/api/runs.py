@@ -15,20 +15,18 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
-from apps.common.api import Conflict, MemberView, RequestSerializer
-from apps.common.pages import ApiCursorPagination
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.datasets.models import Version
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
-from apps.training.launch import launch_run
-from apps.training.metrics import metric_points
+from apps.training.launch import launch_run, refuse_if_known
 from apps.training.models import Run, RunEvent, RunReward
 from apps.training.plan import Plan, plan_run
-from apps.training.preflight import refuse_if_known
 from apps.training.presets import METHODS, PRESETS
 from apps.training.queries import runs_for_api
 from apps.training.refusals import LaunchRefused, SettingsRefused
 from apps.training.remedies import RemedyRefused, resume_with_remedy
+from apps.training.series import metric_points
 from contract.configs import TRAINING_CONFIGS
 from contract.configs.schema import launch_schema
 
@@ -138,11 +136,10 @@ class PointSerializer(serializers.Serializer[Any]):
     values = serializers.DictField(child=serializers.FloatField())
 
 
-class RunsView(MemberView):
+class RunsView(ListView):
     """The workspace's runs."""
 
     needs = Role.RESEARCHER
-    pagination_class = ApiCursorPagination
 
     @extend_schema(
         operation_id="runs_create",
@@ -170,9 +167,7 @@ class RunsView(MemberView):
         operation_id="runs_list", summary="List training runs, newest first", responses=RunSerializer(many=True)
     )
     def get(self, request: Request) -> Response:
-        pages = self.pagination_class()
-        runs = pages.paginate_queryset(runs_for_api(self.member), request, view=self)
-        return pages.get_paginated_response(RunSerializer(runs, many=True, context={"request": request}).data)
+        return self.page_of(runs_for_api(self.member), RunSerializer)
 
     def _plan(self, given: dict[str, Any]) -> Plan:
         version = None

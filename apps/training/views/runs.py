@@ -27,17 +27,15 @@ from apps.training.comparison import MOST_RUNS, settings_of
 from apps.training.folders import RunFolder, folder_of, read_log
 from apps.training.forms.runs import RunForm
 from apps.training.kept_rollouts import NotSampled, open_sampled, sampled
-from apps.training.launch import launch_run
+from apps.training.launch import check_with_worker, launch_run, refuse_if_known
 from apps.training.live import run_context
-from apps.training.metrics import metric_points
 from apps.training.models import Run
 from apps.training.plan import USUAL
-from apps.training.preflight import check_with_worker, refuse_if_known
 from apps.training.presets import PRESETS
 from apps.training.queries import headway, lineage_of, run_for_page, runs_for_comparing, runs_for_list
 from apps.training.refusals import LaunchRefused
 from apps.training.remedies import RemedyRefused, resume_with_remedy
-from apps.training.series import MOST_POINTS, series_of, state_of, table_of
+from apps.training.series import MOST_POINTS, metric_points, series_of, state_of, table_of
 
 CHECK_PATIENCE_SECONDS = 5.0
 CANDIDATES = 40

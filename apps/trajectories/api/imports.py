@@ -19,9 +19,8 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
-from apps.common.api import MemberView
+from apps.common.api import ListView, MemberView
 from apps.common.downloads import download
-from apps.common.pages import ApiCursorPagination
 from apps.trajectories.imports import rejected
 from apps.trajectories.imports.upload import (
     FileTooLarge,
@@ -91,11 +90,10 @@ class ImportSerializer(serializers.ModelSerializer[ImportBatch]):
         return reverse("import_rejected", kwargs={"batch_id": batch.pk}, request=self.context["request"])
 
 
-class ImportsView(MemberView):
+class ImportsView(ListView):
     """Send a file, or list what was sent."""
 
     needs = Role.RESEARCHER
-    pagination_class = ApiCursorPagination
     # Anything but a form is the file itself and is read by `post`, block by block: no parser may touch it.
     parser_classes = [MultiPartParser]
 
@@ -153,10 +151,7 @@ class ImportsView(MemberView):
         operation_id="imports_list", summary="List imports, newest first", responses=ImportSerializer(many=True)
     )
     def get(self, request: Request) -> Response:
-        pages = self.pagination_class()
-        batches = pages.paginate_queryset(ImportBatch.objects.visible_to(self.member), request, view=self)
-        found = ImportSerializer(batches, many=True, context={"request": request})
-        return pages.get_paginated_response(found.data)
+        return self.page_of(ImportBatch.objects.visible_to(self.member), ImportSerializer)
 
     def _store(self, request: Request) -> StoredFile:
         try:

@@ -19,21 +19,38 @@ from uuid import UUID
 import psycopg.errors
 from django.db import DataError, InterfaceError, OperationalError, transaction
 from django.db.models import Count, F
+from django.urls import reverse
 
 from apps.common.commits import unawaited
 from apps.common.second_process import Stopped
 from apps.ingest.files.source import UnreadableFile
 from apps.ingest.formats import UnknownFormat
 from apps.jobs import lifecycle
-from apps.jobs.models import Failure, Superseded, lease
+from apps.jobs.models import Failure, Kind, Superseded, lease, register
 from apps.trajectories.imports.bulk_copy import Copied, Origin, copy_in
-from apps.trajectories.imports.chunk_reader import Chunk, chunks
-from apps.trajectories.imports.jobs import IMPORTS
+from apps.trajectories.imports.preparation import Chunk, chunks
 from apps.trajectories.imports.reader_process import chunks_elsewhere
 from apps.trajectories.imports.report_outcomes import tell_instances, tell_known
 from apps.trajectories.imports.upload import discard
 from apps.trajectories.models import ImportBatch, RejectedRow, Trajectory
 from apps.trajectories.outlines import visible
+
+TASK = "imports.run"
+
+IMPORTS = register(
+    Kind(
+        name="imports",
+        noun="import",
+        label="Import",
+        model=ImportBatch,
+        task=lambda batch: TASK,
+        title=lambda batch: batch.filename,
+        url=lambda batch: reverse("trajectories:import", args=[batch.pk]),
+        is_cancellable=True,
+        is_resumable=True,
+    )
+)
+
 
 WORTH_A_PROCESS = 32 << 20
 """Bytes of a file: below, starting a process takes longer than it saves."""

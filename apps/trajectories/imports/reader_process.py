@@ -9,11 +9,11 @@ from contextlib import closing
 from typing import IO
 
 from apps.common.second_process import SecondProcess, standard_streams, write
-from apps.trajectories.imports.chunk_reader import Chunk, chunks
+from apps.trajectories.imports.preparation import Chunk, chunks
 
 
 def chunks_elsewhere(file: IO[bytes], filename: str, start: int) -> Generator[Chunk, None, None]:
-    """As `chunking.chunks`, which it calls in another process. The file is one of the system's, and is read from where it stands.
+    """As `preparation.chunks`, which it calls in another process. The file is one of the system's, and is read from where it stands.
 
     Raises what that raises, and Stopped where the process ended before its work.
     """

@@ -6,9 +6,9 @@ from apps.trajectories.models.jobs import (
     RolloutBatch,
     RolloutBatchQuerySet,
 )
-from apps.trajectories.models.saved_views import SavedView
 from apps.trajectories.models.trajectories import (
     Original,
+    SavedView,
     Step,
     StepKind,
     Task,

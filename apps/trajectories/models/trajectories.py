@@ -1,4 +1,4 @@
-"""Tasks, and the trajectories of agents that attempted them."""
+"""Trajectories, their tasks, steps and originals, and the filters of their list that people kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
-from apps.accounts.models import Role, WorkspaceModel, WorkspaceQuerySet
+from apps.accounts.models import Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
 from apps.policies.models import Policy
 from apps.trajectories.models.jobs import ImportBatch, RolloutBatch
@@ -186,3 +186,24 @@ class Step(models.Model):
     info = FaithfulJSONField(default=dict)
 
     objects = StepQuerySet.as_manager()
+
+
+class SavedView(WorkspaceModel):
+    """Filters of the list of trajectories under a name, for everyone in the workspace who may see the list."""
+
+    visible_from = Role.REVIEWER
+
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=2000, help_text="The query string, as `Filters.query` writes it.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["workspace", "name"], name="one_view_per_name"),
+            UniqueConstraint(fields=["workspace", "query"], name="one_view_per_query"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

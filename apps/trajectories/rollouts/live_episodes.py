@@ -12,9 +12,11 @@ from uuid import UUID
 from django.core.cache import cache
 from django.template.loader import render_to_string
 
+from apps.accounts.models import Membership
 from apps.common import live
+from apps.common.live import LiveConsumer
 from apps.ingest.reading import read_line
-from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.models import RolloutBatch, Step, Trajectory
 from apps.trajectories.outlines import clip, outline
 from apps.trajectories.rendering.steps import StepView, step_views
 
@@ -152,3 +154,14 @@ def _names_key(batch_id: UUID) -> str:
 
 def _record_key(batch_id: UUID, name: str) -> str:
     return f"episode.{batch_id}.{name}.record"
+
+
+class EpisodeConsumer(LiveConsumer):
+    """How far one episode is."""
+
+    def find_group(self, member: Membership) -> str | None:
+        given = self.scope["url_route"]["kwargs"]
+        batch_id: UUID = given["batch_id"]
+        if not RolloutBatch.objects.visible_to(member).filter(pk=batch_id).exists():
+            return None
+        return group_of(batch_id, given["name"])

@@ -1,4 +1,4 @@
-"""Sending a policy to attempt tasks of a built-in environment. What comes back arrives like imported trajectories."""
+"""Sending a policy to attempt tasks of a built-in environment, and storing what comes back, by the same code that imports use."""
 
 from __future__ import annotations
 
@@ -6,14 +6,50 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
+from django.urls import reverse
 
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
+from apps.common.broker import enqueue
 from apps.common.environments import ENVIRONMENTS
+from apps.ingest.reading import read_line
 from apps.jobs import lifecycle
+from apps.jobs.models import Event, Kind, register
 from apps.policies.locations import LocationRefused, refuse_unusable_location
 from apps.policies.models import Policy
+from apps.trajectories.imports.bulk_copy import Origin, copy_in
+from apps.trajectories.imports.preparation import Prepared, prepare
 from apps.trajectories.models import RolloutBatch
+from apps.trajectories.rollouts import live_episodes
+
+TASK = "rollouts.run"
+
+
+def _tell(batch: RolloutBatch, event: Event) -> None:
+    if event.kind in ("finished", "failed"):
+        enqueue("experiments.advance_all")  # some experiment may wait for just this batch
+    if event.kind == "cancelling":
+        transaction.on_commit(lambda: live_episodes.end_all(batch.pk), robust=True)
+
+
+ROLLOUTS = register(
+    Kind(
+        name="rollouts",
+        noun="batch of rollouts",
+        label="Rollouts",
+        model=RolloutBatch,
+        task=lambda batch: TASK,
+        title=lambda batch: f"{batch.policy.name} in {batch.environment}",
+        url=lambda batch: reverse("training:rollouts", args=[batch.pk]),
+        on_event=_tell,
+        related=("policy__endpoint", "workspace"),
+        listed_with=("policy",),
+        is_cancellable=True,
+        is_resumable=True,
+    )
+)
+
 
 MOST_EPISODES = 20_000
 
@@ -108,3 +144,37 @@ def start_rollouts(
     )
     lifecycle.queue(batch)
     return batch
+
+
+def prepare_line(batch: RolloutBatch, line: bytes) -> Prepared:
+    """One line of the trainer's output, read by the importer of Retrace's own format.
+
+    The batch becomes part of what the record says: two batches that play the same episode are two trajectories.
+    """
+    record = read_line(line)
+    record.info = {**record.info, "rollout": str(batch.pk)}
+    return prepare(record, line)
+
+
+@transaction.atomic
+def store(batch: RolloutBatch, prepared: Sequence[Prepared], *, begin: int, end: int) -> int:
+    """Store the trajectories that stand in bytes `begin` to `end` of the output; up to which byte it is stored then.
+
+    That is not `end` where they were stored already: the database took them, and went away before it could say so. Meanwhile
+    the output has grown, so the caller goes on from there. Raises Superseded.
+    """
+    lifecycle.renew(batch)  # and with its row locked, nobody else moves the position
+    stored = RolloutBatch.objects.values_list("position", flat=True).get(pk=batch.pk)
+    if stored != begin:
+        return stored
+    lifecycle.get_on(
+        batch,
+        position=end,
+        finished=F("finished") + len(prepared),
+        succeeded=F("succeeded") + sum(bool(each.columns["success"]) for each in prepared),
+    )
+    copy_in(
+        prepared,
+        Origin(batch.workspace_id, "rollout", rollout_batch_id=batch.pk, policy_id=batch.policy_id),
+    )
+    return end

@@ -13,8 +13,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
 from apps.trajectories import lists, queries
-from apps.trajectories.comparison.fork_tree import partings
-from apps.trajectories.comparison.forks import MAX_RUNS, actions_of, forks_of
+from apps.trajectories.comparison.forks import MAX_RUNS, actions_of, forks_of, partings
 from apps.trajectories.models import Task, Trajectory
 
 MAX_TASKS = 8

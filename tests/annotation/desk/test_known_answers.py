@@ -13,11 +13,19 @@ from apps.annotation.desk.known_answers import is_gold_due, is_right, taught
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.kinds.questions import Question, RatingAsks
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
-from apps.annotation.quality.judgment_table import gather
+from apps.annotation.quality.reports import gather
 from apps.annotation.queries import desk_progress, queue_rows
-from apps.annotation.queues import annotators, known_answers
+from apps.annotation.queues import known_answers
 from apps.annotation.queues.queue_lifecycle import EndHasCome, resume_queue
-from apps.annotation.queues.settings import NotAMember, Settings, change_settings, close_ended
+from apps.annotation.queues.settings import (
+    NotAMember,
+    Settings,
+    change_settings,
+    close_ended,
+    pause_annotator,
+    resume_annotator,
+    retrain_annotator,
+)
 from apps.annotation.refusals import DeskPaused, NoSuchStep, NotForYou, NothingToUndo, QueueNotOpen
 from apps.home.assigned_work import pace_of, waiting_for
 from tests import factories
@@ -83,7 +91,7 @@ def test_somebody_sent_back_to_training_judges_those_items_again(workspace):
     who = making.rule(of=workspace)
     for _ in range(3):
         judge(queue, who, 1)
-    annotators.retrain_annotator(queue=queue, annotator=who, by=None)
+    retrain_annotator(queue=queue, annotator=who, by=None)
     assert all_of(queue, who, -1) == ["training", "training", "work"]
     again = Preference.objects.filter(item__purpose="training")
     assert (again.count(), again.standing().count()) == (4, 2)  # the earlier answers are kept, as taken back
@@ -332,11 +340,11 @@ def test_a_paused_person_reads_why_and_may_finish_what_is_in_hand(workspace):
     who = making.rule(of=workspace)
     held = keep(assignment=next_assignment(queue=queue, annotator=who))
     next_assignment(queue=queue, annotator=who, besides=[held.pk])  # loaded ahead, never shown
-    annotators.pause_annotator(queue=queue, annotator=who, reason="Let us talk first.", by=None)
+    pause_annotator(queue=queue, annotator=who, reason="Let us talk first.", by=None)
     assert next_assignment(queue=queue, annotator=who) == held
     record(assignment=held, answer=Choice(1))
     with pytest.raises(DeskPaused, match="Let us talk first"):
         next_assignment(queue=queue, annotator=who)
-    annotators.resume_annotator(queue=queue, annotator=who, by=None)
+    resume_annotator(queue=queue, annotator=who, by=None)
     assert next_assignment(queue=queue, annotator=who) is not None
     assert set(AuditEntry.objects.values_list("action", flat=True)) >= {"paused", "resumed"}

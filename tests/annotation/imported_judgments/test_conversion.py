@@ -19,7 +19,7 @@ from apps.annotation.imported_judgments.conversion import SaysNothing, StillImpo
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.kinds.meanings import Column, Meanings, Survey
 from apps.annotation.models import Annotator, Assignment, Desk, Inspection, Item, Preference, Queue, Rating
-from apps.annotation.quality.judgment_table import gather
+from apps.annotation.quality.reports import gather
 from apps.annotation.queues import items
 from apps.annotation.queues.overlap import raise_overlap
 from apps.annotation.queues.queue_lifecycle import resume_queue

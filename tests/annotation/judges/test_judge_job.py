@@ -17,6 +17,7 @@ from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.judges import judge_job, llm_judge
 from apps.annotation.judges.enrollment import (
+    JUDGES,
     AtWorkAlready,
     NotServed,
     OnlyPairs,
@@ -24,7 +25,6 @@ from apps.annotation.judges.enrollment import (
     revise_prompt,
     send_judge,
 )
-from apps.annotation.judges.jobs import JUDGES
 from apps.annotation.judges.judge_job import go_on
 from apps.annotation.judges.llm_judge import Opinion, Pace, together
 from apps.annotation.kinds.answers import Choice

@@ -11,9 +11,9 @@ from apps.annotation.desk.assignments import next_assignment
 from apps.annotation.kinds.answers import Label, Walk
 from apps.annotation.kinds.measures import Gathered, Given, Measure, Work
 from apps.annotation.models import Queue
-from apps.annotation.quality.judgment_table import gather
 from apps.annotation.quality.measures import measure, over_time, people, sittings, with_others
 from apps.annotation.quality.presentation import concerns
+from apps.annotation.quality.reports import gather
 from apps.annotation.queues.queue_lifecycle import create_queue_of_runs
 from tests import factories
 from tests.annotation import making

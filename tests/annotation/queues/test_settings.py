@@ -9,7 +9,7 @@ from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import Choice, Scores
 from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks, UnreadableLine
 from apps.annotation.models import Queue
-from apps.annotation.quality.judgment_table import gather
+from apps.annotation.quality.reports import gather
 from apps.annotation.refusals import Incomplete
 from tests import factories
 from tests.annotation import making

@@ -7,7 +7,7 @@ import pytest
 
 from apps.datasets.recipe import BadRecipe, Recipe
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.label_aggregation import beliefs
+from apps.datasets.selection.pairs import beliefs
 from apps.datasets.selection.votes import Belief, Vote, counted, decide
 
 QUEUE = str(uuid4())

@@ -9,7 +9,7 @@ import zstandard
 
 from apps.ingest.files.inspect_archive import ZSTD_METHOD
 from apps.ingest.files.source import open_source
-from apps.ingest.recognition import recognize_file
+from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
 from tests.trajectories.uploads import MOST, refused, rows_of
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from apps.ingest.recognition import recognize_file
 from apps.ingest.records import BadRow, TrajectoryRecord
+from apps.ingest.upload import recognize_file
 from apps.trajectories.outlines import outline
 from contract import jsontext
 

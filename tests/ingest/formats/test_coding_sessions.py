@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.ingest import formats
-from apps.ingest.recognition import recognize_file
+from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.rows import read, refusal
 

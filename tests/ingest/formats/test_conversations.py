@@ -9,8 +9,8 @@ import pytest
 
 from apps.ingest import formats
 from apps.ingest.normalization import branches
-from apps.ingest.recognition import recognize_file
 from apps.ingest.records import BadParts
+from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.rows import read, refusal
 from tests.ingest.formats.test_frameworks import LISTED, plain

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from apps.ingest import formats
-from apps.ingest.recognition import recognize_file
 from apps.ingest.records import TrajectoryRecord
+from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.parts import ASKED, CALLED, DONE, HEARD, WRITTEN
 from tests.ingest.formats.rows import read, refusal

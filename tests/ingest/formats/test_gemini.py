@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from apps.ingest import formats
-from apps.ingest.recognition import recognize
 from apps.ingest.records import BadRow, TrajectoryRecord
+from apps.ingest.upload import recognize
 from tests.ingest.formats.examples import EXAMPLES
 
 ROW: dict[str, Any] = EXAMPLES["gemini"]

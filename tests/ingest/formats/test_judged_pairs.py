@@ -5,8 +5,8 @@ import json
 import pytest
 
 from apps.ingest import formats
-from apps.ingest.recognition import recognize
 from apps.ingest.records import BadParts
+from apps.ingest.upload import recognize
 from tests.ingest.formats.rows import refusal
 
 ASK, YES, NO = (

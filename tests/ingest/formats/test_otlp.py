@@ -8,8 +8,8 @@ import pytest
 
 from apps.ingest import formats
 from apps.ingest.files.raw_records import RawRow
-from apps.ingest.recognition import recognize_file
 from apps.ingest.traces.span_groups import gathered
+from apps.ingest.upload import recognize_file
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.rows import read, refusal
 

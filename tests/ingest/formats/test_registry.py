@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from apps.ingest import formats
 from apps.ingest.formats import UnknownFormat
-from apps.ingest.recognition import recognize
 from apps.ingest.records import BadRow
+from apps.ingest.upload import recognize
 from apps.trajectories.outlines import outline
 from tests.ingest.formats.examples import EXAMPLES
 

@@ -8,7 +8,7 @@ import pytest
 from apps.ingest.files import raw_records
 from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import step_lines
-from apps.ingest.recognition import recognize_file
+from apps.ingest.upload import recognize_file
 from contract import jsontext
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.rows import read

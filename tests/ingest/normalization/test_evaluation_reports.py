@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.ingest.formats import UnknownFormat
-from apps.trajectories.imports.chunk_reader import chunks
+from apps.trajectories.imports.preparation import chunks
 from tests.ingest.files.test_inspect_archive import archive
 from tests.ingest.formats.examples import EXAMPLES
 

@@ -10,9 +10,8 @@ from trl import chat_template_utils
 from tests.trainer.policies import SMALLEST, TOOLS, call, small_tokenizer
 from tests.trainer.rendering.test_families import CHAT, FIRST, FOUND, YES, tokenizer_with
 from trainer.models.scratch import make_model
-from trainer.rendering.call_ids import with_short_ids
 from trainer.rendering.chat import render_completion, render_continuation, render_prompt, runs_of_ones, written
-from trainer.rendering.message_form import spelled
+from trainer.rendering.message_form import spelled, with_short_ids
 from trainer.rendering.templates import prepare_template
 
 # In the style of Mistral's: no generation prompt, ids of nine letters and digits within the calls and their results.

@@ -19,8 +19,7 @@ from trainer.failures import ExitCode
 from trainer.interruption import StopRequest
 from trainer.records import read_trajectories
 from trainer.rollouts.local import LocalEngine
-from trainer.rollouts.memory import Memory
-from trainer.rollouts.sampling import Request, Sampled
+from trainer.rollouts.sampling import Memory, Request, Sampled
 
 
 def local_run(folder: Path, **changes: Any) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from transformers import MistralConfig, MistralForCausalLM
 
 from contract.configs import Sampling
 from tests.trainer.policies import small_model
-from trainer.rollouts.memory import Memory, recall
-from trainer.rollouts.sampling import Request, Sampled, sample
+from trainer.rollouts.sampling import Memory, Request, Sampled, recall, sample
 
 MODEL = small_model()
 TURNS = 4

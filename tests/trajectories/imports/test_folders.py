@@ -12,8 +12,8 @@ import zstandard
 
 from apps.ingest import archives
 from apps.jobs.models import JobState
-from apps.trajectories.imports import chunk_reader
-from apps.trajectories.imports.chunk_reader import chunks
+from apps.trajectories.imports import preparation
+from apps.trajectories.imports.preparation import chunks
 from apps.trajectories.models import ImportBatch, Trajectory
 from tests.ingest.files.test_inspect_archive import HEADER, SAMPLE, with_zstd
 from tests.ingest.files.test_inspect_archive import archive as zipped
@@ -192,7 +192,7 @@ def test_what_is_passed_over_in_a_tar_counts_as_it_is_unpacked_too(settings) -> 
 
 
 def test_an_import_of_an_archive_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_reader, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(preparation, "CHUNK_ROWS", 3)
     body = zipped({f"{n}.jsonl": lines(rich(n), rich(n + 10)) for n in range(5)} | {"z.txt": b""})
     whole = list(chunks(io.BytesIO(body), "runs.zip"))
     rest = list(chunks(io.BytesIO(body), "runs.zip", whole[1].end))

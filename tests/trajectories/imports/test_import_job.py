@@ -11,7 +11,7 @@ from django.db import connection
 from apps.jobs import lifecycle
 from apps.jobs.models import JobState
 from apps.policies.models import Policy
-from apps.trajectories.imports import chunk_reader, import_job
+from apps.trajectories.imports import import_job, preparation
 from apps.trajectories.imports.import_job import run_import
 from apps.trajectories.imports.preparation import unpack_original
 from apps.trajectories.models import ImportBatch, Original, RejectedRow, Step, Task, Trajectory
@@ -220,21 +220,21 @@ def test_a_line_over_the_limit_is_rejected_alone(settings):
 
 
 def test_a_record_that_breaks_its_reader_is_rejected_alone(monkeypatch):
-    real = chunk_reader.prepare
+    real = preparation.prepare
 
     def fragile(record, original, verdict):
         if record.id == "r2":
             raise KeyError("boom")
         return real(record, original, verdict)
 
-    monkeypatch.setattr(chunk_reader, "prepare", fragile)
+    monkeypatch.setattr(preparation, "prepare", fragile)
     batch = imported(lines(rich(1), rich(2), rich(3)))
     assert counts(batch) == (2, 4, 0, 1)
     assert "KeyError: 'boom'" in batch.rejected_rows.get().reason
 
 
 def test_a_record_that_the_database_refuses_is_rejected_alone(monkeypatch):
-    real = chunk_reader.prepare
+    real = preparation.prepare
 
     def odd(record, original, verdict):
         prepared = real(record, original, verdict)
@@ -242,7 +242,7 @@ def test_a_record_that_the_database_refuses_is_rejected_alone(monkeypatch):
             prepared.columns["info"] = "no json"
         return prepared
 
-    monkeypatch.setattr(chunk_reader, "prepare", odd)
+    monkeypatch.setattr(preparation, "prepare", odd)
     batch = imported(lines(rich(1), rich(2), rich(3), rich(1)))
     assert (batch.state, *counts(batch)) == (JobState.DONE, 2, 4, 1, 1)
     row = batch.rejected_rows.get()
@@ -305,7 +305,7 @@ def test_all_warnings_are_counted_and_the_first_are_kept():
 
 def test_a_file_that_is_plainly_something_else_is_given_up(monkeypatch):
     monkeypatch.setattr(import_job, "MOST_REJECTED", 50)
-    monkeypatch.setattr(chunk_reader, "CHUNK_ROWS", 20)
+    monkeypatch.setattr(preparation, "CHUNK_ROWS", 20)
     batch = imported(lines(rich(1)) + b"oops\n" * 500)
     assert batch.state == JobState.FAILED
     assert "More than 50 records couldn't be read" in batch.error
@@ -344,7 +344,7 @@ def test_the_file_is_kept_only_while_something_in_it_may_be_looked_up(settings):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_imports_of_one_file_at_once_bring_every_trajectory_in_once(monkeypatch):
-    monkeypatch.setattr(chunk_reader, "CHUNK_ROWS", 25)
+    monkeypatch.setattr(preparation, "CHUNK_ROWS", 25)
     workspace = factories.workspace()
     rows = [rich(n, policy=f"p{n % 7}", task={"key": f"k{n % 90}"}) for n in range(400)]
     batches = [upload(lines(*rows), workspace), upload(lines(*reversed(rows)), workspace)]

@@ -15,8 +15,8 @@ from apps.common.second_process import SecondProcess, Stopped
 from apps.ingest.formats import UnknownFormat
 from apps.jobs.models import JobState
 from apps.trajectories.imports import import_job
-from apps.trajectories.imports.chunk_reader import Chunk, chunks
 from apps.trajectories.imports.import_job import run_import
+from apps.trajectories.imports.preparation import Chunk, chunks
 from apps.trajectories.imports.reader_process import chunks_elsewhere
 from apps.trajectories.models import ImportBatch, Original, RejectedRow, Step, Trajectory
 from tests import factories

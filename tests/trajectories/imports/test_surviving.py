@@ -10,9 +10,8 @@ from django.utils.timezone import now
 from apps.jobs import lifecycle
 from apps.jobs.lifecycle import NotResumable
 from apps.jobs.models import JobState, Superseded
-from apps.trajectories.imports import chunk_reader, import_job
-from apps.trajectories.imports.import_job import NO_ROOM, run_import
-from apps.trajectories.imports.jobs import IMPORTS
+from apps.trajectories.imports import import_job, preparation
+from apps.trajectories.imports.import_job import IMPORTS, NO_ROOM, run_import
 from apps.trajectories.models import ImportBatch, Step, Trajectory
 from tests.trajectories.uploads import counts, ignore, imported, lines, rich, upload
 
@@ -33,7 +32,7 @@ def test_a_full_disk_stops_the_import_which_goes_on_when_there_is_room(monkeypat
         return real(*args)
 
     monkeypatch.setattr(import_job, "copy_in", full)
-    monkeypatch.setattr(chunk_reader, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(preparation, "CHUNK_ROWS", 10)
     batch = imported(lines(*(rich(n) for n in range(30))))
     assert (batch.state, batch.error, *counts(batch)) == (JobState.FAILED, NO_ROOM, 10, 20, 0, 0)
     lifecycle.resume(batch, by=None)
@@ -43,7 +42,7 @@ def test_a_full_disk_stops_the_import_which_goes_on_when_there_is_room(monkeypat
 
 
 def test_an_import_goes_on_where_it_stopped(monkeypatch):
-    monkeypatch.setattr(chunk_reader, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(preparation, "CHUNK_ROWS", 10)
 
     def die(batch: ImportBatch) -> None:
         if batch.position == 20:
@@ -63,7 +62,7 @@ def test_an_import_goes_on_where_it_stopped(monkeypatch):
 
 
 def test_a_worker_that_comes_back_from_the_dead_writes_nothing(monkeypatch):
-    monkeypatch.setattr(chunk_reader, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(preparation, "CHUNK_ROWS", 10)
     batch = upload(lines(*(rich(n) for n in range(30))))
 
     def taken_over(mine: ImportBatch) -> None:
@@ -76,7 +75,7 @@ def test_a_worker_that_comes_back_from_the_dead_writes_nothing(monkeypatch):
 
 
 def test_cancelling_stops_the_worker_at_its_next_chunk(monkeypatch):
-    monkeypatch.setattr(chunk_reader, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(preparation, "CHUNK_ROWS", 10)
     batch = upload(lines(*(rich(n) for n in range(30))))
 
     def stop(mine: ImportBatch) -> None:

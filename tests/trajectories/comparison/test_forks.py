@@ -12,8 +12,7 @@ from pytest_django.asserts import assertContains
 
 from apps.accounts.models import Membership, Role
 from apps.trajectories.comparison.actions import digest_of
-from apps.trajectories.comparison.fork_tree import Branch, partings, tree_of
-from apps.trajectories.comparison.forks import forks_of
+from apps.trajectories.comparison.forks import Branch, forks_of, partings, tree_of
 from apps.trajectories.models import Trajectory
 from tests import factories
 

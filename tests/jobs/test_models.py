@@ -7,8 +7,7 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.jobs import lifecycle
-from apps.jobs.kinds import Kind, kind_of_job, kinds
-from apps.jobs.models import Failure, Job, Phase, Superseded
+from apps.jobs.models import Failure, Job, Kind, Phase, Superseded, kind_of_job, kinds
 from tests import factories
 from tests.jobs.making import MAKERS
 from workers.app import app

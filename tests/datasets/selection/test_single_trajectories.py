@@ -7,8 +7,8 @@ import pytest
 
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
 from apps.datasets.selection.drops import Drop
-from apps.datasets.selection.run_verdicts import decide_run
 from apps.datasets.selection.run_votes import RunVote, latest_of_each, standing
+from apps.datasets.selection.single_trajectories import decide_run
 
 QUEUE = "11111111-1111-1111-1111-111111111111"
 BETTER = (1, b'{"role":"assistant","content":"better"}', None)

@@ -8,7 +8,7 @@ import pytest
 
 FAULTS_OF_TWENTY_BLOCKS = """
 import ctypes, resource, sys
-from trainer.allocator import keep_freed_memory
+from trainer.job import keep_freed_memory
 if sys.argv[1] == "kept":
     keep_freed_memory()
 libc = ctypes.CDLL(None)

@@ -14,8 +14,7 @@ from apps.datasets.models import Dataset, Version
 from apps.datasets.recipe import Recipe
 from apps.datasets.rows import pairs
 from apps.datasets.rows.divergence import SameRuns
-from apps.datasets.rows.pair_reader import PairMessages, PairReader, PairRequest
-from apps.datasets.rows.pair_reader_process import PairReaderProcess
+from apps.datasets.rows.pair_reader import PairMessages, PairReader, PairReaderProcess, PairRequest
 from tests import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)  # the process sees only what is committed
@@ -51,7 +50,7 @@ def test_why_there_is_no_row_is_an_answer(process: PairReaderProcess) -> None:
 
 def test_a_request_that_it_cannot_answer_ends_it(process: PairReaderProcess) -> None:
     process.ask([PairRequest("no id", "no id", (True,))])
-    with pytest.raises(Stopped, match=r"pair_reader_process, .* ended with status 1"):
+    with pytest.raises(Stopped, match=r"pair_reader, .* ended with status 1"):
         next(process.answers(1))
 
 

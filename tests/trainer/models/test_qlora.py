@@ -14,8 +14,7 @@ from tests.trainer.algorithms.test_dpo import dpo_run
 from tests.trainer.policies import save_policy
 from tests.trainer.runs import events_of, run_here
 from trainer.failures import ConfigFailure, ExitCode
-from trainer.models.loader import load_policy, load_process_model
-from trainer.models.quantization import merge_into_whole, quantization
+from trainer.models.loader import load_policy, load_process_model, merge_into_whole, quantization
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine could do it")
@@ -29,7 +28,7 @@ def test_a_run_without_a_gpu_says_that_it_needs_one(tmp_path: Path):
 
 def test_without_the_package_the_advice_is_to_install_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr("trainer.models.quantization.find_spec", lambda _: None)
+    monkeypatch.setattr("trainer.models.loader.find_spec", lambda _: None)
     with pytest.raises(ConfigFailure, match="package bitsandbytes") as refused:
         quantization(LoraConfig(quantized=True), torch.bfloat16)
     assert "pip install bitsandbytes" in refused.value.advice

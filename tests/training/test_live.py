@@ -15,7 +15,7 @@ from apps.accounts import membership_changes
 from apps.accounts.models import Membership, Role
 from apps.asgi import application
 from apps.training import live
-from apps.training.consumers import RolloutsConsumer, RunConsumer
+from apps.training.live import RolloutsConsumer, RunConsumer
 from apps.training.models import Run
 from tests import factories
 from tests.training.test_pages import batch_of

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
 from apps.annotation.queries import judgements_of_run
-from apps.annotation.review.remarks import remarks_in
+from apps.annotation.review.adjudication import remarks_in
 from tests import factories
 from tests.annotation import making
 from tests.annotation.desk.test_assignments import take
