@@ -29,6 +29,7 @@ from apps.datasets.presentation import annotator_views, dropped_views, policy_vi
 from apps.datasets.preview import preview as preview_of
 from apps.datasets.queries import datasets_for_list, freezable_queues, next_number, sample_rows
 from apps.datasets.recipe import BadRecipe
+from apps.datasets.rows import ROW_TYPES
 from apps.datasets.snippets import snippets
 
 ROWS_A_PAGE = 10
@@ -124,6 +125,7 @@ def version(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse
             "sample": [row_view(sample) for sample in samples],
             "shown_split": shown,
             "snippets": snippets(request, found),
+            "trainer": ROW_TYPES[found.row_type].trainer,
             "train_address": reverse("training:new"),
         }
     return render(request, "datasets/version.html", context)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 
@@ -16,6 +17,7 @@ from apps.datasets import freezing
 from apps.datasets.files.verification import verify
 from apps.datasets.models import Version
 from apps.datasets.recipe import Recipe
+from apps.datasets.rows import ROW_TYPES
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -232,3 +234,10 @@ def test_who_judged_a_row_leads_to_the_judgment_and_what_learned_from_it(version
         assert "In the rows of" in followed
         item = Preference.objects.get(pk=judgment).item_id
         assert reverse("annotation:queue_item", args=[version.recipe["queues"][0], item]) in followed
+
+
+def test_an_export_names_a_trainer_only_where_one_reads_the_rows(version: Version, member: Membership) -> None:
+    page = signed_in(member).get(reverse("datasets:version", args=[version.dataset_id, version.number]))
+    assert "TRL's DPOTrainer reads these rows as they are." in page.content.decode()
+    context = {"dataset": version.dataset, "version": version, "trainer": ROW_TYPES["steps"].trainer}
+    assert "TRL" not in render_to_string("datasets/_export.html", context)
