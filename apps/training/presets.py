@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.training.models import Run
+from contract.configs import TrainingConfig
+from contract.configs.fields import fields_of
+from contract.configs.paths import at
 
 METHODS = {"full": "Every weight", "lora": "LoRA adapters", "qlora": "QLoRA: adapters on 4-bit weights"}
 SMALL_MODEL = 20_000_000
@@ -69,7 +72,32 @@ class Preset:
             "batch_size": 16 if small else 4,
             "gradient_accumulation": 2 if small else 8,
         }
-        return {"optimizer": optimizer, "checkpoints": {"every": 10}}
+        return {"optimizer": optimizer, "checkpoints": {"every": 10}, **{rule.setting: rule.value for rule in STEADY}}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A setting that every preset of online training has, and why."""
+
+    setting: str
+    value: Any
+    why: str
+
+
+STEADY = (
+    Rule(
+        "mask_cut_off",
+        True,
+        "rollouts that end in a cut-off turn are the longest, so their noise would outweigh the rest in the loss",
+    ),
+)
+"""Against learning noise along with the task. `docs/learning.md` has what was measured, and what was not."""
+
+
+def rules_in(config: TrainingConfig) -> list[tuple[str, str]]:
+    """Those that the config keeps to: the setting's title, and why."""
+    titles = {field.path: field.title for field in fields_of(type(config))}
+    return [(titles[rule.setting], rule.why) for rule in STEADY if at(config, rule.setting) == rule.value]
 
 
 PRESETS: Mapping[str, Preset] = {

@@ -207,6 +207,13 @@ def test_a_large_model_is_given_room_to_think_and_time_to_wait():
     assert rows["optimizer"]["max_length"] == 4096
 
 
+@pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
+def test_presets_leave_cut_off_turns_out_of_the_loss_unless_told_otherwise(algorithm):
+    assert a_plan(version=None, algorithm=algorithm, changes={}).stored["mask_cut_off"] is True
+    learned_from = a_plan(version=None, algorithm=algorithm, changes={"mask_cut_off": False})
+    assert learned_from.stored["mask_cut_off"] is False
+
+
 def test_a_run_of_before_whose_config_is_partial_is_still_understood(tmp_path):
     """Rows of earlier runs hold what was chosen; the rest has its defaults."""
     config = {

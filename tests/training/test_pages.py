@@ -202,6 +202,19 @@ def test_the_check_panel_says_how_long_and_why(client, researcher, monkeypatch, 
     assert shown in re.sub(r"</?(span|dd)[^>]*>", "", page)
 
 
+def test_the_check_panel_says_why_a_preset_keeps_to_a_rule(client, researcher):
+    grpo = form_for(researcher, algorithm="grpo", version="")
+    words = "<dt>Mask cut-off turns</dt><dd>on"
+    panel = client.post(reverse("training:check"), grpo).content.decode()
+    assert words in panel
+    assert (
+        "because rollouts that end in a cut-off turn are the longest, so their noise would outweigh the rest in the loss"
+        in panel
+    )
+    assert words not in client.post(reverse("training:check"), {**grpo, "mask_cut_off": "false"}).content.decode()
+    assert words not in client.post(reverse("training:check"), form_for(researcher)).content.decode()
+
+
 @pytest.mark.parametrize(
     ("algorithm", "left_open", "words"),
     [
