@@ -25,7 +25,6 @@ urlpatterns = [
     path("runs/<uuid:run_id>/log/", views.log, name="log"),
     path("runs/<uuid:run_id>/cancel/", views.cancel, name="cancel"),
     path("runs/<uuid:run_id>/resume/", views.resume, name="resume"),
-    path("runs/<uuid:run_id>/alarms/<int:alarm_id>/resume/", views.resume_with, name="resume_with"),
     path("rollouts/new/", rollout_views.new, name="new_rollouts"),
     path("rollouts/<uuid:batch_id>/", rollout_views.show, name="rollouts"),
     path("rollouts/<uuid:batch_id>/live/", rollout_views.live, name="rollouts_live"),

@@ -259,3 +259,21 @@ def test_the_page_of_a_failure_says_what_to_do_and_fits_a_phone(open_as, researc
     expect(page.locator("#run-status")).not_to_contain_text("It was killed", timeout=30_000)
     run.refresh_from_db()
     assert run.failure == {} or run.attempt > 0
+
+
+def test_an_alarm_is_followed_with_one_click(open_as, researcher):
+    config = {"optimizer": {"learning_rate": 3e-4, "max_steps": 20}}
+    run = running(researcher, algorithm="grpo", config=config, checkpoint_step=9)
+    words = "At step 9. Rising entropy: it grew from 0.16 to 0.27 nats a token. To try: Learning rate 0.0001 instead of 0.0003."
+    details = {"name": "rising_entropy", "step": 9, "setting": "optimizer.learning_rate", "value": 1e-4}
+    run.events.create(kind="alarm", text=words, details=details)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    expect(page.locator("#run-status")).to_contain_text("cancel the training run first")
+    Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLED)
+    page.reload()
+    page.get_by_role("button", name="Resume with that").click()
+    expect(page.locator(".timeline")).to_contain_text("changed Learning rate from 0.0003 to 0.0001, from step 9 on.")
+    expect(page.get_by_role("button", name="Resume with that")).to_have_count(0)
+    run.refresh_from_db()
+    assert run.config["optimizer"]["learning_rate"] == 1e-4

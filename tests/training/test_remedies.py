@@ -101,13 +101,14 @@ def test_what_the_run_cannot_have_is_refused(researcher, setting, value, words):
 def test_the_page_has_a_button_that_does_it(client, researcher):
     run = stopped(researcher.workspace)
     alarm = alarm_of(run)
-    address = reverse("training:resume_with", args=[run.pk, alarm.pk])
+    address = reverse("training:resume", args=[run.pk])
+    button = f'form="resume-run" name="alarm" value="{alarm.pk}"'
     page = client.get(reverse("training:run", args=[run.pk])).content.decode()
-    assert f'form="resume-run" formaction="{address}"' in page
-    assert client.post(address).headers["Location"] == reverse("training:run", args=[run.pk])
+    assert button in page
+    assert client.post(address, {"alarm": alarm.pk}).headers["Location"] == reverse("training:run", args=[run.pk])
     page = client.get(reverse("training:run", args=[run.pk])).content.decode()
     assert "changed Learning rate from 0.0003 to 0.0001, from step 9 on." in page
-    assert address not in page  # it is in use
+    assert button not in page  # it is in use
 
 
 def test_while_the_run_goes_on_the_page_says_how_to_get_there(client, researcher):
@@ -115,8 +116,8 @@ def test_while_the_run_goes_on_the_page_says_how_to_get_there(client, researcher
     alarm = alarm_of(run)
     page = client.get(reverse("training:live", args=[run.pk])).content.decode()
     assert "To resume with that, cancel the training run first" in page
-    assert reverse("training:resume_with", args=[run.pk, alarm.pk]) not in page
-    answer = client.post(reverse("training:resume_with", args=[run.pk, alarm.pk]), follow=True)
+    assert "Resume with that" not in page
+    answer = client.post(reverse("training:resume", args=[run.pk]), {"alarm": alarm.pk}, follow=True)
     assert "This training run is running; only a cancelled or failed one can be resumed." in answer.content.decode()
 
 
@@ -162,12 +163,12 @@ def test_outsiders_annotators_and_other_runs_find_nothing(client, researcher):
     theirs = stopped(factories.workspace())
     places = [(theirs, alarm_of(theirs)), (other, alarm_of(run)), (run, run.events.create(kind="log", text="Loading"))]
     for place, event in places:
-        assert client.post(reverse("training:resume_with", args=[place.pk, event.pk])).status_code == 404
+        assert client.post(reverse("training:resume", args=[place.pk]), {"alarm": event.pk}).status_code == 404
     address = reverse("v1:run_resume_with", args=[theirs.pk, theirs.events.get().pk])
     assert client.post(address, **bearer(factories.member())).status_code == 404
     assert Client().post(address).status_code == 401
     annotator = factories.member(Role.ANNOTATOR, of=researcher.workspace)
     client.force_login(annotator.user)
     alarm = run.events.get(kind="alarm")
-    assert client.post(reverse("training:resume_with", args=[run.pk, alarm.pk])).status_code == 404
+    assert client.post(reverse("training:resume", args=[run.pk]), {"alarm": alarm.pk}).status_code == 404
     assert set(Run.objects.values_list("state", flat=True)) == {"cancelled"}

@@ -221,22 +221,14 @@ def cancel(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 
 @require_POST
 def resume(request: HtmxRequest, run_id: UUID) -> HttpResponse:
-    """Go on from its last checkpoint."""
+    """Go on from its last checkpoint; with `alarm`, under the setting that this alarm names."""
     run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
     try:
-        lifecycle.resume(run, by=request.user)
-    except lifecycle.NotResumable as refusal:
-        messages.error(request, str(refusal))
-    return redirect("training:run", run.pk)
-
-
-@require_POST
-def resume_with(request: HtmxRequest, run_id: UUID, alarm_id: int) -> HttpResponse:
-    """Go on from its last checkpoint with the setting that an alarm names."""
-    run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
-    alarm = get_object_or_404(run.events.filter(kind="alarm"), pk=alarm_id)
-    try:
-        resume_with_remedy(run=run, alarm=alarm, by=request.user)
+        if "alarm" in request.POST:
+            alarm = get_object_or_404(run.events.filter(kind="alarm"), pk=_whole(request.POST["alarm"], 0))
+            resume_with_remedy(run=run, alarm=alarm, by=request.user)
+        else:
+            lifecycle.resume(run, by=request.user)
     except (RemedyRefused, lifecycle.NotResumable) as refusal:
         messages.error(request, str(refusal))
     return redirect("training:run", run.pk)
