@@ -38,7 +38,7 @@ def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
             form.add_error(None, str(refusal))
     rows = judge_rows(queue)
     context = {"queue": queue, "form": form, "rows": rows, "at_work": any(row.judge.is_active for row in rows)}
-    template = "annotation/_judges.html" if request.htmx and request.method == "GET" else "annotation/judges.html"
+    template = "annotation/_judges.html" if request.htmx and request.method != "POST" else "annotation/judges.html"
     return render(request, template, context, status=422 if form.is_bound else 200)
 
 

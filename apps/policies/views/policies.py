@@ -74,7 +74,7 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
 @needs_recent_sign_in("register a policy")
 def register(request: HtmxRequest) -> HttpResponse:
     """Make a base model, a script or a served model known."""
-    if request.method == "GET":
+    if request.method != "POST":
         return render(request, "policies/register.html", {"form": PolicyForm()})
     form = PolicyForm(request.POST)
     if form.is_valid():

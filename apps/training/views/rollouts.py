@@ -27,7 +27,7 @@ from apps.trajectories.rollouts.rollout_batches import RolloutRefused, start_rol
 @at_least(Role.RESEARCHER)
 def new(request: HtmxRequest) -> HttpResponse:
     """Choose who attempts what."""
-    if request.method == "GET":
+    if request.method != "POST":
         form = RolloutForm(member=request.member, initial={"policy": request.GET.get("policy")})
         return render(request, "training/new_rollouts.html", {"form": form})
     form = RolloutForm(request.POST, member=request.member)

@@ -87,7 +87,7 @@ def _is_uuid(text: str) -> bool:
 @at_least(Role.RESEARCHER)
 def new(request: HtmxRequest) -> HttpResponse:
     """Choose what to train; launch it."""
-    if request.method == "GET":
+    if request.method != "POST":
         chosen = request.GET.dict()
         form = RunForm(member=request.member, initial=chosen)
         if "algorithm" not in chosen and (version := form.chosen_version):

@@ -34,7 +34,7 @@ from apps.trajectories.models import ImportBatch
 @at_least(Role.RESEARCHER)
 def imports(request: HtmxRequest) -> HttpResponse:
     """The workspace's imports, newest first, and the form for another."""
-    if request.method == "GET":
+    if request.method != "POST":
         return _imports_page(request, ImportForm())
     form = ImportForm(request.POST, request.FILES)
     if not form.is_valid():
