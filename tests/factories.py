@@ -194,7 +194,7 @@ def annotator(*, of: Workspace | None = None, **fields: Any) -> Annotator:
 
 
 def preference(strength: int = 2, *, on: Item | None = None, by: Annotator | None = None, **fields: Any) -> Preference:
-    """A judgment in favour of run a (positive) or b (negative) of item `on`, with its closed assignment."""
+    """A judgment in favor of run a (positive) or b (negative) of item `on`, with its closed assignment."""
     on = on or item()
     by = by or annotator(of=on.queue.workspace)
     a_was_left = fields.pop("a_was_left", True)

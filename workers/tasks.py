@@ -164,7 +164,7 @@ def advance_experiments() -> None:
 
 @app.task(name="sessions.clear", acks_late=False)
 def clear_sessions() -> None:
-    """Remove ended sessions from the database, which would keep them for ever."""
+    """Remove ended sessions from the database, which would keep them forever."""
     SessionStore.clear_expired()
 
 

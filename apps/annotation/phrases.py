@@ -18,7 +18,7 @@ def said(judgement: Judgement) -> str:
 
 
 def said_of(judgement: Judgement, run: UUID) -> str:
-    """What a judgment says about one run: “clearly worse”, where it was one of two."""
+    """What a judgment says about one trajectory: “clearly worse”, where it was one of two."""
     return kind_of(judgement).words_on(judgement, run)
 
 
@@ -39,7 +39,7 @@ def decision(adjudication: Adjudication) -> str:
 
 
 def in_review(judgement: Judgement, item: Item) -> str:
-    """What a judgment says to a reviewer, who sees the runs of a pair as left and right."""
+    """What a judgment says to a reviewer, who sees the trajectories of a pair as left and right."""
     return kind_of(item).words_by_side(judgement, a_is_left=a_is_left_in_review(item))
 
 

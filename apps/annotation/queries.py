@@ -19,7 +19,7 @@ FLAGGED = 20
 JUDGEMENTS_OF_RUN = 20
 LATEST_OF_PERSON = 20
 HEAVY_OF_RUNS = tuple(f"{run}__{column}" for run in "ab" for column in ("tools", "closing", "info"))
-"""Of an item's runs: what is large and seldom looked at."""
+"""Of an item's trajectories: what is large and seldom looked at."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def standing_of_items(queue: Queue, items: Iterable[Item]) -> dict[int, list[UUI
 
 
 def judgements_of_run(member: Membership, trajectory_id: UUID) -> list[Judgement]:
-    """The newest judgments of this run, by itself or in a pair."""
+    """The newest judgments of this trajectory, by itself or in a pair."""
     items = Item.objects.filter(Q(a=trajectory_id) | Q(b=trajectory_id))
     found: list[Judgement] = []
     for kind in KINDS.values():
@@ -190,7 +190,7 @@ def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership)
 
 
 def items_of(queue: Queue) -> QuerySet[Item]:
-    """A queue's items with their task and runs, without what is large and seldom looked at."""
+    """A queue's items with their task and trajectories, without what is large and seldom looked at."""
     rows = Item.objects.filter(queue=queue).select_related("task", "a__policy", "b__policy")
     return rows.defer("task__initial_state", "task__success_check", *HEAVY_OF_RUNS)
 

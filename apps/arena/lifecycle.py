@@ -131,7 +131,7 @@ def _make_queue(experiment: Experiment) -> None:
         locked.queue = create_queue_of_pairs(
             workspace=locked.workspace,
             created_by=locked.created_by,
-            # Annotators see this name, so it says nothing about who made the runs.
+            # Annotators see this name, so it says nothing about who made the trajectories.
             name=f"Blind comparison on {locked.environment}, {locked.created_at:%-d %b, %H:%M}",
             pairs=matching.pairs,
             overlap=locked.plan["overlap"],

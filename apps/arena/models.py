@@ -13,7 +13,7 @@ from apps.trajectories.models import RolloutBatch
 
 
 class Experiment(WorkspaceModel):
-    """Two policies attempt the same held-out tasks; people who do not know which is which compare the runs.
+    """Two policies attempt the same held-out tasks; people who do not know which is which compare the trajectories.
 
     The stopping rule is fixed when the experiment starts: peeking at a moving interval would make it dishonest.
     """

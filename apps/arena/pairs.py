@@ -1,4 +1,4 @@
-"""Which run of one policy meets which run of the other. Pure."""
+"""Which run of one policy meets which trajectory of the other. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ class Attempt(NamedTuple):
     task: UUID
     run: UUID
     course: int | None
-    """Equal for runs that cannot be told apart; None where it is not known."""
+    """Equal for trajectories that cannot be told apart; None where it is not known."""
 
 
 class Alike(NamedTuple):
-    """Two runs of a task that cannot be told apart: a tie that nobody is asked about."""
+    """Two trajectories of a task that cannot be told apart: a tie that nobody is asked about."""
 
     task: UUID
     place: int
@@ -28,7 +28,7 @@ class Alike(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """Pairs of a run of A and a run of B on the same task, and how many tasks only one side finished."""
+    """Pairs of a trajectory of A and a trajectory of B on the same task, and how many tasks only one side finished."""
 
     pairs: list[Pair] = field(default_factory=list)
     """Those that somebody could tell apart."""
@@ -37,9 +37,9 @@ class Matching:
 
 
 def match(runs_a: Iterable[Attempt], runs_b: Iterable[Attempt]) -> Matching:
-    """Pair the k-th run of A with the k-th run of B, task by task. Runs come in the order of their samples.
+    """Pair the k-th run of A with the k-th run of B, task by task. Trajectories come in the order of their samples.
 
-    A run takes part once: crossing every run with every other would ask people for more judgments that say less.
+    A run takes part once: crossing every trajectory with every other would ask people for more judgments that say less.
     """
     by_task: dict[UUID, tuple[list[Attempt], list[Attempt]]] = defaultdict(lambda: ([], []))
     for side, runs in enumerate((runs_a, runs_b)):

@@ -14,7 +14,7 @@ from apps.trajectories.models import RolloutBatch, Trajectory
 
 @dataclass(frozen=True, kw_only=True)
 class Success:
-    """How often the environment's own check found a policy's runs successful."""
+    """How often the environment's own check found a policy's trajectories successful."""
 
     runs: int
     succeeded: int
@@ -40,7 +40,7 @@ class Standing:
     success_a: Success
     success_b: Success
     success_difference: Interval
-    """A − B in share of runs, paired by task."""
+    """A − B in share of trajectories, paired by task."""
 
     def as_evidence(self) -> dict[str, Any]:
         """The figures as JSON, for a verdict or a promotion."""
@@ -48,7 +48,7 @@ class Standing:
 
 
 def figures_of(experiment: Experiment) -> Standing:
-    """What `experiment` was decided on, whatever became of its judgments and runs since; before that, where it stands."""
+    """What `experiment` was decided on, whatever became of its judgments and trajectories since; before that, where it stands."""
     return _of_verdict(experiment.verdict) if experiment.verdict else standing(experiment)
 
 
@@ -134,7 +134,7 @@ def _items(experiment: Experiment) -> list[dict[str, Any]]:
 
 
 def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:
-    """Per task the share of successful runs, and the total. Runs without a verdict do not count."""
+    """Per task the share of successful trajectories, and the total. Trajectories without a verdict do not count."""
     by_task: dict[str, list[bool]] = defaultdict(list)
     if batch is not None:
         runs = Trajectory.objects.filter(rollout_batch=batch, success__isnull=False)
@@ -144,7 +144,7 @@ def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:
     runs_total = sum(map(len, by_task.values()))
     succeeded = sum(map(sum, by_task.values()))
     one_each = all(len(results) == 1 for results in by_task.values())
-    # Several runs of a task are not independent: then the task is the unit, as in the win rate.
+    # Several trajectories of a task are not independent: then the task is the unit, as in the win rate.
     rate = (
         win_rates.success_rate(succeeded, runs_total)
         if one_each

@@ -63,7 +63,7 @@ def experiment(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
 @require_safe
 @at_least(Role.RESEARCHER)
 def experiment_standing(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
-    """The part of the page that moves while runs and judgments arrive; what can be done comes along once it is something else.
+    """The part of the page that moves while trajectories and judgments arrive; what can be done comes along once it is something else.
 
     Not with every answer: a question that a button asks would be about a form that is gone.
     """
@@ -111,7 +111,7 @@ def _left_out(found: Experiment, figures: Standing) -> str:
 
 
 def _in_words(difference: Interval) -> str:
-    """ "Success differs by +12 points …", or "" where no task has runs of both."""
+    """ "Success differs by +12 points …", or "" where no task has trajectories of both."""
     if difference.estimate is None:
         return ""
     points = [

@@ -44,7 +44,7 @@ class Tally:
 
 
 def tally(judgements: Iterable[tuple[int, bool]]) -> Tally:
-    """Count (strength in favour of A, both bad) pairs. Both bad is a tie that is told apart."""
+    """Count (strength in favor of A, both bad) pairs. Both bad is a tie that is told apart."""
     wins = ties = losses = both_bad = 0
     for strength, is_both_bad in judgements:
         if is_both_bad:
@@ -66,7 +66,7 @@ def score(strength: int) -> float:
 def task_scores(pairs: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[str, float]:
     """Each task's share of preference for A: the mean over its pairs of the mean over that pair's judgments.
 
-    pairs: task -> pair -> strengths in favour of A. Tasks without judgments are left out.
+    pairs: task -> pair -> strengths in favor of A. Tasks without judgments are left out.
     """
     scores = {}
     for task, judged in pairs.items():
@@ -85,7 +85,7 @@ def with_ties(
 ) -> dict[str, dict[str, Sequence[int]]]:
     """Judged tasks, in the order in which they became complete, and among them ties that nobody is asked about.
 
-    judged: task -> pair -> strengths in favour of A. alike: (task, place) of each pair that cannot be told apart. places: where in the same order the
+    judged: task -> pair -> strengths in favor of A. alike: (task, place) of each pair that cannot be told apart. places: where in the same order the
     last asked pair of a task stands. A task of such ties alone is known from the start; counted from the start, they would make a bound that looks
     at one value after the other believe that there is nothing but ties. So it counts once a task after it is complete, as if somebody had
     judged it in its turn, and at the end.
@@ -155,7 +155,7 @@ def difference(a: Mapping[str, float], b: Mapping[str, float], *, alpha: float =
 
 
 def success_rate(successes: int, n: int) -> Interval:
-    """A share of n independent runs with its 95 % Wilson score interval."""
+    """A share of n independent trajectories with its 95 % Wilson score interval."""
     if n == 0:
         return Interval(estimate=None, low=0.0, high=1.0, n=0)
     low, high = proportions.wilson(successes, n)
@@ -172,7 +172,7 @@ class SideBias:
 
 
 def side_bias(judgements: Iterable[tuple[int, bool]]) -> SideBias:
-    """From (strength in favour of A, A was left) pairs; ties say nothing about sides. Exact two-sided binomial test."""
+    """From (strength in favor of A, A was left) pairs; ties say nothing about sides. Exact two-sided binomial test."""
     left = decided = 0
     for strength, a_was_left in judgements:
         if strength:

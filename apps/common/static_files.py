@@ -1,4 +1,4 @@
-"""Static files: answered before Django, and in production named by their content, compressed, cached for ever."""
+"""Static files: answered before Django, and in production named by their content, compressed, cached forever."""
 
 from __future__ import annotations
 

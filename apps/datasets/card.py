@@ -55,7 +55,7 @@ def _annotators(known: dict[UUID, Annotator], figures: Figures) -> list[dict[str
 
 
 def _policies(figures: Figures) -> list[dict[str, Any]]:
-    """Whose runs the rows hold: on which side of a pair, or in a row of their own."""
+    """Whose trajectories the rows hold: on which side of a pair, or in a row of their own."""
     counts = {"chosen": figures.chosen_policies, "rejected": figures.rejected_policies, "rows": figures.policies}
     names = sorted({name for counted in counts.values() for name in counted})
     used = {side: counted for side, counted in counts.items() if counted}
@@ -177,7 +177,7 @@ def _kind_lines(card: dict[str, Any]) -> list[str]:
 
 
 def _judged_words(card: dict[str, Any]) -> str:
-    """Pairs, runs, or both."""
+    """Pairs, trajectories, or both."""
     pairs, runs = card["pairs"], card.get("runs", 0)
     counted = [(pairs, "pairs of agent trajectories"), (runs, "agent trajectories")]
     return " and ".join(f"{count} {what}" for count, what in counted if count) or "nothing"

@@ -90,9 +90,9 @@ class Figures:
     same_length: int = 0
     agreement: Agreement = field(default_factory=Agreement)
     runs: int = 0
-    """Single runs that were judged."""
+    """Single trajectories that were judged."""
     policies: Counter[str] = field(default_factory=Counter)
-    """Of rows made of one run."""
+    """Of rows made of one trajectory."""
     whole: Side = field(default_factory=Side)
     """Lengths of such rows."""
     kinds: Counter[str] = field(default_factory=Counter)
@@ -113,12 +113,12 @@ class Figures:
         self.agreement.add(votes)
 
     def count_opinions(self, annotators: list[UUID]) -> None:
-        """Add the counted judgments of one run."""
+        """Add the counted judgments of one trajectory."""
         self.runs += 1
         self.judgements.update(annotators)
 
     def count_run_row(self, messages: list[bytes], *, split: str, task: UUID, environment: str, policy: str) -> None:
-        """Add one row that was made of a single run."""
+        """Add one row that was made of a single trajectory."""
         self.rows[split] += 1
         self.tasks.setdefault(split, set()).add(task)
         self.environments[environment] += 1

@@ -153,7 +153,7 @@ class VersionPreference(models.Model):
 
 
 class VersionJudgement(models.Model):
-    """The same for judgments of single runs: an inspection or a rating, which may go into several rows."""
+    """The same for judgments of single trajectories: an inspection or a rating, which may go into several rows."""
 
     version = models.ForeignKey(Version, on_delete=models.CASCADE, related_name="judgements", db_index=False)
     inspection = models.ForeignKey(Inspection, on_delete=models.PROTECT, null=True, related_name="used_in")

@@ -185,7 +185,7 @@ def split_views(version: Version) -> list[SplitView]:
 
 
 def policy_views(version: Version) -> dict[str, Any]:
-    """Whose runs are in it, and on which side: the sides that there are, and a row of counts for each policy."""
+    """Whose trajectories are in it, and on which side: the sides that there are, and a row of counts for each policy."""
     policies = version.card["policies"]
     sides = [side for side in ("chosen", "rejected", "rows") if any(side in policy for policy in policies)]
     rows = [(policy["name"], [policy.get(side, 0) for side in sides]) for policy in policies]

@@ -49,11 +49,11 @@ class Recipe:
     minimum_margin: int = 1
     """With majority: by how many votes the winner must lead."""
     aggregation: str = "votes"
-    """How likely it is that the chosen run is the better one, the row's `soft_label`. votes: its share of the votes that prefer a run.
+    """How likely it is that the chosen trajectory is the better one, the row's `soft_label`. votes: its share of the votes that prefer a trajectory.
     dawid_skene: from everybody's habits (which way, and how often, each errs). glad: from everybody's skill and each pair's
-    difficulty. With the last two they also decide which run a majority row chooses."""
+    difficulty. With the last two they also decide which trajectory a majority row chooses."""
     adjudicated: str = "win"
-    """What a reviewer decided. win: of a pair it is the only row, whatever the votes; of a run, what they overruled counts for nothing.
+    """What a reviewer decided. win: of a pair it is the only row, whatever the votes; of a trajectory, what they overruled counts for nothing.
     ignore: as if it were not there."""
     minimum_confidence: int = 50
     """In percent: a majority row needs at least this soft label."""

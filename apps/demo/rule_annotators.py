@@ -25,7 +25,7 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A judgment in favour of run `a` (positive) or `b`, with the reason in words."""
+    """A judgment in favor of run `a` (positive) or `b`, with the reason in words."""
 
     strength: int
     both_bad: bool = False

@@ -75,7 +75,7 @@ class Folder:
         return self._packed.tell()
 
     def outcomes(self) -> Outcomes:
-        """What the archive's reports say of its runs, as far as it can be read; whatever is wrong with it is said where its files are read."""
+        """What the archive's reports say of its trajectories, as far as it can be read; whatever is wrong with it is said where its files are read."""
         found = Outcomes()
         paths: list[str] = []
         passed = 0

@@ -27,7 +27,7 @@ class Found(NamedTuple):
     """None only where the row has a problem."""
     filename: str
     outcomes: Outcomes | None = None
-    """In an archive, what its reports say of its runs."""
+    """In an archive, what its reports say of its trajectories."""
 
 
 class Run(NamedTuple):
@@ -37,7 +37,7 @@ class Run(NamedTuple):
     original: bytes
     """What it was read from, as JSON."""
     verdict: bool | None
-    """Whether a report beside the run says that it was a success, where the run itself does not say. No part of its content."""
+    """Whether a report beside the trajectory says that it was a success, where the trajectory itself does not say. No part of its content."""
 
 
 class Verdict(NamedTuple):
@@ -55,12 +55,12 @@ class Reading:
         self._found = found
         self.verdict: Verdict | None = None
         self.refusal: BadRow | None = None
-        """Why the record, or with BadParts some of its runs, can't be read."""
+        """Why the record, or with BadParts some of its trajectories, can't be read."""
         self.warnings: list[str] = []
-        """What was left out of runs that were read."""
+        """What was left out of trajectories that were read."""
 
     def each(self, make: Callable[[Run], T]) -> list[T]:
-        """What `make` makes of each run of the record that counts."""
+        """What `make` makes of each trajectory of the record that counts."""
         made: list[T] = []
         row, format, filename, _ = self._found
         if format is None:
@@ -131,7 +131,7 @@ def _is_odd(reward: float | None) -> bool:
 
 
 def _name_task(record: TrajectoryRecord) -> None:
-    """Runs of which nothing says what was asked don't become one task: each gets its own, the same whenever the same run comes again."""
+    """Trajectories of which nothing says what was asked don't become one task: each gets its own, the same whenever the same trajectory comes again."""
     task = record.task
     if task.key:
         return

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class BadParts(BadRow):
-    """Some runs of a record cannot become trajectories; those that were given before this is raised do."""
+    """Some trajectories of a record cannot become trajectories; those that were given before this is raised do."""
 
 
 @dataclass(slots=True)
@@ -36,12 +36,12 @@ class TrajectoryRecord(Trajectory):
     """One attempt at a task, as a format gives it. In apps the models have the bare names, so these are called records."""
 
     part: Json = None
-    """Of a source's record that holds several runs, what is this one's: kept as its original instead of the whole, once for each."""
+    """Of a source's record that holds several trajectories, what is this one's: kept as its original instead of the whole, once for each."""
 
 
 T = TypeVar("T")
 MOST_NAMED = 20
-"""Runs of one record whose refusals are told one by one."""
+"""Trajectories of one record whose refusals are told one by one."""
 
 
 def numbered(called: str, parts: Iterable[T]) -> list[tuple[str, T]]:
@@ -52,7 +52,7 @@ def numbered(called: str, parts: Iterable[T]) -> list[tuple[str, T]]:
 def read_each(
     parts: Sequence[tuple[str, T]], read: Callable[[T], Iterable[TrajectoryRecord]]
 ) -> Iterator[TrajectoryRecord]:
-    """The runs of a record that holds several, by their names. One that cannot be read keeps no other from coming in. Raises BadParts."""
+    """The trajectories of a record that holds several, by their names. One that cannot be read keeps no other from coming in. Raises BadParts."""
     refusals: list[BadRow] = []
     for name, part in parts:
         try:

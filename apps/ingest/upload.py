@@ -61,7 +61,7 @@ class Upload:
                 yield found._replace(row=found.row._replace(position=position, file=path), outcomes=outcomes)
                 position += 1
         if not is_known and outcomes.read and not refused:
-            # They hold no runs, but outcomes of runs that may be here.
+            # They hold no trajectories, but outcomes of trajectories that may be here.
             judged = (_of_member(path, file, self._limits) for path, file in folder.files() if path in outcomes.read)
             for found in itertools.chain.from_iterable(judged):
                 if found.format:
@@ -135,7 +135,7 @@ def recognize_file(file: IO[bytes], limits: Limits = USUAL) -> Recognized:
     rows = source.rows(limit=limits.record)
     head, samples = _sample(rows)
     if samples and not _is_known(samples[0]) and _is_known(samples[:1]):
-        # Messages or events, not records: all of them together are one run.
+        # Messages or events, not records: all of them together are one trajectory.
         file.seek(0)
         source = open_source(file, most_bytes=limits.unpacked)
         rows = as_one(source.rows(limit=limits.record), limits.record)

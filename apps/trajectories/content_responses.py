@@ -65,7 +65,7 @@ def _download(content: Any, *, name: str) -> HttpResponse:
 
 
 def _sealed(response: HttpResponse) -> HttpResponse:
-    """Whatever it holds, a browser that opens it by itself runs and loads nothing."""
+    """Whatever it holds, a browser that opens it by itself trajectories and loads nothing."""
     response["Content-Security-Policy"] = SEALED
     response["X-Content-Type-Options"] = "nosniff"
     return response

@@ -48,7 +48,7 @@ class Filters:
     tag: str = ""
     source: str = ""
     batch: str = ""
-    """An import's id: for the runs that it brought, or gave an outcome."""
+    """An import's id: for the trajectories that it brought, or gave an outcome."""
     rollouts: str = ""
     """The id of a batch of rollouts."""
 

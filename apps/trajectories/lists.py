@@ -43,7 +43,7 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How the runs of a task ended."""
+    """How the trajectories of a task ended."""
 
     succeeded: int = 0
     failed: int = 0
@@ -55,7 +55,7 @@ class Outcomes:
 
     @property
     def share(self) -> float | None:
-        """Successes among the runs whose outcome is known."""
+        """Successes among the trajectories whose outcome is known."""
         known = self.succeeded + self.failed
         return self.succeeded / known if known else None
 
@@ -105,7 +105,7 @@ def tasks(member: Membership, words: str) -> QuerySet[Task]:
 
 
 def with_outcomes(shown: Sequence[Task]) -> list[tuple[Task, Outcomes]]:
-    """Each task with how its runs ended; one query for all of them."""
+    """Each task with how its trajectories ended; one query for all of them."""
     counted = (
         Trajectory.objects.filter(task__in=[task.pk for task in shown])
         .order_by()

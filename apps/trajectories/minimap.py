@@ -1,4 +1,4 @@
-"""The shape of a run in one picture: a cell a step, in lines like text; hue by kind, height by reward or time, a mark at errors."""
+"""The shape of a trajectory in one picture: a cell a step, in lines like text; hue by kind, height by reward or time, a mark at errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Minimap:
 
 
 def minimap(heads: Sequence[StepHead], measure: str = "") -> Minimap:
-    """The map of a run. Without a `measure`, by reward where rewards differ, else by time where it is known."""
+    """The map of a trajectory. Without a `measure`, by reward where rewards differ, else by time where it is known."""
     count = len(heads)
     columns = _columns(count)
     cell = min(16.0, WIDTH / columns)

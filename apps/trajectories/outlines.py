@@ -1,4 +1,4 @@
-"""A step in one line: what a long run's outline, its minimap and the filters need without reading what was said."""
+"""A step in one line: what a long trajectory's outline, its minimap and the filters need without reading what was said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages of trajectories read: light outlines, windows of whole steps, and a search inside a run."""
+"""What the pages of trajectories read: light outlines, windows of whole steps, and a search inside a trajectory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def following(trajectory: Trajectory, index: int) -> Messages:
 
 
 def other_runs(trajectory: Trajectory) -> list[Trajectory]:
-    """The newest other runs of the same task."""
+    """The newest other trajectories of the same task."""
     runs = Trajectory.objects.filter(task=trajectory.task_id, workspace=trajectory.workspace_id).exclude(
         pk=trajectory.pk
     )

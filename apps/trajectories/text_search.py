@@ -1,4 +1,4 @@
-"""Search inside one run: which steps say something, and the words around it."""
+"""Search inside one trajectory: which steps say something, and the words around it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SELECT index - is_result::int AS shown, substring(body FROM greatest(1, at - %(a
 
 
 def find_in(trajectory: Trajectory, words: str) -> list[Found]:
-    """The steps of a run that say `words`, upper and lower case alike, in order; each once."""
+    """The steps of a trajectory that say `words`, upper and lower case alike, in order; each once."""
     words = words.strip()
     if len(words) < MIN_CHARS:
         return []

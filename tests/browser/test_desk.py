@@ -68,7 +68,7 @@ def answer(page: Page, *keys: str) -> str:
 
 
 def standing() -> list[tuple[int, bool]]:
-    """(strength in favour of the left run, both bad), in the order of judging."""
+    """(strength in favor of the left run, both bad), in the order of judging."""
     found = Preference.objects.standing().order_by("pk")
     return [(p.strength if p.a_was_left else -p.strength, p.both_bad) for p in found]
 

@@ -219,7 +219,7 @@ def test_a_task_stays_in_its_split(dataset: Dataset, member: Membership, queue: 
     later = freeze(dataset, member, queue, train=100, validation=0, test=0)
 
     assert later.row_counts == {"train": 0, "validation": 0, "test": 1}
-    with pytest.raises(IntegrityError, match="forever"), transaction.atomic():
+    with pytest.raises(IntegrityError, match="for ever"), transaction.atomic():
         TaskSplit.objects.filter(task=pair.task).update(split="train")
 
 

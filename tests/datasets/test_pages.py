@@ -209,7 +209,7 @@ def test_who_judged_elsewhere_is_shown_as_imported(member: Membership, version: 
     )
     freezing.freeze(made.pk)
     page = signed_in(member).get(reverse("datasets:version", args=[version.dataset_id, 2])).content.decode()
-    assert "came in with survey.csv" in page
+    assert "Imported with survey.csv" in page
 
 
 def test_a_row_that_a_reviewer_decided_says_so_and_claims_no_likelihood(member: Membership, queue: Queue) -> None:

@@ -1,4 +1,4 @@
-"""A part that keeps ending is restarted for ever, ever more slowly, and takes nothing else down."""
+"""A part that keeps ending is restarted forever, ever more slowly, and takes nothing else down."""
 
 import errno
 from pathlib import Path

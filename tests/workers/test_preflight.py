@@ -187,7 +187,7 @@ def test_a_reward_model_whose_weights_are_gone_is_refused_at_its_term(tmp_path: 
     plan = a_plan(workspace=base.workspace, base=base, algorithm="grpo", version=None, changes=changes)
     [refusal] = preflight.check(plan.as_json()).refusals
     assert refusal.field == "rewards.terms[1].policy"
-    assert refusal.message.startswith("The run that made taste left no model, or its folder ")
+    assert refusal.message.startswith("The training run that made taste left no model, or its folder ")
 
 
 @pytest.mark.django_db

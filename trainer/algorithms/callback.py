@@ -141,7 +141,7 @@ def processes() -> int:
 
 
 def stop_everywhere(stop: StopRequest) -> bool:
-    """Whether any process of the run was asked to stop: all must leave at the same step, or the rest wait for ever."""
+    """Whether any process of the run was asked to stop: all must leave at the same step, or the rest wait forever."""
     if not torch.distributed.is_initialized():
         return stop.requested
     asked = torch.tensor(int(stop.requested), device="cuda" if torch.cuda.is_available() else "cpu")

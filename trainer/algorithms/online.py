@@ -112,7 +112,7 @@ def rollouts_a_step(config: AnyOnline) -> int:
 
 
 class LearnsFromPractice(TrimsPadding):
-    """Goes before one of TRL's online trainers: rollouts come from `practice`, and so does the evaluation."""
+    """Goes before one of TRL's online trainers: rollouts come from `online_training`, and so does the evaluation."""
 
     practice: Practice
     accelerator: Any

@@ -26,7 +26,7 @@ from apps.trajectories.models import ImportBatch
 
 
 class SaidValueSerializer(serializers.Serializer[Any]):
-    """A value, and how often it stands in the first runs."""
+    """A value, and how often it stands in the first trajectories."""
 
     value = serializers.JSONField(help_text="Text, a number or a boolean.")
     times = serializers.IntegerField()
@@ -40,7 +40,7 @@ class SaidColumnSerializer(serializers.Serializer[Any]):
 
 
 class SurveySerializer(serializers.Serializer[Any]):
-    """What the first runs of an import say of themselves beside their chat."""
+    """What the first trajectories of an import say of themselves beside their chat."""
 
     runs = serializers.IntegerField(help_text="Looked at, from the first on.")
     sides = serializers.ListField(

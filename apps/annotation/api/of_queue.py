@@ -15,7 +15,7 @@ from apps.common.api import MemberView
 
 
 class QueueSerializer(serializers.ModelSerializer[Queue]):
-    """A queue of pairs or runs to judge. `asks`: what a judgment answers beside the main thing.
+    """A queue of pairs or trajectories to judge. `asks`: what a judgment answers beside the main thing.
 
     Annotators aren't told `overlap`, `item_count` and `items_expected`: with these they could tell how many items are gold.
     """

@@ -131,7 +131,7 @@ class InspectionsView(JudgementsView):
 
     @extend_schema(operation_id="queue_inspections_list", responses=STEPS.serializer(many=True))
     def get(self, request: Request, queue_id: UUID) -> Response:
-        """The standing step labels and corrections of a queue, a run at a time, newest first. Reviewers and above."""
+        """The standing step labels and corrections of a queue, a trajectory at a time, newest first. Reviewers and above."""
         return self.page(queue_id)
 
 

@@ -30,7 +30,7 @@ class InOrder(ApiCursorPagination):
 
 
 class DisputedSerializer(serializers.ModelSerializer[Item]):
-    """An item about which people contradict each other and nobody decided. `a`: its run, or the first of the pair."""
+    """An item about which people contradict each other and nobody decided. `a`: its trajectory, or the first of the pair."""
 
     task = serializers.CharField(source="task.key")
     judgements = serializers.SerializerMethodField()
@@ -47,7 +47,7 @@ class DisputedSerializer(serializers.ModelSerializer[Item]):
 
 
 class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
-    """A reviewer's decision. Of a pair, a grade in favour of `a`; of a single run, the judgment that stands (`upheld`)."""
+    """A reviewer's decision. Of a pair, a grade in favor of `a`; of a single trajectory, the judgment that stands (`upheld`)."""
 
     by = serializers.CharField(source="by.name", default="", read_only=True)
 
@@ -58,7 +58,7 @@ class AdjudicationSerializer(serializers.ModelSerializer[Adjudication]):
 
 
 class DecideSerializer(RequestSerializer):
-    """A decision: of a pair `strength` or `both_bad`, of a single run `upheld`."""
+    """A decision: of a pair `strength` or `both_bad`, of a single trajectory `upheld`."""
 
     item = serializers.IntegerField(help_text="Of this queue, disputed or not.")
     strength = serializers.IntegerField(

@@ -1,7 +1,7 @@
 """What an annotator does with an item in hand: judge it, draft, skip, flag, and take the last act back.
 
 Nothing is overwritten: a judgment taken back stays, marked; the item is assigned to the same person anew. Locks are taken in the
-order that `assigning` names: desk, assignment, item.
+order that `assignments` names: desk, assignment, item.
 """
 
 from typing import Any, NamedTuple

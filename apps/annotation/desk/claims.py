@@ -104,7 +104,7 @@ def take_place(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
 def _sweep(desk: Desk, queue: Queue, annotator: Annotator) -> Place | None:
     """Look through the whole queue once more: for skipped items that may come back, and for anything missed above.
 
-    Skipped ones come back to people only: a machine would skip them again, for ever.
+    Skipped ones come back to people only: a machine would skip them again, forever.
     """
     may_reconsider = annotator.kind == Annotator.Kind.PERSON
     wants_skipped = queue.skipped_come_back and desk.skipped > 0 and may_reconsider

@@ -1,4 +1,4 @@
-"""Having a policy take over in the middle of a run, for annotators: asked for at the desk, done by a worker."""
+"""Having a policy take over in the middle of a trajectory, for annotators: asked for at the desk, done by a worker."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def finish_sampling(continuation: Continuation, *, messages: list[dict[str, Any]
 
 @transaction.atomic
 def finish_going_on(continuation: Continuation, *, line: bytes) -> None:
-    """Store the new trajectory as a branch of the run. Raises Superseded."""
+    """Store the new trajectory as a branch of the trajectory. Raises Superseded."""
     record = read_line(line)
     record.info = {**record.info, "continuation": str(continuation.pk)}
     prepared = prepare(record, line)

@@ -1,4 +1,4 @@
-"""What imported runs say of themselves beside their chat: the columns of their files that no format knows, and so stayed with them.
+"""What imported trajectories say of themselves beside their chat: the columns of their files that no format knows, and so stayed with them.
 
 What a column means is not guessed: tools spell one verdict in ways that contradict each other (1 and 2, 0 and 1, names). See `meanings`.
 """
@@ -22,7 +22,7 @@ from apps.ingest.formats.judged_pairs import COMPARED, NAMES
 from apps.trajectories.models import Step, Trajectory
 
 LOOKED_AT = 3_000
-"""Runs, from the first on: enough to meet every value that matters."""
+"""Trajectories, from the first on: enough to meet every value that matters."""
 STEPS_LOOKED_AT = 20_000
 MOST_VALUES = 12
 """Different ones of a column that says a verdict; with more it is a text, a name or a measurement."""
@@ -35,7 +35,7 @@ SOMEBODY = re.compile("annotat|judge|rater|labell?er|worker|person|human|expert|
 
 
 class Pair(NamedTuple):
-    """Two runs that one record of the file held side by side."""
+    """Two trajectories that one record of the file held side by side."""
 
     a: Trajectory
     b: Trajectory
@@ -47,13 +47,13 @@ class Pair(NamedTuple):
 
     @property
     def info(self) -> Info:
-        """What the record says of the pair: both runs carry it. Where one side is called `chosen`, that name says something too."""
+        """What the record says of the pair: both trajectories carry it. Where one side is called `chosen`, that name says something too."""
         said = {key: value for key, value in self.a.info.items() if key in self.b.info and key != COMPARED}
         return {NAMES[0]: NAMES[0], **said} if self.sides == NAMES else said
 
 
 def survey(workspace: Workspace, selection: Selection) -> Survey:
-    """Read from the first runs of the selection. Raises BadFilter."""
+    """Read from the first trajectories of the selection. Raises BadFilter."""
     runs = list(runs_of(workspace, selection)[:LOOKED_AT])
     pairs = [pair for pair in pairs_of(runs) if pair]
     if pairs:
@@ -66,12 +66,12 @@ def survey(workspace: Workspace, selection: Selection) -> Survey:
 
 
 def runs_of(workspace: Workspace, selection: Selection) -> QuerySet[Trajectory]:
-    """The selected runs with what they say of themselves, oldest first. Raises BadFilter."""
+    """The selected trajectories with what they say of themselves, oldest first. Raises BadFilter."""
     return selected(workspace, selection).order_by("pk").only("task", "course", "info", "step_count")
 
 
 def pairs_of(runs: Iterable[Trajectory]) -> Iterator[Pair | None]:
-    """The pairs among these runs, each with its first side first; None for a run whose other side is not there."""
+    """The pairs among these trajectories, each with its first side first; None for a trajectory whose other side is not there."""
     sides: dict[str, dict[str, Trajectory]] = defaultdict(dict)
     for run in runs:
         match run.info.get(COMPARED):

@@ -1,6 +1,6 @@
 """Judgments that came in with a file become judgments here: a closed queue of them, filled by a worker a few tasks at a time.
 
-Nobody judges anything anew: what an item says is what `meanings` reads in the columns of its runs. A killed filling goes on behind the last batch.
+Nobody judges anything anew: what an item says is what `meanings` reads in the columns of its trajectories. A killed filling goes on behind the last batch.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def adopt(
     judged_by: str,
     by: User | None,
 ) -> Queue:
-    """A queue of what the selected runs say of themselves: each verdict a judgment by an annotator of the kind `judged_by` who came with `source`.
+    """A queue of what the selected trajectories say of themselves: each verdict a judgment by an annotator of the kind `judged_by` who came with `source`.
 
     A worker fills it. Raises SaysNothing, BadFilter.
     """

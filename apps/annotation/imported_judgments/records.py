@@ -1,4 +1,4 @@
-"""What imported runs come to as judgments, once it is known what their columns mean. Reads only."""
+"""What imported trajectories come to as judgments, once it is known what their columns mean. Reads only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Found:
 
 
 def found_in(runs: Iterable[Trajectory], meanings: Meanings, left_out: Counter[str]) -> Iterator[Found]:
-    """The items of these runs, which come task by task; what gives none is counted in `left_out`, by reason."""
+    """The items of these trajectories, which come task by task; what gives none is counted in `left_out`, by reason."""
     kind = KINDS[meanings.kind]
     if kind.has_sides:
         for task, group in groupby(runs, key=lambda run: run.task_id):
@@ -82,7 +82,7 @@ def _pairs(task: UUID, runs: Sequence[Trajectory], meanings: Meanings, left_out:
 
 
 def _course(run: Trajectory) -> int | UUID:
-    """Equal for runs that cannot be told apart."""
+    """Equal for trajectories that cannot be told apart."""
     return run.pk if run.course is None else run.course
 
 
@@ -98,7 +98,7 @@ def _with_steps(runs: Iterable[Trajectory]) -> Iterator[tuple[Trajectory, list[I
 
 
 def _readings(runs: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
-    """These runs, in order, some at a time: as many as have STEPS_A_READING steps."""
+    """These trajectories, in order, some at a time: as many as have STEPS_A_READING steps."""
     some: list[Trajectory] = []
     steps = 0
     for run in runs:
@@ -116,13 +116,13 @@ class Example(NamedTuple):
 
     instruction: str
     answers: list[tuple[str, str]]
-    """What each side is called, and the step of its run that tells most."""
+    """What each side is called, and the step of its trajectory that tells most."""
     said: list[tuple[str, str]]
     """Who, and what in words."""
 
 
 class Preview(NamedTuple):
-    """What the first runs of a selection would give."""
+    """What the first trajectories of a selection would give."""
 
     runs: int
     is_all: bool
@@ -134,7 +134,7 @@ class Preview(NamedTuple):
 
 
 def preview(workspace: Workspace, selection: Selection, meanings: Meanings, sides: tuple[str, str] | None) -> Preview:
-    """Read from as many runs as a survey. Raises BadFilter."""
+    """Read from as many trajectories as a survey. Raises BadFilter."""
     runs = list(runs_of(workspace, selection)[:LOOKED_AT])
     is_all = len(runs) < LOOKED_AT
     if KINDS[meanings.kind].labels_steps:

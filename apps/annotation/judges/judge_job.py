@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 STRETCH_SECONDS = 60.0
 """After so long a worker hands the judge on, so that other tasks get their turn."""
 MOST_CHARACTERS = 24_000
-"""Of each run."""
+"""Of each trajectory."""
 FAILURES_IN_A_ROW = 5
 
 
@@ -88,7 +88,7 @@ def unasked(judge: Judge) -> QuerySet[Item]:
 
 
 GRADED = ((0.9, 3), (0.75, 2), (0.55, 1))
-"""From how likely one run is the better one, to how strongly it is preferred; below the last, neither is."""
+"""From how likely one trajectory is the better one, to how strongly it is preferred; below the last, neither is."""
 
 
 @transaction.atomic
@@ -106,7 +106,7 @@ def record_rewards(judge: Judge, item: Item, *, a: float | None, b: float | None
 
 
 def graded(margin: float) -> int:
-    """A grade in favour of run a from the difference of rewards, read as Bradley–Terry does."""
+    """A grade in favor of trajectory a from the difference of rewards, read as Bradley–Terry does."""
     likely = 1 / (1 + exp(-abs(margin)))
     grade = next((grade for least, grade in GRADED if likely >= least), 0)
     return grade if margin > 0 else -grade

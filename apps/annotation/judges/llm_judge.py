@@ -1,6 +1,6 @@
-"""Asking a served model which of two runs is better, over any OpenAI-compatible address. No database here.
+"""Asking a served model which of two trajectories is better, over any OpenAI-compatible address. No database here.
 
-A model has habits of position (Zheng et al., 2023, arXiv 2306.05685), so each pair is asked in both orders. What a run says cannot be
+A model has habits of position (Zheng et al., 2023, arXiv 2306.05685), so each pair is asked in both orders. What a trajectory says cannot be
 kept from trying to talk the model round: it is fenced and named as data, no more can be done.
 """
 
@@ -54,13 +54,13 @@ class Opinion(NamedTuple):
     """One answer to one order."""
 
     grade: int
-    """In favour of the left side: +3 … −3."""
+    """In favor of the left side: +3 … −3."""
     both_bad: bool
     reason: str
 
 
 class Verdict(NamedTuple):
-    """Both orders together, in favour of run a."""
+    """Both orders together, in favor of trajectory a."""
 
     a_left: int
     b_left: int

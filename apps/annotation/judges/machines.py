@@ -26,10 +26,10 @@ class JudgeRow:
     judge: Judge
     prompt: JudgePrompt | None
     with_people: Share
-    """Of pairs on which most people prefer one run: how often it does as well."""
+    """Of pairs on which most people prefer one trajectory: how often it does as well."""
     right_on_gold: Share
     steady: Share
-    """Of pairs of which it preferred a run in both orders: how often it was the same run. Chance is a half."""
+    """Of pairs of which it preferred a trajectory in both orders: how often it was the same trajectory. Chance is a half."""
     left: Share
     """Of sides it chose, how often it was the left one."""
 
@@ -60,7 +60,7 @@ def rows_of(queue: Queue, judges: Iterable[Judge]) -> list[JudgeRow]:
 
 
 def _majorities(queue: Queue) -> dict[int, int]:
-    """Of each item without a known answer that people prefer one run of: which, +1 for a and −1 for b."""
+    """Of each item without a known answer that people prefer one trajectory of: which, +1 for a and −1 for b."""
     votes: dict[int, Counter[int]] = defaultdict(Counter)
     people = Preference.objects.standing().filter(
         queue=queue, item__purpose=Item.Purpose.WORK, annotator__kind=Annotator.Kind.PERSON

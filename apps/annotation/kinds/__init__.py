@@ -14,7 +14,7 @@ from apps.annotation.models import Item, Judgement, Queue
 
 KINDS: dict[str, Kind[Any, Any, Any]] = {kind.name: kind for kind in (PAIRWISE, STEPS, RATING)}
 OF_RUNS: dict[str, RunKind[Any, Any, Any]] = {kind.name: kind for kind in (STEPS, RATING)}
-"""Those that judge a single run."""
+"""Those that judge a single trajectory."""
 _OF_MODEL = {kind.model: kind for kind in KINDS.values()}
 
 

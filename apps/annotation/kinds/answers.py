@@ -11,7 +11,7 @@ from apps.annotation.refusals import Incomplete
 
 @dataclass(frozen=True)
 class Choice:
-    """A graded choice between two runs. See Preference."""
+    """A graded choice between two trajectories. See Preference."""
 
     strength: int
     both_bad: bool = False

@@ -1,6 +1,6 @@
 """What somebody who judges may know of an item and its queue before they answer. Pages, the desk, and REST ask here.
 
-Of its runs, nothing that tells who made them or how they ended. Of what others said of it, nothing: `OpinionQuerySet.visible_to`
+Of its trajectories, nothing that tells who made them or how they ended. Of what others said of it, nothing: `OpinionQuerySet.visible_to`
 leaves out what lies on one's own desk. Of its queue, no number that tells which items are gold.
 """
 
@@ -18,11 +18,11 @@ from apps.annotation.models.judgements import undecided_for
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rendering.steps import StepHead, StepView, step_view
 
-# The runs ---------------------------------------------------------------------------------------------------------------
+# The trajectories ---------------------------------------------------------------------------------------------------------------
 
 
 def steps_around(wanted: Mapping[UUID, Collection[int]]) -> Mapping[UUID, dict[int, Step]]:
-    """These steps of runs with the ones before and after, in one query: what came back for a step is stored with the next."""
+    """These steps of trajectories with the ones before and after, in one query: what came back for a step is stored with the next."""
     asked = Q()
     for run, indices in wanted.items():
         asked |= Q(trajectory=run, index__in={index + offset for index in indices for offset in (-1, 0, 1)})
@@ -72,7 +72,7 @@ def is_on_desk(item: Item, member: Membership) -> bool:
 
 
 def blind_to(items: Collection[Item], member: Membership) -> set[int]:
-    """Of these items, those of which this member may not know who made the runs or what was said: a reviewer who may have to decide."""
+    """Of these items, those of which this member may not know who made the trajectories or what was said: a reviewer who may have to decide."""
     return set(undecided_for(member).filter(pk__in=[item.pk for item in items]).values_list("pk", flat=True))
 
 

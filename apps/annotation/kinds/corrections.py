@@ -1,6 +1,6 @@
 """Better actions: what an annotator may fill in for a tool, whether what they wrote fits it, and what was sampled instead.
 
-Schemas come from trajectories, so they are hostile: nothing they refer to is fetched, and their patterns, which can take for ever to
+Schemas come from trajectories, so they are hostile: nothing they refer to is fetched, and their patterns, which can take forever to
 match, are not tried.
 """
 
@@ -73,7 +73,7 @@ class ArgumentField:
 
 
 def tools_of(recorded: Sequence[Json], message: Json = None) -> list[Tool]:
-    """The tools that a run was given and, without a schema, any others that `message` calls."""
+    """The tools that a trajectory was given and, without a schema, any others that `message` calls."""
     tools: dict[str, Tool] = {}
     for entry in recorded:
         function = entry.get("function", entry) if isinstance(entry, dict) else None
@@ -230,7 +230,7 @@ def branch_after(run: Trajectory, index: int, message: dict[str, Any]) -> UUID |
 
 
 def check_corrections(corrections: Sequence[BetterAction], run: Trajectory) -> None:
-    """Raises BadAction for a written action that the run's tools refuse, and for one that no policy was sampled to give."""
+    """Raises BadAction for a written action that the trajectory's tools refuse, and for one that no policy was sampled to give."""
     for action in corrections:
         if action.policy is not None and sampled_by(run, action.index, action.message) != action.policy:
             raise BadAction(f"The action chosen at step {action.index + 1} is none of those that were sampled there.")

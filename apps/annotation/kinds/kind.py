@@ -92,11 +92,11 @@ class Kind(ABC, Generic[K, A, J]):
 
     name: ClassVar[Queue.Kind]
     noun: ClassVar[str]
-    """What an item is: a pair, a run."""
+    """What an item is: a pair, a trajectory."""
     has_sides: ClassVar[bool] = False
-    """Whether two runs stand side by side, so that a habit of one side can show."""
+    """Whether two trajectories stand side by side, so that a habit of one side can show."""
     run_names: ClassVar[tuple[str, ...]] = ("Run",)
-    """What the runs of an item are called where it is told who made them."""
+    """What the trajectories of an item are called where it is told who made them."""
     model: type[J]
     asks: type[K]
     answer: type[A]
@@ -130,7 +130,7 @@ class Kind(ABC, Generic[K, A, J]):
 
     @abstractmethod
     def runs_shown(self, assignment: Assignment, part_url: PartUrl) -> dict[str, Any]:
-        """The blind view of an item's runs, for the template."""
+        """The blind view of an item's trajectories, for the template."""
 
     @abstractmethod
     def rows_shown(self, assignment: Assignment, part_url: PartUrl, start: int) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Kind(ABC, Generic[K, A, J]):
         """A judgment in a few words."""
 
     def words_on(self, judgement: J, run: UUID) -> str:
-        """What it says of one run."""
+        """What it says of one trajectory."""
         return self.words(judgement)
 
     def words_by_side(self, said: A | J, *, a_is_left: bool) -> str:
@@ -217,7 +217,7 @@ class Kind(ABC, Generic[K, A, J]):
     # Known answers ----------------------------------------------------------------------------------------------------
 
     outcome_tells: ClassVar[Q | None] = None
-    """The items whose runs tell by their outcome what the answer is; None where none can."""
+    """The items whose trajectories tell by their outcome what the answer is; None where none can."""
     outcome_words: ClassVar[str] = ""
     """How they tell it."""
 
@@ -291,7 +291,7 @@ class Kind(ABC, Generic[K, A, J]):
 
     @abstractmethod
     def preview(self, pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
-        """How many items these runs give, counted by the database."""
+        """How many items these trajectories give, counted by the database."""
 
     @abstractmethod
     def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:

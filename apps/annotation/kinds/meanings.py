@@ -34,17 +34,17 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found in the first runs of a selection."""
+    """What was found in the first trajectories of a selection."""
 
     runs: int
     sides: tuple[str, str] | None
     """What the two sides of a pair are called, where the file held pairs."""
     verdicts: tuple[Columns, ...]
-    """Of pairs, where there are any, else of runs: columns that say one of a few things."""
+    """Of pairs, where there are any, else of trajectories: columns that say one of a few things."""
     labels: tuple[Columns, ...]
     """The same of steps."""
     indexes: tuple[str, ...]
-    """Columns of runs that say a whole number wherever they say something, as an index among the steps is."""
+    """Columns of trajectories that say a whole number wherever they say something, as an index among the steps is."""
     names: tuple[str, ...]
     """Columns that may name who judged."""
 
@@ -103,7 +103,7 @@ def said_by(meanings: Meanings, info: Mapping[str, Any], read: Callable[[str], T
 
 
 def walks_by(meanings: Meanings, info: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Walk]:
-    """What a run's record says of its steps, by annotator; `steps` are what was noted with each."""
+    """What a trajectory's record says of its steps, by annotator; `steps` are what was noted with each."""
     found: dict[str, Walk] = {}
     for column in meanings.columns:
         said = _labelled(column, steps) if column.of_steps else _first_error(column, info, len(steps))

@@ -47,7 +47,7 @@ class Measure:
     """In their order; or without one, where `ordered` is false."""
     ordered: bool = True
     sides: bool = False
-    """Grades in favor of a run: which run it is matters most, so chance-corrected figures are given for that as well."""
+    """Grades in favor of a trajectory: which trajectory it is matters most, so chance-corrected figures are given for that as well."""
     given: list[Given] = field(default_factory=list)
 
     def add(self, work: Work, value: int | None) -> None:

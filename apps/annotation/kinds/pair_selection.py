@@ -1,10 +1,10 @@
 """Which training runs of a task are compared with which. The preview and the filling of a queue count alike.
 
-Runs that agree in every trait that the pairing looks at form a group. Pairs are then numbered group by group, so that
+Trajectories that agree in every trait that the pairing looks at form a group. Pairs are then numbered group by group, so that
 they can be counted, and k of them drawn, without writing them all down.
 
-Runs of one course cannot be told apart: nobody could prefer one of them, and whoever compared one with a third run has
-compared the other. So of each group the oldest run of a course stands for all, and no pair is of one course.
+Trajectories of one course cannot be told apart: nobody could prefer one of them, and whoever compared one with a third trajectory has
+compared the other. So of each group the oldest trajectory of a course stands for all, and no pair is of one course.
 """
 
 from bisect import bisect_right
@@ -32,7 +32,7 @@ COURSE = Coalesce(
 
 
 class Traits(NamedTuple):
-    """What a pairing may look at in a run."""
+    """What a pairing may look at in a trajectory."""
 
     policy: UUID | None
     success: bool | None
@@ -43,11 +43,11 @@ class Run(NamedTuple):
     id: UUID
     traits: Traits
     course: int
-    """Equal for runs that cannot be told apart."""
+    """Equal for trajectories that cannot be told apart."""
 
 
 class Pair(NamedTuple):
-    """Two runs of one task, in no order that means anything."""
+    """Two trajectories of one task, in no order that means anything."""
 
     task: UUID
     a: UUID
@@ -68,12 +68,12 @@ def shuffled_place(what: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """How pairs are drawn from the runs of each task."""
+    """How pairs are drawn from the trajectories of each task."""
 
     per_task: int | None = None
     """At most so many pairs of a task, drawn by chance; None takes all."""
     different_outcomes: bool = False
-    """Only pairs of which one run did better: success differs or, where that is not recorded, reward does."""
+    """Only pairs of which one trajectory did better: success differs or, where that is not recorded, reward does."""
     different_policies: bool = False
     """Only pairs of two known policies."""
     seed: int = 0
@@ -103,7 +103,7 @@ class Pairing:
 
     @property
     def of_single_runs(self) -> str:
-        """In words, where runs are judged by themselves."""
+        """In words, where trajectories are judged by themselves."""
         return {None: "all trajectories of a task", 1: "one trajectory per task"}.get(
             self.per_task, f"{self.per_task} trajectories a task"
         )
@@ -133,7 +133,7 @@ def _ended_differently(x: Traits, y: Traits) -> bool:
 
 
 def draw(pairing: Pairing, task: UUID, runs: Iterable[Run]) -> Iterator[Pair]:
-    """The pairs of one task: the same ones whenever the runs are the same. `runs` come oldest first."""
+    """The pairs of one task: the same ones whenever the trajectories are the same. `runs` come oldest first."""
     groups = _groups(pairing, runs)
     members = {traits: list(courses.values()) for traits, courses in groups.items()}
     blocks = list(_blocks(pairing, {traits: courses.keys() for traits, courses in groups.items()}))
@@ -188,7 +188,7 @@ class _Block(NamedTuple):
 
 
 def _groups(pairing: Pairing, runs: Iterable[Run]) -> dict[Traits, dict[int, Run]]:
-    """Of each group the oldest run of each course."""
+    """Of each group the oldest trajectory of each course."""
     groups: dict[Traits, dict[int, Run]] = defaultdict(dict)
     for run in runs:
         groups[_seen(pairing, run.traits)].setdefault(run.course, run)
@@ -220,32 +220,32 @@ ALIKE = "identical to another trajectory of its task"
 
 @dataclass
 class Preview:
-    """What a pairing gives on a selection, and why some runs pair with nothing."""
+    """What a pairing gives on a selection, and why some trajectories pair with nothing."""
 
     tasks: int = 0
     runs: int = 0
     items: int = 0
-    """Pairs, or runs that are judged by themselves."""
+    """Pairs, or trajectories that are judged by themselves."""
     paired_tasks: int = 0
     paired_runs: int = 0
     unpaired: Counter[str] = field(default_factory=Counter)
-    """Runs by reason."""
+    """Trajectories by reason."""
 
     @property
     def reasons(self) -> list[tuple[str, int]]:
-        """Why runs pair with nothing, the commonest reason first."""
+        """Why trajectories pair with nothing, the commonest reason first."""
         return self.unpaired.most_common()
 
 
 class Group(NamedTuple):
-    """Runs of a task that agree in what a pairing looks at."""
+    """Trajectories of a task that agree in what a pairing looks at."""
 
     runs: int
     courses: Courses
 
 
 def preview_of(pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
-    """Count over these runs, by the database and without reading a step."""
+    """Count over these trajectories, by the database and without reading a step."""
     rows = runs.order_by("task_id").values_list("task_id", *pairing.traits)
     counted = rows.annotate(count=Count("pk"), courses=ArrayAgg(COURSE, distinct=True)).iterator(chunk_size=10_000)
     tasks = (

@@ -1,6 +1,6 @@
-"""The two runs of an assignment as its annotator may see them: aligned, and with nothing that tells who made which, or how it ended.
+"""The two trajectories of an assignment as its annotator may see them: aligned, and with nothing that tells who made which, or how it ended.
 
-Addresses name the assignment and a side, never a run.
+Addresses name the assignment and a side, never a trajectory.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ REMEMBERED_SECONDS = 3600
 
 
 class Row(NamedTuple):
-    """A step beside its counterpart: a line of each (None where a run has none) and, once opened, all of it."""
+    """A step beside its counterpart: a line of each (None where a trajectory has none) and, once opened, all of it."""
 
     number: int
     left: StepHead | None
@@ -53,14 +53,14 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Pair:
-    """Everything about two runs that the desk shows."""
+    """Everything about two trajectories that the desk shows."""
 
     instruction: str
     users_script: str
     """What only a simulated user was told; no agent saw it."""
     stretches: list[Stretch]
     first: int | None
-    """The row of the first difference; None where the runs are the same."""
+    """The row of the first difference; None where the trajectories are the same."""
     rows: int
     left_steps: int
     right_steps: int
@@ -93,14 +93,14 @@ def rows_of(assignment: Assignment, part_url: PartUrl, start: int) -> list[Row]:
 
 
 def sides_of(assignment: Assignment) -> tuple[Trajectory, Trajectory]:
-    """The runs on the left and on the right."""
+    """The trajectories on the left and on the right."""
     item = assignment.item
     assert item.b is not None, "only pairs have sides"
     return (item.a, item.b) if assignment.a_is_left else (item.b, item.a)
 
 
 def _compared(left: Trajectory, right: Trajectory) -> side_by_side.Comparison:
-    """The alignment. Long runs take a while to read, their rows come in chunks, and several people compare the same two."""
+    """The alignment. Long trajectories take a while to read, their rows come in chunks, and several people compare the same two."""
     key = f"compared:{left.pk}:{left.step_count}:{right.pk}:{right.step_count}"
     found: side_by_side.Comparison | None = cache.get(key)
     if found is None:

@@ -1,4 +1,4 @@
-"""Comparing two runs of one task: a graded choice, stored as a preference."""
+"""Comparing two trajectories of one task: a graded choice, stored as a preference."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class PreferenceForm(JudgementForm):
     confidence = forms.TypedChoiceField(choices=CONFIDENCE, coerce=int, empty_value=None, required=False)
 
     def to_answer(self, assignment: Assignment) -> Choice:
-        """In favor of a run: only the server knows which one was on which side."""
+        """In favor of a trajectory: only the server knows which one was on which side."""
         answer = self.cleaned_data["answer"]
         turn = 1 if assignment.a_is_left else -1
         return Choice(
@@ -126,7 +126,7 @@ class PreferenceSerializer(JudgementSerializer[Preference]):
 
 
 class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
-    """Which of two runs is better, blind to who made which."""
+    """Which of two trajectories is better, blind to who made which."""
 
     name = Queue.Kind.PAIRWISE
     noun, has_sides, run_names = "pair", True, ("Trajectory A", "Trajectory B")
@@ -193,7 +193,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         return _sign(said.strength) or None
 
     def known(self, judgement: Preference) -> Known:
-        """+1: run a is better, 0: neither, −1: run b. How strongly does not matter."""
+        """+1: trajectory a is better, 0: neither, −1: trajectory b. How strongly does not matter."""
         return _sign(judgement.strength)
 
     def gather(self, queue: Queue) -> Gathered:

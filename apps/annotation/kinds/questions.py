@@ -30,7 +30,7 @@ class Aspect:
 
     @property
     def grades(self) -> range:
-        """What favors the left run first."""
+        """What favors the left trajectory first."""
         return range(self.most, -self.most - 1, -1)
 
 
@@ -59,7 +59,7 @@ class AskedRow(NamedTuple):
     field: str
     """Its name in forms and drafts."""
     values: Sequence[int]
-    """In the order in which they are shown: of an aspect, what favors the left run first."""
+    """In the order in which they are shown: of an aspect, what favors the left trajectory first."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class More(NamedTuple):
 
 @dataclass(frozen=True)
 class PairwiseAsks(Asks):
-    """Beside which run is better."""
+    """Beside which trajectory is better."""
 
     aspects: tuple[Aspect, ...] = ()
     confidence: bool = False
@@ -189,7 +189,7 @@ class RatingAsks(Asks):
         return replace(self, questions=self.questions + _not_among(self.questions, read_questions(lines)))
 
     def opinion(self, thumb: int | None, answers: Mapping[str, int]) -> int:
-        """Whether a rating accepts the run: the thumb; without one, which half of their scales the answers lie in on average.
+        """Whether a rating accepts the trajectory: the thumb; without one, which half of their scales the answers lie in on average.
 
         +1, −1, or 0 for neither.
         """

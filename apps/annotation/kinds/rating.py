@@ -1,4 +1,4 @@
-"""Rating a run as a whole: answers to the queue's questions, a thumb, and marks on what happened in it."""
+"""Rating a trajectory as a whole: answers to the queue's questions, a thumb, and marks on what happened in it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DEFAULT_QUESTIONS = (
 
 
 class RatingAsksForm(AsksForm):
-    """What may be asked of a run as a whole."""
+    """What may be asked of a trajectory as a whole."""
 
     questions = LinesField(
         read_questions,
@@ -83,7 +83,7 @@ class RatingSerializer(RunSerializer[Rating]):
 
 
 class RatingKind(RunKind[RatingAsks, Scores, Rating]):
-    """How good a run is."""
+    """How good a trajectory is."""
 
     name = Queue.Kind.RATING
     model, asks, answer = Rating, RatingAsks, Scores
@@ -156,7 +156,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         return said.thumb
 
     def known(self, judgement: Rating) -> Known:
-        """+1: a good run, −1: a bad one, 0: neither, as `RatingAsks.opinion` reads it."""
+        """+1: a good trajectory, −1: a bad one, 0: neither, as `RatingAsks.opinion` reads it."""
         return self.asked(judgement.queue).opinion(judgement.thumb, judgement.answers)
 
     def gather(self, queue: Queue) -> Gathered:

@@ -1,4 +1,4 @@
-"""What all kinds have in common that judge a single run."""
+"""What all kinds have in common that judge a single trajectory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WalkRow(NamedTuple):
 
 
 class RunView(NamedTuple):
-    """Everything about the run that the desk shows: nothing tells who made it, or how it ended. Addresses name the assignment, never the run."""
+    """Everything about the trajectory that the desk shows: nothing tells who made it, or how it ended. Addresses name the assignment, never the trajectory."""
 
     instruction: str
     users_script: str
@@ -51,7 +51,7 @@ class RunView(NamedTuple):
 
 
 def run_of(assignment: Assignment, part_url: PartUrl) -> RunView:
-    """The whole run in lines, opened at its start."""
+    """The whole trajectory in lines, opened at its start."""
     run = assignment.item.a
     heads = [unsigned(head) for head in queries.heads_of(run)]
     task = assignment.item.task
@@ -72,7 +72,7 @@ def _rows(run: Trajectory, heads: list[StepHead], opened: range, part_url: PartU
 
 
 class RunSerializer(JudgementSerializer[J]):
-    """A judgment of one run."""
+    """A judgment of one trajectory."""
 
     trajectory = serializers.UUIDField(source="item.a_id")
 
@@ -128,7 +128,7 @@ class RunKind(Kind[K, A, J]):
 
     @abstractmethod
     def opinion(self, said: Mapping[str, Any], asks: Mapping[str, Any]) -> int:
-        """Whether a judgment with these columns accepts the run: +1 it does, −1 it doesn't, 0 neither."""
+        """Whether a judgment with these columns accepts the trajectory: +1 it does, −1 it doesn't, 0 neither."""
 
     # Making queues ----------------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class RunKind(Kind[K, A, J]):
         return result
 
     def draw(self, pairing: Pairing, task: UUID, runs: list[Run]) -> Iterator[Item]:
-        """At most `per_task` of them: the same ones whenever the runs are the same."""
+        """At most `per_task` of them: the same ones whenever the trajectories are the same."""
         chosen: Sequence[int] = range(len(runs))
         if pairing.per_task is not None and pairing.per_task < len(runs):
             chosen = sorted(Random(f"{pairing.seed} {task}").sample(chosen, pairing.per_task))

@@ -1,4 +1,4 @@
-"""Going through a run step by step: labels, the first error, and better actions, stored as an inspection."""
+"""Going through a trajectory step by step: labels, the first error, and better actions, stored as an inspection."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORDS = {1: "good", 0: "neutral", -1: "bad"}
 TONES = {1: "good", 0: "plain", -1: "bad"}
 Ending = Inspection.Ending
 ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
-"""Policies that can act, and so take over in the middle of a run."""
+"""Policies that can act, and so take over in the middle of a trajectory."""
 
 
 class WalkDraftForm(JudgementForm):
@@ -158,7 +158,7 @@ class InspectionSerializer(RunSerializer[Inspection]):
 
 
 class Steps(RunKind[StepsAsks, Walk, Inspection]):
-    """Which steps of a run are right, and where it first went wrong."""
+    """Which steps of a trajectory are right, and where it first went wrong."""
 
     name = Queue.Kind.STEPS
     model, asks, answer = Inspection, StepsAsks, Walk

@@ -1,4 +1,4 @@
-"""A policy that takes over in the middle of a run."""
+"""A policy that takes over in the middle of a trajectory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ContinuationQuerySet(JobQuerySet["Continuation"]):
 
 
 class Continuation(Job):
-    """A policy at one step of a run: what would it do there or, given another action, how would it go on?"""
+    """A policy at one step of a trajectory: what would it do there or, given another action, how would it go on?"""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="continuations")
     index = models.PositiveIntegerField(help_text="Of the step at which it takes over, from 0.")

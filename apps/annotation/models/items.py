@@ -20,7 +20,7 @@ FOR_ALL = 32767
 
 
 class Item(models.Model):
-    """What one judgment is about: a run `a` or, in a pairwise queue, a pair of runs of one task, `a` and `b`.
+    """What one judgment is about: a trajectory `a` or, in a pairwise queue, a pair of trajectories of one task, `a` and `b`.
 
     Which run of a pair is shown on the left is drawn for each assignment.
 
@@ -42,7 +42,7 @@ class Item(models.Model):
         help_text="Its queue's; a foreign key over both columns holds that.",
     )
     purpose = models.CharField(max_length=10, choices=Purpose.choices, default=Purpose.WORK, db_default="work")
-    known = models.JSONField(null=True, help_text="Of gold and training items: the answer, as `checking` reads it.")
+    known = models.JSONField(null=True, help_text="Of gold and training items: the answer, as its kind reads it.")
     position = models.BigIntegerField(help_text="Place in the queue; only its order means something.")
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
     a = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -140,7 +140,7 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
         return self.filter(workspace=member.workspace_id, annotator__user=member.user_id)
 
     def with_runs(self) -> Self:
-        """With queue, task and runs, but of task and runs only what the desk shows of every item."""
+        """With queue, task and trajectories, but of task and trajectories only what the desk shows of every item."""
         own = [field.name for field in Assignment._meta.concrete_fields]
         runs = [f"item__{run}__{column}" for run in "ab" for column in ("step_count", "closing")]
         return self.select_related("queue", "item__task", "item__a", "item__b").only(

@@ -67,7 +67,7 @@ class PreferenceQuerySet(JudgementQuerySet["Preference"]):
 
 
 class Preference(Judgement):
-    """A graded choice between the two runs of an item."""
+    """A graded choice between the two trajectories of an item."""
 
     reviewers_answer = True
 
@@ -140,7 +140,7 @@ class Rating(Judgement):
 
 
 class Mark(models.Model):
-    """Something that happened at one step of a rated run."""
+    """Something that happened at one step of a rated trajectory."""
 
     class Kind(models.TextChoices):
         SUBGOAL = "subgoal", "Sub-goal reached"
@@ -204,7 +204,7 @@ class Inspection(Judgement):
 
 
 class StepLabel(models.Model):
-    """What one annotator said of one step of the run that they inspected (the item's run `a`)."""
+    """What one annotator said of one step of the trajectory that they inspected (the item's run `a`)."""
 
     inspection = models.ForeignKey(Inspection, on_delete=models.CASCADE, related_name="labels", db_index=False)
     index = models.PositiveIntegerField(help_text="Of the step, from 0.")
@@ -227,7 +227,7 @@ class StepLabel(models.Model):
 
 
 class Correction(models.Model):
-    """A better action at one step of the inspected run, in place of the one that the policy took there."""
+    """A better action at one step of the inspected trajectory, in place of the one that the policy took there."""
 
     class Origin(models.TextChoices):
         WRITTEN = "written", "Written by the annotator"

@@ -120,7 +120,7 @@ class JudgeAnswerQuerySet(models.QuerySet["JudgeAnswer"]):
 
 
 class JudgeAnswer(models.Model):
-    """What a judge said of a pair, asked in both orders. In favour of run a, as a preference's strength."""
+    """What a judge said of a pair, asked in both orders. In favor of trajectory a, as a preference's strength."""
 
     judge = models.ForeignKey(Judge, on_delete=models.CASCADE, related_name="answers", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="judge_answers")

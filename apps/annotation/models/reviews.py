@@ -19,7 +19,7 @@ class AdjudicationQuerySet(OpinionQuerySet["Adjudication"]):
 
 
 class Adjudication(WorkspaceModel):
-    """A reviewer's decision about an item. Of a pair, a grade of their own; of a single run, whose judgment stands.
+    """A reviewer's decision about an item. Of a pair, a grade of their own; of a single trajectory, whose judgment stands.
 
     Never changed; another decision takes this one back and follows it.
     """

@@ -17,7 +17,7 @@ STRENGTHS = range(-3, 4)
 SIDES = range(-1, 2)
 RESAMPLES = 1000
 AT_ONCE = 50
-"""Resamples: of 100,000 runs with their steps they take 40 MB."""
+"""Resamples: of 100,000 trajectories with their steps they take 40 MB."""
 FEWEST_FOR_INTERVAL = 10
 """With fewer items a bootstrap interval only looks like one."""
 
@@ -48,9 +48,9 @@ class Agreement:
     """Of judgments of the same items."""
 
     raw: Estimate
-    """The chance that two judgments of an item, drawn at random, prefer the same run or neither. 0 to 1."""
+    """The chance that two judgments of an item, drawn at random, prefer the same trajectory or neither. 0 to 1."""
     nominal: Estimate
-    """Krippendorff's alpha over three outcomes: run a, neither, run b. 1 is agreement, 0 is what chance gives."""
+    """Krippendorff's alpha over three outcomes: trajectory a, neither, trajectory b. 1 is agreement, 0 is what chance gives."""
     ordinal: Estimate
     """Krippendorff's alpha over the seven grades in their order: nearly the same grade is nearly agreement."""
     interval: Estimate
@@ -60,7 +60,7 @@ class Agreement:
 
 
 def agreement(items: Iterable[Sequence[int]]) -> Agreement:
-    """From the strengths (−3 … +3, in favour of run a) that different people gave each item. "Both bad" is strength 0."""
+    """From the strengths (−3 … +3, in favor of trajectory a) that different people gave each item. "Both bad" is strength 0."""
     grades = Patterns.of(items, STRENGTHS)
     sides = grades.merged(lambda strength: (strength > 0) - (strength < 0), SIDES)
     return Agreement(
@@ -73,7 +73,7 @@ def agreement(items: Iterable[Sequence[int]]) -> Agreement:
 
 
 class Clusters(NamedTuple):
-    """Items of several things each, which are drawn together: the steps of one run stand and fall with one another."""
+    """Items of several things each, which are drawn together: the steps of one trajectory stand and fall with one another."""
 
     patterns: Floats
     """(C, P): in an item of this make-up, how many things have this pattern."""

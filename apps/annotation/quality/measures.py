@@ -1,4 +1,4 @@
-"""How good the judgments of a queue are, from what `gathering` found. Pure; the result is JSON, for keeping."""
+"""How good the judgments of a queue are, from what `judgment_table` found. Pure; the result is JSON, for keeping."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -204,7 +204,7 @@ def own(
 ) -> dict[str, dict[str, Any]]:
     """What each annotator is told of themselves, by their id. `answers`: gold ones too, or a figure that stood still would tell them.
 
-    Pace and sides are what they know already; how right they were comes as `telling` says.
+    Pace and sides are what they know already; how right they were comes as `feedback` says.
     """
     by: dict[UUID, list[Work]] = defaultdict(list)
     for each in sorted(answers, key=lambda each: each.at):

@@ -130,7 +130,7 @@ def concerns(person: Mapping[str, Any], gold: Share | None = None) -> list[str]:
         return found
     left, fast, consensus = person["left"], person["fast"], person["consensus"]
     if left["p"] is not None and left["p"] < 0.01:
-        found.append("favours the left side" if left["value"] > 0.5 else "favours the right side")
+        found.append("favors the left side" if left["value"] > 0.5 else "favors the right side")
     if fast["low"] is not None and fast["low"] > MANY_FAST:
         found.append("very fast")
     if consensus["high"] is not None and consensus["high"] < LITTLE_RIGHT:

@@ -48,7 +48,7 @@ REST = 20
 REST_AT_LEAST = timedelta(seconds=15)
 ASKED_SECONDS = 60
 METHOD = 6
-"""Counted up when `measuring` finds something else in the same judgments, so that kept reports are out of date."""
+"""Counted up when `measures` finds something else in the same judgments, so that kept reports are out of date."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from apps.annotation.models import Item, JudgeAnswer, Queue
 from apps.annotation.refusals import Refusal
 
 LIKELY = {0: 0.5, 1: 0.65, 2: 0.82, 3: 0.95}
-"""How likely a grade makes it that the preferred run is the better one, where a model gives no margin."""
+"""How likely a grade makes it that the preferred trajectory is the better one, where a model gives no margin."""
 
 
 class NothingSaid(Refusal):
@@ -72,7 +72,7 @@ def reorder(*, queue: Queue, order: str, by: User | None) -> int:
 
 
 def chances_of(queue: Queue) -> dict[int, list[float]]:
-    """Of each unseen item: how likely each model thinks that run a is the better one."""
+    """Of each unseen item: how likely each model thinks that trajectory a is the better one."""
     answers = JudgeAnswer.objects.usable().filter(Q(item__taken=0), judge__queue=queue).order_by("judge", "pk")
     found: dict[int, list[float]] = defaultdict(list)
     for item, margin, strength in answers.values_list("item", "margin", "strength"):

@@ -64,7 +64,7 @@ def make_work(*, item: Item, by: User | None) -> None:
 
 @transaction.atomic
 def draw_gold(*, queue: Queue, count: int, by: User | None) -> int:
-    """Make up to `count` unseen items gold whose answer follows from how their runs ended; how many.
+    """Make up to `count` unseen items gold whose answer follows from how their trajectories ended; how many.
 
     Raises NoOutcomeKnown, PairsFixedByPlan.
     They are taken from all over the queue, in the order of a hash.

@@ -1,6 +1,6 @@
 """Asking more people about every item of a queue, while others are at work there.
 
-Desks are locked before items, as `desk.assigning` says, and all of them first: nobody is half-way through taking a place meanwhile.
+Desks are locked before items, as `desk.assignments` says, and all of them first: nobody is half-way through taking a place meanwhile.
 """
 
 from django.db.models import QuerySet

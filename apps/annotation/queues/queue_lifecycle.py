@@ -46,7 +46,7 @@ def create_queue(
 ) -> Queue:
     """A queue from a selection of trajectories; a worker fills it. NothingToCompare or NothingToJudge when there would be no item.
 
-    `pairing` says which runs of a task are compared with which or, where runs are judged by themselves, how many there are.
+    `pairing` says which runs of a task are compared with which or, where trajectories are judged by themselves, how many there are.
     """
     newest = selected(workspace, selection).order_by("-pk").values_list("pk", flat=True).first()
     selection = Selection(ids=selection.ids, filter=selection.filter, until=newest)
@@ -84,10 +84,10 @@ def create_queue_of_pairs(*, pairs: Iterable[Pair], **settings: Any) -> Queue:
 
 
 def create_queue_of_runs(*, kind: Queue.Kind, runs: Iterable[Trajectory], **settings: Any) -> Queue:
-    """An open queue of exactly these runs, in this order, each judged by itself.
+    """An open queue of exactly these trajectories, in this order, each judged by itself.
 
     workspace, created_by, name; overlap, lease_seconds, guidelines, selection, asks. Annotators see the name: it must not
-    say who made the runs.
+    say who made the trajectories.
     """
     items = (Item(position=position, task_id=run.task_id, a_id=run.pk) for position, run in enumerate(runs))
     return _create_open(kind=kind, items=items, **settings)

@@ -76,7 +76,7 @@ def preview_of(workspace: Workspace, selection: Selection, pairing: Pairing, kin
 def runs_by_task(
     workspace: Workspace, selection: Selection, pairing: Pairing, *, after: UUID | None, tasks: int
 ) -> Iterator[tuple[UUID, list[Run]]]:
-    """The selected runs of the next `tasks` tasks beyond `after`, task by task."""
+    """The selected trajectories of the next `tasks` tasks beyond `after`, task by task."""
     found = selected(workspace, selection)
     beyond = found.filter(task_id__gt=after) if after else found
     batch = list(beyond.order_by("task_id").values_list("task_id", flat=True).distinct()[:tasks])

@@ -1,4 +1,4 @@
-"""Deciding what holds where people contradict each other, talking with them about it, and what was said of a run's single steps."""
+"""Deciding what holds where people contradict each other, talking with them about it, and what was said of a trajectory's single steps."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -57,7 +57,7 @@ def adjudicate(
     upheld: UUID | None = None,
     blind: bool = True,
 ) -> Adjudication:
-    """Decide an item: a pair by `strength` in favour of run a, another by the judgment that is `upheld`.
+    """Decide an item: a pair by `strength` in favor of trajectory a, another by the judgment that is `upheld`.
 
     A decision before it is taken back. The same decision again is answered as the first time. Raises Refusal.
     """

@@ -1,4 +1,4 @@
-"""At the desk: what a policy would do at a step, and how a run ends after a better action. Asked for, then looked after."""
+"""At the desk: what a policy would do at a step, and how a trajectory ends after a better action. Asked for, then looked after."""
 
 from __future__ import annotations
 

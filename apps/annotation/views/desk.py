@@ -128,7 +128,7 @@ def rows(request: HtmxRequest, assignment_id: UUID, start: int) -> HttpResponse:
 
 @require_safe
 def part(request: HtmxRequest, assignment_id: UUID, side: str, index: int) -> HttpResponse:
-    """Long content of a step, on demand: its address says which side it is on and nothing about the run."""
+    """Long content of a step, on demand: its address says which side it is on and nothing about the trajectory."""
     assignment = own_with_runs(request, assignment_id)
     run = kind_of(assignment.queue).run_at(assignment, side)
     whole = request.GET.get("raw") or request.GET.get("as") == "image"

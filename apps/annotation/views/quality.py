@@ -64,7 +64,7 @@ def person(request: HtmxRequest, queue_id: UUID, annotator_id: UUID) -> HttpResp
 def mine(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The visitor's own figures at a queue, and nobody else's.
 
-    How right they were is told as `telling` says, lest an answer be mended by it.
+    How right they were is told as `feedback` says, lest an answer be mended by it.
     """
     queue = get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
     annotator = annotator_of(request.member)

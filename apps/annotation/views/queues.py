@@ -201,7 +201,7 @@ def _known(item: Item) -> dict[str, Any]:
 @at_least(Role.REVIEWER)
 @require_safe
 def judgements_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
-    """What was said about one run, for its page."""
+    """What was said about one trajectory, for its page."""
     run = get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
     said = queries.judgements_of_run(request.member, run.pk)
     context = {"judgements": said, "remarks": remarks_in(said), "run": run.pk}

@@ -81,7 +81,7 @@ def review(request: HtmxRequest, queue_id: UUID, item_id: int) -> HttpResponse:
 @at_least(Role.REVIEWER)
 @require_safe
 def rows(request: HtmxRequest, queue_id: UUID, item_id: int, start: int) -> HttpResponse:
-    """A few rows of the pair, or steps of the run, opened."""
+    """A few rows of the pair, or steps of the trajectory, opened."""
     item = get_object_or_404(queries.items_of(visible_queue(request, queue_id)), pk=item_id)
     kind = kind_of(item)
     return render(request, kind.rows_template, kind.rows_shown(_shown(item), _part_url(item), start))

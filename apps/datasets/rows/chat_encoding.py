@@ -70,7 +70,7 @@ def encode_message(given: dict[str, Json], keep_surrogates: bool = False) -> byt
 
 
 def _spelled(given: dict[str, Json]) -> dict[str, Json]:
-    # Written out, and the usual cases first: this runs for every message of every row.
+    # Written out, and the usual cases first: this trajectories for every message of every row.
     role, content = given["role"], given.get("content")
     if type(content) is not str:
         content = _text(content)
@@ -116,7 +116,7 @@ def without_surrogates(value: Json) -> Json:
 
 
 def encode_tools(chosen: Sequence[Json], rejected: Sequence[Json]) -> bytes:
-    """The tools that either run was offered, each once, as a JSON string holding a JSON list."""
+    """The tools that either trajectory was offered, each once, as a JSON string holding a JSON list."""
     tools = list(chosen)
     tools += [tool for tool in rejected if tool not in tools]
     return orjson.dumps(encode(tools).decode())
@@ -174,7 +174,7 @@ def _int64(digits: str) -> int:
     return number
 
 
-# The lateral join walks the primary key run by run, so nothing is sorted and one run is held at a time. Its order follows the array's;
+# The lateral join walks the primary key run by trajectory, so nothing is sorted and one trajectory is held at a time. Its order follows the array's;
 # `read` checks that rather than sorting hundreds of megabytes on the server.
 STEPS = """
 SELECT run.place, step.texts, (SELECT tools FROM trajectories_trajectory WHERE id = run.id)
@@ -184,16 +184,16 @@ CROSS JOIN LATERAL (
 ) AS step
 """
 RUNS_AT_ONCE = 4
-"""Received together: a run with all that was observed may be large."""
+"""Received together: a trajectory with all that was observed may be large."""
 
 
 class Chat(NamedTuple):
-    """What was said in a run, as JSON text that was kept as it came."""
+    """What was said in a trajectory, as JSON text that was kept as it came."""
 
     steps: bytes
     """A list of [context, message]."""
     tools: bytes
-    """A list of the tools that the run was offered."""
+    """A list of the tools that the trajectory was offered."""
 
 
 class _Bytes(Loader):
@@ -204,7 +204,7 @@ class _Bytes(Loader):
 
 
 def read_chats(runs: Sequence[UUID | str]) -> Iterator[Chat]:
-    """What was said in each run, in the order asked for. Read it to its end: the connection is free only then."""
+    """What was said in each trajectory, in the order asked for. Read it to its end: the connection is free only then."""
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
         raw.adapters.register_loader("json", _Bytes)

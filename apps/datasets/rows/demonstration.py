@@ -1,4 +1,4 @@
-"""Demonstrations: runs that were accepted, and runs up to a correction."""
+"""Demonstrations: trajectories that were accepted, and trajectories up to a correction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _right_before(vote: RunVote, steps: int) -> list[bool]:
 
 
 def _messages(turns: Sequence[Turn], correction: RunCorrection | None) -> Messages:
-    """The whole run, or the run up to a step and the better action there, which is where the row ends."""
+    """The whole trajectory, or the trajectory up to a step and the better action there, which is where the row ends."""
     if correction is None:
         return (whole(turns),)
     step, better = correction

@@ -1,8 +1,8 @@
-"""Two runs of one task as a preference: the prompt that both share, and what differs after it. Pure.
+"""Two trajectories of one task as a preference: the prompt that both share, and what differs after it. Pure.
 
-- **prompt** is what both runs truly share: every leading step that is the same in both, and the messages before the first step that is
-  not. The same means down to the byte, but for the ids of calls, which servers draw by chance: the prompt has those of the chosen run.
-  Where the runs were opened differently, it is the messages that the openings have in common.
+- **prompt** is what both trajectories truly share: every leading step that is the same in both, and the messages before the first step that is
+  not. The same means down to the byte, but for the ids of calls, which servers draw by chance: the prompt has those of the chosen trajectory.
+  Where the trajectories were opened differently, it is the messages that the openings have in common.
 - **chosen** and **rejected** hold the rest: assistant turns with the tool and user messages between them. Messages after the
   last assistant turn are left out: nothing follows them that could be better or worse.
 """
@@ -25,19 +25,19 @@ class Sides(NamedTuple):
     chosen: list[bytes]
     rejected: list[bytes]
     shared_turns: int = 0
-    """Turns in the prompt: the step at which the runs part."""
+    """Turns in the prompt: the step at which the trajectories part."""
 
 
 class Unusable(Exception):
-    """The runs make no row."""
+    """The trajectories make no row."""
 
 
 class SameRuns(Unusable):
-    """Both runs consist of the same messages."""
+    """Both trajectories consist of the same messages."""
 
 
 class NoTurn(Unusable):
-    """Where the runs part it is not the agent's turn, or one run is only the beginning of the other."""
+    """Where the trajectories part it is not the agent's turn, or one trajectory is only the beginning of the other."""
 
 
 class NothingBefore(Unusable):
@@ -45,18 +45,18 @@ class NothingBefore(Unusable):
 
 
 class NoSharedStart(Unusable):
-    """There is no message that both runs begin with, so there is no prompt."""
+    """There is no message that both trajectories begin with, so there is no prompt."""
 
 
 def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
-    """Cut two runs, each of one turn or more, into the shared prompt and what differs. Raises Unusable."""
+    """Cut two trajectories, each of one turn or more, into the shared prompt and what differs. Raises Unusable."""
     shortest = min(len(chosen), len(rejected))
     same = 0
     while same < shortest and _same(chosen[same], rejected[same]):
         same += 1
     if same == len(chosen) == len(rejected):
         raise SameRuns
-    # Each side keeps at least one turn of its own, even where one run is the beginning of the other.
+    # Each side keeps at least one turn of its own, even where one trajectory is the beginning of the other.
     shared = min(same, shortest - 1)
     opening = chosen[shared].context
     common = _common(opening, rejected[shared].context)
@@ -79,7 +79,7 @@ def sides(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
 
 
 def first_actions(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides:
-    """Only the two actions at which the runs part. Raises Unusable."""
+    """Only the two actions at which the trajectories part. Raises Unusable."""
     whole = sides(chosen, rejected)
     better, worse = whole.chosen[0], whole.rejected[0]
     if alike(better, worse) or not (better.startswith(ASSISTANT) and worse.startswith(ASSISTANT)):

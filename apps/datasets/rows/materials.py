@@ -56,7 +56,7 @@ class Materials:
         return read_turns(steps, keep_surrogates=self.keep_surrogates)
 
     def tools_text(self, *runs: bytes) -> bytes:
-        """The tools that the runs were offered, each once. Runs of one environment share theirs, so the last combinations are kept."""
+        """The tools that the trajectories were offered, each once. Trajectories of one environment share theirs, so the last combinations are kept."""
         text = self._tools.get(runs)
         if text is None:
             if len(self._tools) >= TOOLS_KEPT:

@@ -1,4 +1,4 @@
-"""From two stored runs to the messages of their rows: the heavier half of freezing pairs, so a process of its own can read the next pairs meanwhile."""
+"""From two stored trajectories to the messages of their rows: the heavier half of freezing pairs, so a process of its own can read the next pairs meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.datasets.rows.divergence import Sides, Unusable
 
 
 class PairRequest(NamedTuple):
-    """Two runs, and for each of their rows whether the first run is the chosen one."""
+    """Two trajectories, and for each of their rows whether the first trajectory is the chosen one."""
 
     first: str
     second: str
@@ -23,10 +23,10 @@ class PairRequest(NamedTuple):
 
 
 class PairMessages(NamedTuple):
-    """What two runs come to."""
+    """What two trajectories come to."""
 
     tools: tuple[bytes, bytes]
-    """That the first run was offered, and that the second was: JSON text."""
+    """That the first trajectory was offered, and that the second was: JSON text."""
     rows: list[Sides | Unusable]
     """For each row its messages, or why there is none."""
 
@@ -38,7 +38,7 @@ class PairReader(NamedTuple):
     keep_surrogates: bool
 
     def read(self, requests: Sequence[PairRequest]) -> Iterator[PairMessages]:
-        """The rows of each two runs, in order. Read it to its end: it streams from the database."""
+        """The rows of each two trajectories, in order. Read it to its end: it streams from the database."""
         chats = chat_encoding.read_chats([run for pair in requests for run in (pair.first, pair.second)])
         for pair, one, other in zip(requests, chats, chats, strict=True):
             first = read_turns(one.steps, keep_surrogates=self.keep_surrogates)

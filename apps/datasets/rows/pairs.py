@@ -88,7 +88,7 @@ class PairRows:
         return Row((sides.prompt, sides.chosen, sides.rejected), text, about)
 
     def _policies(self, judged: JudgedPair, verdict: Verdict) -> tuple[str, str]:
-        """Names of the chosen and the rejected run's policies."""
+        """Names of the chosen and the rejected trajectory's policies."""
         names = [self.materials.name_of(policy) for policy in (judged.pair.first_policy, judged.pair.second_policy)]
         return (names[0], names[1]) if verdict.first_won else (names[1], names[0])
 

@@ -80,24 +80,24 @@ RunCorrection = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class PairRule:
-    """How a verdict on two runs of a task becomes a row."""
+    """How a verdict on two trajectories of a task becomes a row."""
 
     sides: Callable[[Sequence[Turn], Sequence[Turn]], Sides]
-    """The messages, of the chosen run and the rejected one. Raises Unusable."""
+    """The messages, of the chosen trajectory and the rejected one. Raises Unusable."""
     about: Callable[[Verdict, Sides], dict[str, Any]]
     """The columns that only this row type has."""
 
 
 @dataclass(frozen=True)
 class RunRule:
-    """How the votes on a single run become rows."""
+    """How the votes on a single trajectory become rows."""
 
     decide: Callable[[Sequence[RunVote], int, int], RunDecision]
-    """Of the votes, the smallest lead that the recipe asks for, and how many steps the run has."""
+    """Of the votes, the smallest lead that the recipe asks for, and how many steps the trajectory has."""
     messages: Callable[[Sequence[Turn], RunCorrection | None], Messages]
     """Raises Unusable."""
     divides_weight: bool = False
-    """Whether rows made of each judgment of one run share a weight of 1 among them."""
+    """Whether rows made of each judgment of one trajectory share a weight of 1 among them."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""From judged runs to rows."""
+"""From judged trajectories to rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS_AT_ONCE = 4096
 
 
 class RunRows:
-    """Writes a row for each verdict on a run."""
+    """Writes a row for each verdict on a trajectory."""
 
     def __init__(self, materials: Materials, rule: RunRule) -> None:
         self.materials = materials

@@ -1,4 +1,4 @@
-"""Step preferences: the better of two actions, where two runs part or where an annotator corrected one."""
+"""Step preferences: the better of two actions, where two trajectories part or where an annotator corrected one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _decide(votes: Sequence[RunVote], _: int, __: int) -> RunDecision:
 
 
 def corrected_action(turns: Sequence[Turn], correction: RunCorrection | None) -> Messages:
-    """Prompt, chosen, rejected: the run up to a step, the better action, and what the policy did.
+    """Prompt, chosen, rejected: the trajectory up to a step, the better action, and what the policy did.
 
     Raises SameRuns and NothingBefore.
     """

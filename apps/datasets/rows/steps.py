@@ -1,4 +1,4 @@
-"""Process labels: a run with a label at each step, and where it first went wrong."""
+"""Process labels: a trajectory with a label at each step, and where it first went wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unpaired runs: desirable or not, each by itself."""
+"""Unpaired trajectories: desirable or not, each by itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contract.rows import UnpairedRow
 
 
 def _decide(votes: Sequence[RunVote], minimum_margin: int, _: int) -> RunDecision:
-    """Desirable where more accept the run than not."""
+    """Desirable where more accept the trajectory than not."""
     lead = sum(vote.opinion for vote in votes)
     if not any(vote.opinion for vote in votes):
         return RunDecision([], [Drop.NO_OPINION])

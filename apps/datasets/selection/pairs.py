@@ -20,8 +20,8 @@ from apps.datasets.selection.drops import Drop
 from apps.datasets.selection.splits import SplitTask
 from apps.datasets.selection.votes import Belief, Decision, Ruling, Vote, counted, decide, decide_by, latest
 
-# A pair is unordered here: run `first` has the smaller id, and strengths are turned to favour it. Two queues may hold the
-# same two runs the other way round.
+# A pair is unordered here: trajectory `first` has the smaller id, and strengths are turned to favor it. Two queues may hold the
+# same two trajectories the other way round.
 JUDGEMENTS = """
 SELECT t.id, t.environment, t.key, t.held_out, ts.split,
        x.id::text, y.id::text, x.step_count, y.step_count, x.policy_id, y.policy_id,
@@ -47,11 +47,11 @@ ORDER BY t.environment COLLATE "C", t.key COLLATE "C", x.id, y.id, p.id
 
 
 class Pair(NamedTuple):
-    """Two runs of one task with all the votes on them."""
+    """Two trajectories of one task with all the votes on them."""
 
     task: SplitTask
     first: str
-    """Ids of runs and judgments are text here: they are only compared, written and passed on, which text is quicker at."""
+    """Ids of trajectories and judgments are text here: they are only compared, written and passed on, which text is quicker at."""
     second: str
     first_steps: int
     second_steps: int
@@ -149,13 +149,13 @@ def _pair(rows: list[tuple[Any, ...]]) -> Pair:
 
 
 Beliefs = dict[tuple[str, str], Belief]
-"""By the pair's first and second run."""
+"""By the pair's first and second trajectory."""
 
 SECOND, NEITHER, FIRST = range(3)
 
 
 def beliefs(pairs: Iterable[tuple[str, str, Sequence[Vote]]], aggregation: str) -> Beliefs:
-    """For each pair (first run, second run, counted votes) that has a vote."""
+    """For each pair (first trajectory, second run, counted votes) that has a vote."""
     names: list[tuple[str, str]] = []
     given: list[tuple[int, UUID, int]] = []
     for first, second, votes in pairs:
@@ -174,7 +174,7 @@ def _label(vote: Vote) -> int:
 
 
 def _by_skill(votes: Votes) -> Floats:
-    """GLAD knows two answers: ties say how likely neither is, by their share; the other judgments which run it is otherwise."""
+    """GLAD knows two answers: ties say how likely neither is, by their share; the other judgments which trajectory it is otherwise."""
     neither = majority(votes)[:, NEITHER]
     decided = votes.label != NEITHER
     known, annotator = np.unique(votes.annotator[decided], return_inverse=True)

@@ -1,4 +1,4 @@
-"""Votes on a single run, and what they come to: the facts that deciding reads and writes."""
+"""Votes on a single trajectory, and what they come to: the facts that deciding reads and writes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from apps.datasets.selection.drops import Drop
 
 @dataclass(frozen=True)
 class RunVote:
-    """One judgment of one run: an inspection of its steps, or a rating."""
+    """One judgment of one trajectory: an inspection of its steps, or a rating."""
 
     judgement: UUID
     annotator: UUID
     kind: str
     """Of its queue."""
     opinion: int
-    """+1 the run is accepted, −1 it is not, 0 neither."""
+    """+1 the trajectory is accepted, −1 it is not, 0 neither."""
     first_error: int | None = None
     """Index of the first wrong step; −1 where somebody looked and found none; None where nobody looked."""
     labels: Mapping[int, int] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class RunVote:
 
 
 class RunVerdict(NamedTuple):
-    """A row: what it says beyond the run's messages, and on whose word."""
+    """A row: what it says beyond the trajectory's messages, and on whose word."""
 
     votes: tuple[RunVote, ...]
     weight: float
@@ -40,14 +40,14 @@ class RunVerdict(NamedTuple):
 
 
 class RunDecision(NamedTuple):
-    """What the votes on one run come to."""
+    """What the votes on one trajectory come to."""
 
     verdicts: list[RunVerdict]
     dropped: list[Drop]
 
 
 def latest_of_each(votes: Sequence[RunVote]) -> list[RunVote]:
-    """Of each annotator's several judgments of one run (in different queues) the newest of a kind, oldest first: ids grow with time."""
+    """Of each annotator's several judgments of one trajectory (in different queues) the newest of a kind, oldest first: ids grow with time."""
     ordered = sorted(votes, key=lambda vote: vote.judgement)
     newest = {(vote.annotator, vote.kind): vote for vote in ordered}
     return sorted(newest.values(), key=lambda vote: vote.judgement)

@@ -1,4 +1,4 @@
-"""The judgments of single runs that a recipe asks for, run by run, in an order that depends on nothing but the data."""
+"""The judgments of single trajectories that a recipe asks for, trajectory by trajectory, in an order that depends on nothing but the data."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _decoded(value: Any) -> dict[str, Any]:
 
 
 def decide_run(votes: Sequence[RunVote], recipe: Recipe, *, steps: int) -> RunDecision:
-    """Apply the recipe to the counted votes on one run of so many steps."""
+    """Apply the recipe to the counted votes on one trajectory of so many steps."""
     if not votes:
         return RunDecision([], [Drop.OVERRULED])
     rule = ROW_TYPES[recipe.row_type].runs

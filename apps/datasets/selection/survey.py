@@ -31,14 +31,14 @@ class Survey:
     """Votes that were counted."""
     pairs: int = 0
     runs: int = 0
-    """Single runs with a judgment."""
+    """Single trajectories with a judgment."""
     rows: int = 0
     dropped: Counter[Drop] = field(default_factory=Counter)
     tasks: dict[UUID, TaskRows] = field(default_factory=dict)
     """Tasks with at least one row."""
 
     def add(self, task: SplitTask, *, votes: int, rows: int, dropped: Sequence[Drop]) -> None:
-        """Count what came of one pair or run."""
+        """Count what came of one pair or trajectory."""
         self.judgements += votes
         if dropped:
             self.dropped.update(dropped)
@@ -48,7 +48,7 @@ class Survey:
 
 
 def survey(recipe: Recipe, workspace: Workspace) -> Survey:
-    """Count what the recipe would make. Two runs that say the same are found only when their steps are read."""
+    """Count what the recipe would make. Two trajectories that say the same are found only when their steps are read."""
     found = Survey()
     for pair, votes, decision in judged_pairs(recipe, workspace):
         found.add(pair.task, votes=len(votes), rows=len(decision.verdicts), dropped=decision.dropped)

@@ -18,7 +18,7 @@ class Vote(NamedTuple):
     preference: str
     annotator: UUID
     strength: int
-    """In favour of the first run: +3 … −3."""
+    """In favor of the first trajectory: +3 … −3."""
     both_bad: bool
     first_was_left: bool | None
     """None: nothing says it."""
@@ -29,7 +29,7 @@ class Vote(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """How likely it is that the first run is the better one, that neither is, and that the second is. They add up to 1."""
+    """How likely it is that the first trajectory is the better one, that neither is, and that the second is. They add up to 1."""
 
     first: float
     neither: float
@@ -40,7 +40,7 @@ class Belief(NamedTuple):
         return self.first + self.second
 
     def soft_label(self, *, first_won: bool) -> float:
-        """How likely the winner is the better run, given that one of them is."""
+        """How likely the winner is the better trajectory, given that one of them is."""
         winner = self.first if first_won else self.second
         return winner / self.decided if self.decided else 0.5
 
@@ -59,7 +59,7 @@ class Ruling(NamedTuple):
 
     id: UUID
     strength: int
-    """In favour of the first run: +3 … −3."""
+    """In favor of the first trajectory: +3 … −3."""
     both_bad: bool
 
 
@@ -72,7 +72,7 @@ class Tally(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A row: which run won, by how much, and on whose word."""
+    """A row: which trajectory won, by how much, and on whose word."""
 
     first_won: bool
     strength: float
@@ -80,7 +80,7 @@ class Verdict(NamedTuple):
     weight: float
     """With majority: lead divided by votes, 1 when unanimous. With each: 1 divided by the pair's rows."""
     soft_label: float
-    """How likely it is that the winner is the better run, 0 … 1."""
+    """How likely it is that the winner is the better trajectory, 0 … 1."""
     label_weight: float
     """How much that says: the chance that either is better; with each, shared among the pair's rows."""
     votes: tuple[Vote, ...]

@@ -18,7 +18,7 @@ from apps.ingest.files.conversion import Pieces, Unusable
 
 PARQUET = b"PAR1"
 ROWS = 16
-"""Rows unpacked at once: whole row groups may hold gigabytes, and a single long run megabytes."""
+"""Rows unpacked at once: whole row groups may hold gigabytes, and a single long trajectory megabytes."""
 
 PAGE_BYTES = 1 << 20
 """Read at a time from a column, instead of all that a row group has of it."""

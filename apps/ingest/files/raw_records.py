@@ -19,7 +19,7 @@ EXCERPT = 2000
 """Bytes kept of a record that is too long to read."""
 
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}"]?)', re.DOTALL)
-"""Runs to the next bracket outside strings; stops at the quote of a string that goes on beyond the buffer."""
+"""Trajectories to the next bracket outside strings; stops at the quote of a string that goes on beyond the buffer."""
 
 _REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+("?)', re.DOTALL)
 _BLANKS = re.compile(rb"[ \t\r\n]*+")

@@ -48,7 +48,7 @@ class Format:
     """Puts together what lies in several records of a file; the second argument is the most bytes that one may have."""
 
     judges: Callable[[Row], tuple[str, bool]] | None = None
-    """Of reports, which hold no runs but outcomes of runs: the instance that a record is about, and whether it was resolved. Raises BadRow."""
+    """Of reports, which hold no trajectories but outcomes of trajectories: the instance that a record is about, and whether it was resolved. Raises BadRow."""
 
     general: bool = False
     """A shape so common that records of specific formats have it: yields to all of them."""

@@ -1,7 +1,7 @@
 """ATIF, the Agent Trajectory Interchange Format (Harbor), versions 1.0 to 1.7.
 
 A step carries the observation that its own tool calls brought; here that opens the next step's context. Two kinds of agent steps are
-not what the policy produced in this run, and become context: copies from an earlier run (`is_copied_context`) and calls that a
+not what the policy produced in this trajectory, and become context: copies from an earlier run (`is_copied_context`) and calls that a
 program made (`llm_call_count` 0). ATIF names no task and no reward: equal prompts are the same task, and the outcome stays unknown.
 Sub-agents embedded in a file are trajectories of their own.
 """

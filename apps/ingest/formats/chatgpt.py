@@ -1,6 +1,6 @@
 """ChatGPT's export (`conversations.json`): conversations with a `mapping` of messages to those that they answer.
 
-What was edited or answered again is a run of its own, of the same task; the one that was left open comes first. A message to a tool is a call.
+What was edited or answered again is a trajectory of its own, of the same task; the one that was left open comes first. A message to a tool is a call.
 """
 
 from __future__ import annotations

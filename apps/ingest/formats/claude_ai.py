@@ -1,6 +1,6 @@
 """Claude.ai's export (`conversations.json`): conversations with `chat_messages` of “human” and “assistant”.
 
-What was edited or answered again is a run of its own. Text of attached files is part of what a person said.
+What was edited or answered again is a trajectory of its own. Text of attached files is part of what a person said.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sessions of Claude Code, as it keeps or prints them: a line for each message; agents that a session started are runs of their own.
+"""Sessions of Claude Code, as it keeps or prints them: a line for each message; agents that a session started are trajectories of their own.
 
 What the agent went back from is left out: the chat is what leads to the last line. An answer lies in several lines, one for each of its
 parts, and its tools' results may hang on any of them.

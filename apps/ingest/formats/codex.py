@@ -1,4 +1,4 @@
-"""Sessions of the Codex CLI (`rollout-….jsonl`): a line for each item, all of a file one run.
+"""Sessions of the Codex CLI (`rollout-….jsonl`): a line for each item, all of a file one trajectory.
 
 The items are those of OpenAI's Responses; events, which repeat them for the screen, are left out but for the tokens that they count.
 """

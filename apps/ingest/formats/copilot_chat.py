@@ -1,6 +1,6 @@
 """Chats of VS Code and GitHub Copilot, as *Chat: Export Session…* writes them, or as they lie under `chatSessions` (also `.jsonl`).
 
-Where Copilot kept what it sent to the model and heard (`toolCallRounds`), that is the run; else it is what was shown, in which results of tools
+Where Copilot kept what it sent to the model and heard (`toolCallRounds`), that is the trajectory; else it is what was shown, in which results of tools
 are not told.
 """
 

@@ -1,4 +1,4 @@
-"""Logs of Inspect (UK AI Security Institute): one object with `eval`, about the evaluation, and `samples`, each one run.
+"""Logs of Inspect (UK AI Security Institute): one object with `eval`, about the evaluation, and `samples`, each one trajectory.
 
 `.eval` archives hold the same in pieces; `archives` puts them together again. Texts that the log keeps apart (“attachment://…”) are put back.
 The first score is the outcome: Inspect's own C and I are right and wrong, and numbers are rewards. Log schema version 2 was read;
@@ -143,7 +143,7 @@ def _ending(sample: dict[str, Any]) -> str:
         return "error"
     choices = mapping(sample.get("output")).get("choices")
     reason = text(mapping(choices[0]).get("stop_reason")) if type(choices) is list and choices else ""
-    return "" if reason == "tool_calls" else reason  # that is how a turn ended, and says nothing of the run
+    return "" if reason == "tool_calls" else reason  # that is how a turn ended, and says nothing of the trajectory
 
 
 FORMAT = Format(

@@ -1,7 +1,7 @@
-"""Two answers side by side, as data sets of preferences keep them: two runs of one task.
+"""Two answers side by side, as data sets of preferences keep them: two trajectories of one task.
 
 Every data set spells in its own way which one was preferred (1 and 2, 0 and 1, names), so that is not guessed. The columns that say it are kept
-with both runs, for a researcher who says what they mean and makes judgments of them; `chosen` and `rejected` become tags too.
+with both trajectories, for a researcher who says what they mean and makes judgments of them; `chosen` and `rejected` become tags too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apps.ingest.records import BadRow, Json, TrajectoryRecord, read_each
 from contract import jsontext
 
 COMPARED = "compared"
-"""What both runs keep: `pair`, a digest of the record that held them, and `side`, which of its answers is theirs."""
+"""What both trajectories keep: `pair`, a digest of the record that held them, and `side`, which of its answers is theirs."""
 NAMES = ("chosen", "rejected")
 PAIRED = (
     *("response", "response_", "output", "output_", "completion", "completion_", "answer", "answer_"),

@@ -1,7 +1,7 @@
 """Solutions step by step, with what people or machines said of each step: PRM800K, Math-Shepherd, ProcessBench and sets like them.
 
 Each step is a turn of the policy. What was said of a step stays with it (`rating`, `label`), and what was said of all of them (the index of the
-first wrong one) with the run; neither counts until a researcher says what it means.
+first wrong one) with the trajectory; neither counts until a researcher says what it means.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversations that LibreChat exports: `messages` that name the one that they answer. Other branches are runs of their own."""
+"""Conversations that LibreChat exports: `messages` that name the one that they answer. Other branches are trajectories of their own."""
 
 from __future__ import annotations
 

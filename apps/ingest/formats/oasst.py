@@ -1,6 +1,6 @@
-"""OpenAssistant's conversations: trees of messages, or their messages as rows of a table. Each way through a tree is a run of its task.
+"""OpenAssistant's conversations: trees of messages, or their messages as rows of a table. Each way through a tree is a trajectory of its task.
 
-People wrote both sides. What they ranked stays with each answer, and the rank of its last answer with each run.
+People wrote both sides. What they ranked stays with each answer, and the rank of its last answer with each trajectory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chats that Open WebUI exports: `chat` with a `history` of messages. Other branches, and answers of other models, are runs of their own.
+"""Chats that Open WebUI exports: `chat` with a `history` of messages. Other branches, and answers of other models, are trajectories of their own.
 
 It writes the model's reasoning, its calls and what tools answered into the answer as `<details>`: they are taken apart again.
 """

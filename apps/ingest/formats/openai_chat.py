@@ -83,7 +83,7 @@ def _given(row: Json) -> tuple[str, list[Json]]:
     """Messages that begin with something unknown, for the refusal to say with what; or none at all."""
     messages = first_of(row, *MESSAGES[:4]) if type(row) is dict else row
     if messages == [] and type(row) is dict and Columns(row).take(named, TASK):
-        return "messages", []  # a run that never began
+        return "messages", []  # a trajectory that never began
     if type(messages) is not list or not messages:
         raise BadRow(
             "There are no messages.", "An object whose `messages` is a list of chat messages, or the list alone."

@@ -1,6 +1,6 @@
 """Traces of OpenTelemetry as its Collector writes them (OTLP as JSON): an object with `resourceSpans`, one a line or one a file.
 
-A file's spans are gathered by trace first. Each chat of a trace is a run; traces in which no model was called are passed over.
+A file's spans are gathered by trace first. Each chat of a trace is a trajectory; traces in which no model was called are passed over.
 """
 
 from __future__ import annotations

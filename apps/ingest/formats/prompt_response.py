@@ -1,7 +1,7 @@
-"""A question and its answer in two columns, as instruction data sets and dumps of rollouts keep them: a run of one step.
+"""A question and its answer in two columns, as instruction data sets and dumps of rollouts keep them: a trajectory of one step.
 
 An answer may be calls alone: a list of `{"name", "arguments"}`, as data sets of function calling have it. Several answers are several
-runs of one task; lists beside them that are as long (`rewards`, `models`) say something of each. `completions` beside `labels` are the
+trajectories of one task; lists beside them that are as long (`rewards`, `models`) say something of each. `completions` beside `labels` are the
 steps of one answer.
 """
 
@@ -26,7 +26,7 @@ RUNS = (
     *("messages", "conversation", "conversations", "trajectory", "traj", "steps", "turns", "events"),
     *("intermediate_steps", "transitions", "chat_history", "inference_log"),
 )
-"""Columns that hold a run; where one of them is not understood, question and answer are not all that was said."""
+"""Columns that hold a trajectory; where one of them is not understood, question and answer are not all that was said."""
 EXPECTED = f"One of {', '.join(PROMPTS)} and one of {', '.join(ANSWERS)}, as text or as chat messages."
 
 

@@ -1,4 +1,4 @@
-"""Memories of smolagents: the steps of a run, alone (`get_full_steps()`), in its result, or as the messages that its GAIA runs keep.
+"""Memories of smolagents: the steps of a trajectory, alone (`get_full_steps()`), in its result, or as the messages that its GAIA runs keep.
 
 An agent that writes code calls no tool: what smolagents notes as a call of `python_interpreter` is the code in its words, and is left out.
 """

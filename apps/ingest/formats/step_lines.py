@@ -36,7 +36,7 @@ OF_RUN = (
 OF_OSWORLD = frozenset({"step_num", "action_timestamp", "screenshot_file"})
 OSWORLD = "osworld"
 FAILED = "Error"
-"""Where OSWorld says in a line of its own that a run was cut off."""
+"""Where OSWorld says in a line of its own that a trajectory was cut off."""
 
 
 def _number(line: Json) -> float | None:
@@ -49,7 +49,7 @@ def _accepts(row: Json) -> bool:
 
 
 def _begins(last: Json, line: Json) -> bool:
-    """Whether a line is of another run than the one before."""
+    """Whether a line is of another trajectory than the one before."""
     names, after = (named(first_of(mapping(each), *EPISODES)) for each in (last, line))
     numbers = _number(last), _number(line)
     return names != after if names and after else None not in numbers and numbers[0] >= numbers[1]  # type: ignore[operator]

@@ -151,7 +151,7 @@ def _make(conversation: Conversation, move: dict[str, Any]) -> None:
 
 
 def _hear(conversation: Conversation, move: dict[str, Any]) -> None:
-    """What a move brought back. The last one's never reached the history: the run was over."""
+    """What a move brought back. The last one's never reached the history: the trajectory was over."""
     observation = text(move.get("observation"))
     if observation:
         answers = conversation.steps[-1].message.get("tool_calls")

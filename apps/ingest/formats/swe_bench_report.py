@@ -1,4 +1,4 @@
-"""Reports of SWE-bench's harness and of those that write the like: which instances were resolved. Runs that are here already get these outcomes.
+"""Reports of SWE-bench's harness and of those that write the like: which instances were resolved. Trajectories that are here already get these outcomes.
 
 One about many names them in `resolved_ids` and `unresolved_ids` (older ones in `resolved`), one about one has it for its key; a line an instance,
 or a table of them, is read as well.

@@ -33,7 +33,7 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     prompt, completion = _messages(row, "prompt", "user"), _messages(row, "completion", "assistant")
     trajectory = chat_trajectory(Chat(row, prompt + completion, USED))
     environment = text(first_of(row, "env_id", "task"))
-    # `example_id` counts within one run of one environment, so what was asked says which runs share a task. Games ask all
+    # `example_id` counts within one trajectory of one environment, so what was asked says which runs share a task. Games ask all
     # their players the same; there the hidden answer, or what `info` says of the example, is the difference.
     hidden = {key: value for key, value in mapping(row.get("info")).items() if key != "oai_tools"}
     if Columns(row).take(named, TASK) is None:

@@ -1,6 +1,6 @@
 """Calls that W&B Weave logged, a line each or in a list, and results of HAL (Holistic Agent Leaderboard), which hold them by task.
 
-The longest chat of a task is its run, with the outcome that HAL's results give; other chats, such as of sub-agents, are runs without one.
+The longest chat of a task is its trajectory, with the outcome that HAL's results give; other chats, such as of sub-agents, are trajectories without one.
 """
 
 from __future__ import annotations

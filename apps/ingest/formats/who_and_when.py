@@ -1,7 +1,7 @@
-"""Who&When: failed runs of teams of agents, where a person named the decisive mistake (Zhang et al., 2025, arXiv 2505.00212).
+"""Who&When: failed trajectories of teams of agents, where a person named the decisive mistake (Zhang et al., 2025, arXiv 2505.00212).
 
 All agents of a team are one policy here, each message with its speaker's name: what a person said and what a terminal printed is context, all else is
-a step. The mistake is kept with its step (what a terminal printed is the mistake of who had it run) and, as an index among the steps, with the run.
+a step. The mistake is kept with its step (what a terminal printed is the mistake of who had it run) and, as an index among the steps, with the trajectory.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from apps.ingest.normalization.roles import role_of
 from apps.ingest.records import BadRow, Json, TrajectoryRecord, numbered, read_each
 
 DEEPEST = 3
-"""Objects inside objects that are looked into: tasks, their runs, and a wrapper around all."""
+"""Objects inside objects that are looked into: tasks, their trajectories, and a wrapper around all."""
 
 SHARED = frozenset(
     {
@@ -39,7 +39,7 @@ SHARED = frozenset(
 
 
 OF_ONE = frozenset({"steps", "trajectory_steps", "transitions", "turns", "trajectory", "traj", "episode"})
-"""Lists of what belongs to one run: their elements are no runs, whatever they look like."""
+"""Lists of what belongs to one trajectory: their elements are no trajectories, whatever they look like."""
 DESCRIBED = "columns"
 """What descriptions of data sets say of their columns: which is the prompt, and which the answer. No record, though it reads like one."""
 TOLD_OF_EACH = frozenset(name for name in (*REWARD, *SUCCESS, *POLICY, *TERMINATION) if "." not in name)
@@ -95,7 +95,7 @@ def _inside(row: Json, depth: int = DEEPEST) -> Inside | None:
             continue
         records = _with_what_is_beside(row, name)
         if format := _known(records[0], depth):
-            # Steps one by one are a run, and their list is the record of it.
+            # Steps one by one are a trajectory, and their list is the record of it.
             return Inside([records] if format.name == "step-lines" else records, format)
     objects = {name: value for name, value in row.items() if type(value) is dict and name != DESCRIBED}
     for name, value in objects.items():

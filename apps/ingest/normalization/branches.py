@@ -1,4 +1,4 @@
-"""Chats that people edited and had answered again: a tree of messages, of which each way from its root to an end is a run."""
+"""Chats that people edited and had answered again: a tree of messages, of which each way from its root to an end is a trajectory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chat and what its row says of it, as a trajectory: what every format shares whose runs are chats."""
+"""A chat and what its row says of it, as a trajectory: what every format shares whose trajectories are chats."""
 
 from __future__ import annotations
 

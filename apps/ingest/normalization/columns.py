@@ -1,4 +1,4 @@
-"""What a record says of its run besides the messages: task, policy, outcome, under the names that published data sets give them.
+"""What a record says of its trajectory besides the messages: task, policy, outcome, under the names that published data sets give them.
 
 What is asked for under many names is found under the first that holds something readable; everything else stays, in `rest`.
 """
@@ -124,7 +124,7 @@ def said(value: Json) -> str | None:
 
 
 def succeeded(row: dict[str, Json], columns: Columns) -> bool | None:
-    """Whether the run succeeded; also by `target`, where that is no number but yes or no."""
+    """Whether the trajectory succeeded; also by `target`, where that is no number but yes or no."""
     found = columns.take(flag, SUCCESS)
     return columns.take(_yes_or_no, ("target",)) if found is None else found
 

@@ -1,6 +1,6 @@
-"""What evaluations found, where an archive keeps it in files of its own beside the runs: trials of Harbor, reports of SWE-bench.
+"""What evaluations found, where an archive keeps it in files of its own beside the trajectories: trials of Harbor, reports of SWE-bench.
 
-An outcome is told of a run only where it is plain whose it is: a trial's of the runs in its folder, a report's of an instance that was run once
+An outcome is told of a trajectory only where it is plain whose it is: a trial's of the trajectories in its folder, a report's of an instance that was run once
 in the folder of the report.
 """
 
@@ -23,11 +23,11 @@ NAMES = ("result.json", "report.json", "results.json")
 MOST_BYTES = 16 << 20
 OF_APPWORLD = re.compile(r"(?:^|/)tasks/([^/]+)/logs/lm_calls\.jsonl(?:\.gz)?$")
 SCORE, OF_OSWORLD = "result.txt", "traj.jsonl"
-"""The files in which OSWorld keeps a run and what it came to."""
+"""The files in which OSWorld keeps a trajectory and what it came to."""
 OF_APPWORLD_FOUND = "evaluations"
 """The folder in which AppWorld keeps what it found, a file for each set of tasks."""
 ASIDE = ("results", "evaluation", "reports", OF_APPWORLD_FOUND)
-"""Folders of reports that lie beside the runs: what is in them counts for all around them."""
+"""Folders of reports that lie beside the trajectories: what is in them counts for all around them."""
 OF_TRIAL = "trajectory"
 """How the files begin that hold what a trial's own agent did; others there are of agents that summed up for it."""
 
@@ -39,13 +39,13 @@ class Outcomes:
     trials: dict[PurePosixPath, dict[str, Any]] = field(default_factory=dict)
     reports: dict[PurePosixPath, list[dict[str, bool]]] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
-    """The files that were reports, which hold no runs."""
+    """The files that were reports, which hold no trajectories."""
     paths: dict[str, set[PurePosixPath]] = field(default_factory=dict)
     """Where an instance lies that was judged: the outermost folder or file of its name."""
     scores: dict[PurePosixPath, float] = field(default_factory=dict)
-    """What OSWorld's `result.txt` says of the run in its folder."""
+    """What OSWorld's `result.txt` says of the trajectory in its folder."""
     told: set[PurePosixPath] = field(default_factory=set)
-    """Folders of agents whose trial has a trajectory: what else lies there is the agent's own record of the same run."""
+    """Folders of agents whose trial has a trajectory: what else lies there is the agent's own record of the same trajectory."""
 
     def take(self, path: str, body: bytes) -> None:
         """Take what a file says, if it is a report."""
@@ -72,7 +72,7 @@ class Outcomes:
             self.read.add(path)
 
     def see(self, paths: list[str]) -> None:
-        """Note where runs lie that were judged."""
+        """Note where trajectories lie that were judged."""
         judged = {instance for reports in self.reports.values() for report in reports for instance in report}
         for place in map(PurePosixPath, paths if judged else ()):
             for each in (*reversed(place.parents), place):
@@ -88,7 +88,7 @@ class Outcomes:
         return path in self.read or (not _is_of_trial(place) and not self.told.isdisjoint(place.parents))
 
     def tell(self, record: TrajectoryRecord, path: str) -> None:
-        """Say of a run in the file at `path` what its trial says, as far as it does not say it itself."""
+        """Say of a trajectory in the file at `path` what its trial says, as far as it does not say it itself."""
         place = PurePosixPath(path)
         _tell_place(record, place)
         if record.reward is None and place.name == OF_OSWORLD:
@@ -98,7 +98,7 @@ class Outcomes:
             _tell_trial(record, trial)
 
     def verdict(self, record: TrajectoryRecord, path: str) -> bool | None:
-        """Whether the nearest report says that a run was a success; None where reports differ, or may be of another run of the same instance."""
+        """Whether the nearest report says that a trajectory was a success; None where reports differ, or may be of another trajectory of the same instance."""
         place, names = PurePosixPath(path), {record.task.key, record.id}
         for folder in place.parents:
             found = {(name, report[name]) for report in self.reports.get(folder, ()) for name in names & report.keys()}

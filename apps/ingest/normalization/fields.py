@@ -29,7 +29,7 @@ __all__ = [
 
 
 def succeeded_by(reward: float | None) -> bool | None:
-    """Whether a run succeeded, of benchmarks that give 1 for success."""
+    """Whether a trajectory succeeded, of benchmarks that give 1 for success."""
     return None if reward is None or not math.isfinite(reward) else reward >= 1
 
 
@@ -64,7 +64,7 @@ def prompt_of(messages: list[Message]) -> str:
 
 
 def prompt_key(messages: list[Json]) -> str:
-    """A task key for runs that name no task: equal prompts are the same task. "" where nothing was asked, which is no task in common."""
+    """A task key for trajectories that name no task: equal prompts are the same task. "" where nothing was asked, which is no task in common."""
     if not any(_says(mapping(message).get("content")) for message in messages):
         return ""
     asked = [[mapping(message).get("role"), mapping(message).get("content")] for message in messages]

@@ -19,7 +19,7 @@ def read_by_trace(
     *,
     expected: str,
 ) -> Iterator[TrajectoryRecord]:
-    """The runs of each trace in which a model was called, whose messages were recorded. Raises BadRow."""
+    """The trajectories of each trace in which a model was called, whose messages were recorded. Raises BadRow."""
     traces: dict[str, list[Call]] = {}
     for call in calls:
         traces.setdefault(trace_of(call), []).append(call)

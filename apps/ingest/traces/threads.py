@@ -2,7 +2,7 @@
 
 A call is given all that was said before, so the last call of a thread holds its chat; the earlier ones say how long each turn took. A call
 that is given nothing of the kind goes on from the one before it, with what tools answered in between. Agents that were begun with other words
-are threads, and runs, of their own.
+are threads, and trajectories, of their own.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _as_assistant(messages: list[Message]) -> list[Message]:
 def runs_of(
     spans: Sequence[Span], *, trace: str, about: dict[str, Any], answer: Json = None
 ) -> Iterator[TrajectoryRecord]:
-    """The runs that a trace records, in the order they began; `about` goes into their info. Raises BadRow where there is none.
+    """The trajectories that a trace records, in the order they began; `about` goes into their info. Raises BadRow where there is none.
 
     `answer` is what the trace itself says came out: the last turn, where its call recorded none.
     """

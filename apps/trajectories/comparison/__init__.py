@@ -1,1 +1,1 @@
-"""Runs of one task beside each other: what they did alike, and where they part."""
+"""Trajectories of one task beside each other: what they did alike, and where they part."""

@@ -1,6 +1,6 @@
-"""What a step did, and what a whole run says, reduced to what comparisons need: those that did the same have the same digest.
+"""What a step did, and what a whole trajectory says, reduced to what comparisons need: those that did the same have the same digest.
 
-Call ids are ignored and arguments compared as values, whatever the order of their keys and however often they were encoded. The course of a run
+Call ids are ignored and arguments compared as values, whatever the order of their keys and however often they were encoded. The course of a trajectory
 is everything that somebody who replays it gets to read: timings, tokens and rewards are no part of it.
 """
 
@@ -16,7 +16,7 @@ from contract.trajectory import Trajectory
 DIGEST_BYTES = 16
 
 COURSE_BYTES = 8
-"""Of the runs of one task even a million hardly meet by chance, and Postgres sorts whole numbers fast."""
+"""Of the trajectories of one task even a million hardly meet by chance, and Postgres sorts whole numbers fast."""
 
 MAX_ARGUMENTS = 2_000_000
 """Arguments longer than this are compared as the text they are."""
@@ -49,7 +49,7 @@ def digest_of(message: Any, info: Mapping[str, Any] | None = None) -> bytes:
 
 
 def course_of(record: Trajectory, acted: Sequence[bytes]) -> int:
-    """The digest of a run, a signed number of 64 bits; `acted` has the digest of what each step did."""
+    """The digest of a trajectory, a signed number of 64 bits; `acted` has the digest of what each step did."""
     digest = blake2b(digest_size=COURSE_BYTES)
     for part in _parts(record, acted):
         digest.update(len(part).to_bytes(8))  # so that no two lists of parts read alike

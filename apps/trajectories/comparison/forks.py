@@ -1,4 +1,4 @@
-"""Where runs of a task part, as a page shows it: a row a branch, beside a drawing that leads from fork to fork."""
+"""Where trajectories of a task part, as a page shows it: a row a branch, beside a drawing that leads from fork to fork."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from apps.trajectories.models import Step, Trajectory, TrajectoryQuerySet
 from apps.trajectories.rendering.steps import LIGHT, StepHead, head_from
 
 Actions = Sequence[bytes]
-"""The digests of a run's steps, in order; see `actions.digest_of`."""
+"""The digests of a trajectory's steps, in order; see `actions.digest_of`."""
 
 
 @dataclass
 class Branch:
-    """Steps that some runs took alike: `first` to `end` (exclusive). A run that ends where others go on has a branch without steps."""
+    """Steps that some trajectories took alike: `first` to `end` (exclusive). A run that ends where others go on has a branch without steps."""
 
     runs: list[int]
     """Places in the list that the tree was made of."""
@@ -37,9 +37,9 @@ class Branch:
 
 
 def tree_of(runs: Sequence[Actions]) -> list[Branch]:
-    """The branches that begin at the first step, those of most runs first; runs without a step make one of their own.
+    """The branches that begin at the first step, those of most trajectories first; trajectories without a step make one of their own.
 
-    At a fork those of fewest runs come first: read from top to bottom, what leaves stands right below where it leaves.
+    At a fork those of fewest trajectories come first: read from top to bottom, what leaves stands right below where it leaves.
     """
     order = sorted(range(len(runs)), key=lambda i: tuple(runs[i]))
     roots: list[Branch] = []
@@ -75,13 +75,13 @@ def partings(run: Actions, others: Sequence[Actions]) -> dict[int, int]:
 
 
 def _split(runs: Sequence[Actions], group: list[int], depth: int) -> list[list[int]]:
-    """A sorted group by what each did at `depth`. Sorted runs that agree at both ends agree in between."""
+    """A sorted group by what each did at `depth`. Sorted trajectories that agree at both ends agree in between."""
     return [list(alike) for _, alike in groupby(group, key=lambda i: runs[i][depth] if len(runs[i]) > depth else None)]
 
 
 MAX_RUNS = 200
 MAX_STEPS = 60_000
-"""Steps of all runs together; older runs beyond it are left out."""
+"""Steps of all trajectories together; older trajectories beyond it are left out."""
 
 WIDTH = 200
 ROW = 32
@@ -98,14 +98,14 @@ class Line:
     path: str
     """Along its steps."""
     end: str
-    """Where the dot of runs that end stands, or ""."""
+    """Where the dot of trajectories that end stands, or ""."""
     tone: str
     weight: float
 
 
 @dataclass(frozen=True)
 class ForkRow:
-    """One branch: the step that it begins with, whose replay it opens, and how its runs ended."""
+    """One branch: the step that it begins with, whose replay it opens, and how its trajectories ended."""
 
     head: StepHead | None
     run: Trajectory
@@ -117,12 +117,12 @@ class ForkRow:
     """The mean of the known ones."""
     forks: int
     pair: tuple[Trajectory, Trajectory] | None
-    """Two runs that part at this branch's end, a success and a failure where there are both."""
+    """Two trajectories that part at this branch's end, a success and a failure where there are both."""
     line: Line
 
     @property
     def number(self) -> int:
-        """The step to open; a branch without steps opens where its runs end."""
+        """The step to open; a branch without steps opens where its trajectories end."""
         return min(self.first + 1, max(self.end, 1))
 
     @property
@@ -141,7 +141,7 @@ class Forks:
     rows: list[ForkRow]
     runs: int
     is_all: bool
-    """False where the task has more runs than are compared."""
+    """False where the task has more trajectories than are compared."""
 
     @property
     def height(self) -> int:
@@ -153,7 +153,7 @@ class Forks:
 
 
 def forks_of(runs: TrajectoryQuerySet) -> Forks:
-    """The tree of the newest of these runs. Reads light columns only, in three queries whatever their number."""
+    """The tree of the newest of these trajectories. Reads light columns only, in three queries whatever their number."""
     newest = list(runs.for_list().order_by("-pk")[: MAX_RUNS + 1])
     compared = _within_budget(newest)
     actions = _actions(compared)
@@ -168,7 +168,7 @@ def forks_of(runs: TrajectoryQuerySet) -> Forks:
 
 
 def actions_of(runs: Sequence[Trajectory]) -> list[list[bytes]]:
-    """What each run did, step by step."""
+    """What each trajectory did, step by step."""
     found = _actions(runs)
     return [found.get(run.pk, []) for run in runs]
 

@@ -1,4 +1,4 @@
-"""Two runs as rows: equal stretches folded, the rest side by side."""
+"""Two trajectories as rows: equal stretches folded, the rest side by side."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MAX_ROWS = 20
 """Rows that are opened by one request."""
 
 HEARD_CHARS = 8_000_000
-"""Runs that heard more than this are compared by what they did only: reading all they heard would take seconds."""
+"""Trajectories that heard more than this are compared by what they did only: reading all they heard would take seconds."""
 
 
 class Row(NamedTuple):
-    """A step of each run; None where one has no counterpart."""
+    """A step of each trajectory; None where one has no counterpart."""
 
     number: int
     left: StepHead | None
@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every step of both runs, once."""
+    """Every step of both trajectories, once."""
 
     rows: list[Row]
     first_difference: Row | None
@@ -72,7 +72,7 @@ class OpenRow(NamedTuple):
 
 
 def compare(left: Trajectory, right: Trajectory) -> Comparison:
-    """Align two runs by what they did."""
+    """Align two trajectories by what they did."""
     read = _read(left, right, with_context=_heard(left, right) <= HEARD_CHARS)
     ours, theirs = read[left.pk], read[right.pk]
     alignment = step_alignment.align([action for _, action in ours], [action for _, action in theirs])
@@ -128,7 +128,7 @@ def _opened(trajectory: Trajectory, index: int, part_url: Callable[[Trajectory, 
 def _read(
     left: Trajectory, right: Trajectory, *, with_context: bool
 ) -> Mapping[UUID, list[tuple[StepHead, step_alignment.Action]]]:
-    """What each run did, by its id: through one cursor, since every pair at the desk begins with this."""
+    """What each trajectory did, by its id: through one cursor, since every pair at the desk begins with this."""
     steps = Step.objects.filter(trajectory__in=(left, right)).order_by("trajectory_id", "index")
     steps = steps.defer("info") if with_context else steps.defer("info", "context")
     read: dict[UUID, list[tuple[StepHead, step_alignment.Action]]] = defaultdict(list)

@@ -1,6 +1,6 @@
-"""Where two runs part: their steps aligned by what was done, and the words that differ inside.
+"""Where two trajectories part: their steps aligned by what was done, and the words that differ inside.
 
-Pure, and bounded: two runs of thousands of steps, or two outputs of megabytes, cost milliseconds and not minutes.
+Pure, and bounded: two trajectories of thousands of steps, or two outputs of megabytes, cost milliseconds and not minutes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Action(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A step of the left run beside one of the right; None where a run has no counterpart."""
+    """A step of the left trajectory beside one of the right; None where a trajectory has no counterpart."""
 
     left: int | None
     right: int | None
@@ -51,7 +51,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Every step of both runs, in order, once."""
+    """Every step of both trajectories, in order, once."""
 
     pairs: list[Pair]
 
@@ -62,7 +62,7 @@ class Alignment:
 
     @property
     def first_divergence(self) -> int | None:
-        """The place in `pairs` where the runs first differ; None when they never do."""
+        """The place in `pairs` where the trajectories first differ; None when they never do."""
         return self.shared_prefix if self.shared_prefix < len(self.pairs) else None
 
 
@@ -83,7 +83,7 @@ def action_of(message: dict[str, Any], context: list[Any] | None = None, info: d
 
 
 def align(left: Sequence[Action], right: Sequence[Action]) -> Alignment:
-    """Pair the steps of two runs so that equal actions meet, then similar ones, whatever their index."""
+    """Pair the steps of two trajectories so that equal actions meet, then similar ones, whatever their index."""
     pairs: list[Pair] = []
     i = j = 0
     for block in (*matching_blocks([a.key for a in left], [b.key for b in right]), (len(left), len(right), 0)):
@@ -110,7 +110,7 @@ def words(left: str, right: str) -> tuple[list[Span], list[Span]]:
 
 
 def matching_blocks(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int, int]]:
-    """Runs (start in a, start in b, length) of a longest common subsequence, by Myers' O(ND) algorithm (1986).
+    """Trajectories (start in a, start in b, length) of a longest common subsequence, by Myers' O(ND) algorithm (1986).
 
     After MAX_EDITS differences the middle counts as having nothing more in common, so that the cost is bounded.
     """

@@ -1,1 +1,1 @@
-"""From an upload to stored runs, in the background, so that nothing is lost and nothing comes in twice."""
+"""From an upload to stored trajectories, in the background, so that nothing is lost and nothing comes in twice."""

@@ -60,7 +60,7 @@ class Prepared:
     steps: bytes
     original: bytes
     verdict: bool | None = None
-    """Whether a report beside the run says that it was a success, where the run itself does not say. No part of its content."""
+    """Whether a report beside the trajectory says that it was a success, where the trajectory itself does not say. No part of its content."""
 
     @property
     def size(self) -> int:
@@ -196,7 +196,7 @@ class Chunk:
         if row.file:
             reason = f"{row.file}: {reason}"
         for known in self.rejected:
-            if known.position == row.position:  # another of its runs
+            if known.position == row.position:  # another of its trajectories
                 known.reason = f"{known.reason} {visible(reason)}"[:2000]
                 return
         self.rejected.append(

@@ -1,6 +1,6 @@
-"""Tells runs what a report of an evaluation says of them: whether they were a success.
+"""Tells trajectories what a report of an evaluation says of them: whether they were a success.
 
-What a run says itself, or was told before, is never changed. Its content hash is that of what came in, so the same run is known again with and
+What a trajectory says itself, or was told before, is never changed. Its content hash is that of what came in, so the same trajectory is known again with and
 without its report.
 """
 
@@ -25,7 +25,7 @@ NOT_PLAIN = (
 
 
 class Refused(NamedTuple):
-    """Why a verdict was given to no run, and what was expected."""
+    """Why a verdict was given to no trajectory, and what was expected."""
 
     verdict: Verdict
     reason: str
@@ -50,7 +50,7 @@ class _Run(NamedTuple):
 
 @transaction.atomic
 def tell_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Told:
-    """Give each instance's run its outcome, where there is one run of it that may be meant: of the policy that is named, or that the
+    """Give each instance's run its outcome, where there is one trajectory of it that may be meant: of the policy that is named, or that the
     file is named after as SWE-bench names its reports."""
     if not verdicts:
         return Told(0, 0, [])
@@ -83,7 +83,7 @@ def tell_instances(batch: ImportBatch, verdicts: Sequence[Verdict]) -> Told:
 
 
 def tell_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
-    """Give those of an archive's runs their outcome that were here before; answers to how many that had none."""
+    """Give those of an archive's trajectories their outcome that were here before; answers to how many that had none."""
     verdicts = {item.columns["content_hash"]: item.verdict for item in prepared if item.verdict is not None}
     if not verdicts:
         return 0
@@ -92,7 +92,7 @@ def tell_known(batch: ImportBatch, prepared: Iterable[Prepared]) -> int:
 
 
 def take_back(batch: ImportBatch) -> int:
-    """Remove the outcomes that this import gave to runs that were here before; answers from how many."""
+    """Remove the outcomes that this import gave to trajectories that were here before; answers from how many."""
     with transaction.atomic():
         taken = Trajectory.objects.filter(outcome_batch=batch).update(success=None, outcome_batch=None)
         ImportBatch.objects.filter(pk=batch.pk).update(outcome_count=F("outcome_count") - taken)

@@ -75,7 +75,7 @@ def start_import(
 ) -> ImportBatch:
     """Make the batch for a stored file and tell the workers. A request repeated under its key answers the first one's batch.
 
-    policy_name: who acted in the runs that do not say so themselves.
+    policy_name: who acted in the trajectories that do not say so themselves.
     """
     try:
         with transaction.atomic():
@@ -111,7 +111,7 @@ def finished_import(*, workspace_id: UUID, sha256: str) -> ImportBatch | None:
     if batch is None or (batch.trajectory_count and not batch.trajectories.exists()):
         return None
     if not batch.trajectory_count and formats.holds_no_runs(batch.format):
-        return None  # of a report: the runs that it judges may have come since
+        return None  # of a report: the trajectories that it judges may have come since
     return batch
 
 

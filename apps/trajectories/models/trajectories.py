@@ -147,7 +147,7 @@ class StepKind(models.TextChoices):
 
 class StepQuerySet(models.QuerySet["Step"]):
     def outline(self) -> Self:
-        """Steps without what was said: the light columns only, so that a long run's outline reads no big values."""
+        """Steps without what was said: the light columns only, so that a long trajectory's outline reads no big values."""
         return self.defer("context", "message", "info").order_by("index")
 
 

@@ -36,7 +36,7 @@ class Fact:
     value: str
     is_text: bool
     marked: Markup | None = None
-    """The value with what differs from another run's marked; see `marking`."""
+    """The value with what differs from another trajectory's marked; see `differences`."""
 
 
 @dataclass(frozen=True)

@@ -53,14 +53,14 @@ class MessageView:
     content: Any = None
     """As it is stored: what a comparison compares."""
     is_same: bool = False
-    """Beside another run's step: that run was told the very same."""
+    """Beside another trajectory's step: that trajectory was told the very same."""
     is_demo: bool = False
     """Of a demonstration that the agent was shown: somebody else's work at another task."""
 
     @property
     def is_folded(self) -> bool:
-        """Closed until asked for: demonstrations, system prompts, which are the same in every run of a task, and long messages that
-        both runs were told."""
+        """Closed until asked for: demonstrations, system prompts, which are the same in every trajectory of a task, and long messages that
+        both trajectories were told."""
         return (
             self.is_demo
             or self.role in {"system", "developer"}
@@ -89,7 +89,7 @@ class StepHead:
 
 @dataclass(frozen=True)
 class StepView:
-    """A step, opened. With `blind`, nothing in it tells how well the run did."""
+    """A step, opened. With `blind`, nothing in it tells how well the trajectory did."""
 
     head: StepHead
     heard: list[MessageView]
@@ -101,7 +101,7 @@ class StepView:
     came_back: list[MessageView]
     """Results that belong to no call."""
     closing: list[MessageView]
-    """After the last step: what the run ended with."""
+    """After the last step: what the trajectory ended with."""
     error: str
     """What failed, where no result tells it already."""
     rules: list[str]
@@ -133,7 +133,7 @@ def head_from(
     *,
     blind: bool = False,
 ) -> StepHead:
-    """The line of a step from its columns LIGHT: a long run's outline is made without a model instance a step."""
+    """The line of a step from its columns LIGHT: a long trajectory's outline is made without a model instance a step."""
     return StepHead(
         index=index,
         number=index + 1,
@@ -197,7 +197,7 @@ def step_views(
     is_end: bool = False,
     blind: bool = False,
 ) -> list[StepView]:
-    """Neighboring steps, opened. `following` comes after the last of them, `previous_kind` before the first; `is_end`: they end the run."""
+    """Neighboring steps, opened. `following` comes after the last of them, `previous_kind` before the first; `is_end`: they end the trajectory."""
     kinds = [previous_kind, *(step.kind for step in steps)]
     heard_next = [*(step.context for step in steps[1:]), following]
     return [

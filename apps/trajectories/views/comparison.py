@@ -1,4 +1,4 @@
-"""Two runs of one task side by side, aligned by what they did. Not blind: this is for whoever may see everything."""
+"""Two trajectories of one task side by side, aligned by what they did. Not blind: this is for whoever may see everything."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.trajectories.models import Trajectory
 
 @require_safe
 def compare(request: HtmxRequest, left_id: UUID, right_id: UUID) -> HttpResponse:
-    """Both runs, row by row; it opens at the first row that differs."""
+    """Both trajectories, row by row; it opens at the first row that differs."""
     left, right = _both(request, left_id, right_id)
     comparison = side_by_side.compare(left, right)
     first = comparison.first_difference

@@ -73,7 +73,7 @@ def remove_view(request: HtmxRequest, view_id: UUID) -> HttpResponse:
 @require_safe
 @at_least(Role.REVIEWER)
 def tasks(request: HtmxRequest) -> HttpResponse:
-    """Tasks, newest first, with how their runs ended."""
+    """Tasks, newest first, with how their trajectories ended."""
     words = request.GET.get("q", "").strip()[:300]
     page = page_of(lists.tasks(request.member, words), cursor=request.GET.get("cursor", ""), size=lists.PAGE)
     context = {"page": page, "rows": lists.with_outcomes(page.rows), "q": words}
@@ -87,7 +87,7 @@ def tasks(request: HtmxRequest) -> HttpResponse:
 
 @require_safe
 def task(request: HtmxRequest, task_id: UUID) -> HttpResponse:
-    """One task: what it asks, and every run of it."""
+    """One task: what it asks, and every trajectory of it."""
     found = get_object_or_404(Task.objects.visible_to(request.member), pk=task_id)
     runs = Trajectory.objects.visible_to(request.member).filter(task=found)
     context = {

@@ -324,7 +324,7 @@ def test_only_served_models_judge_and_only_pairs_and_once(workspace, server):
     [(2, -2, 2), (2, 2, 0), (3, -2, 3), (1, 0, 1), (-1, 3, -2), (0, 0, 0)],
 )
 def test_both_orders_make_one_verdict(left_first, left_second, strength):
-    # Grades favour the left side; in the second order run a is on the right. A mean of ½ rounds away from 0.
+    # Grades favor the left side; in the second order run a is on the right. A mean of ½ rounds away from 0.
     found = together(Opinion(left_first, False, "x"), Opinion(left_second, False, "y"))
     assert found.strength == strength
 

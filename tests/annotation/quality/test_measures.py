@@ -54,7 +54,7 @@ def test_habits_and_haste_are_measured_with_intervals():
     assert bea["left"]["value"] == 0.5
     assert bea["left"]["low"] == pytest.approx(0.299, abs=1e-3)  # Wilson: 10 of 20
     assert (ann["median_seconds"], ann["per_hour"]) == (4.0, 900.0)
-    assert concerns(ann) == ["favours the left side", "very fast"]
+    assert concerns(ann) == ["favors the left side", "very fast"]
     assert concerns(bea) == []
 
 

@@ -42,7 +42,7 @@ def world(golds: int) -> tuple[Queue, Membership, Client]:
 
 
 def seen(queue: Queue, member: Membership, client: Client) -> dict[str, Any]:
-    """What an annotator may ask for, without what differs between any two queues. Their own page shows times; see `quality.telling`."""
+    """What an annotator may ask for, without what differs between any two queues. Their own page shows times; see `quality.feedback`."""
     token = factories.token(member)
     api = Client(headers={"authorization": f"Bearer {token}"})
     pages = {

@@ -155,7 +155,7 @@ def test_sources_are_recorded_and_frozen_and_a_run_knows_its_annotators(member: 
 
 
 def test_queues_of_another_kind_are_refused(member: Membership, inspected: Queue) -> None:
-    with pytest.raises(BadRecipe, match="compare two runs"):
+    with pytest.raises(BadRecipe, match="compare two trajectories"):
         freeze(member, inspected)
 
 

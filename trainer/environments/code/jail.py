@@ -109,7 +109,7 @@ MACHINES = {
 }
 """All that a computation needs. No open, no socket, no fork, no exec, no kill, no ptrace, no sleep: those fail with EPERM."""
 WAKING = (1, 10)
-"""Of futex only FUTEX_WAKE and FUTEX_WAKE_BITSET, which C libraries call for nobody. What waits alone waits for ever, in a place that
+"""Of futex only FUTEX_WAKE and FUTEX_WAKE_BITSET, which C libraries call for nobody. What waits alone waits forever, in a place that
 others need; this way it crashes at once."""
 
 
