@@ -188,4 +188,4 @@ def test_pages_show_such_a_version(client: Any, member: Membership, inspected: Q
     form = rules(inspected, row_type=row_type)
     shown = client.post(reverse("datasets:preview", args=[version.dataset_id]), form).content.decode()
     assert f"Freeze version {version.number + 1}" in shown
-    assert "2 runs" in shown
+    assert "2 trajectories" in shown
