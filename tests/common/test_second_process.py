@@ -29,7 +29,7 @@ def test_a_process_that_died_is_not_waited_for(process: SecondProcess) -> None:
 
 def test_a_request_that_it_does_not_understand_ends_it(process: SecondProcess) -> None:
     process.send("nothing that it knows")
-    with pytest.raises(Stopped, match="reading_process, a second process of this worker, ended with status 1"):
+    with pytest.raises(Stopped, match="reader_process, a second process of this worker, ended with status 1"):
         process.receive()
 
 
