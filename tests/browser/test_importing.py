@@ -107,7 +107,7 @@ def test_what_others_judged_becomes_judgements_once_it_is_said_what_it_means(
     for value, meaning in (("0", "tie"), ("1", "answer 1 clearly better"), ("2", "answer 2 clearly better")):
         page.get_by_label(value, exact=True).select_option(label=meaning)
     expect(page.locator("#preview")).to_contain_text("annotator3")
-    expect(page.locator("#preview .stat", has_text="judgements")).to_contain_text("9")
+    expect(page.locator("#preview .stat", has_text="judgments")).to_contain_text("9")
     shot(page, "adopt")
     page.get_by_role("button", name="Make judgments").click()
     page.wait_for_url(re.compile(r"/queues/[0-9a-f-]{36}/"))

@@ -122,6 +122,11 @@ def judge_everything(page: Page, queue: Queue) -> None:
     """By keyboard, and by what the runs say rather than where they stand, so that both annotators agree."""
     before = Preference.objects.standing().filter(queue=queue).count()
     page.goto(f"/desk/{queue.pk}/")
+    if queue.guidelines.exists():  # they open by themselves the first time
+        guidelines = page.locator("#guidelines")
+        expect(guidelines).to_be_visible()
+        page.keyboard.press("g")
+        expect(guidelines).to_be_hidden()
     for _ in range(Item.objects.filter(queue=queue).count()):
         pair = page.locator("#pair")
         expect(pair).to_be_visible(timeout=30_000)
