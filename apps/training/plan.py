@@ -169,7 +169,7 @@ def _config(
         raise InvalidConfig(problems)
     start = PRESETS[preset].config(algorithm=algorithm, method=method, parameters=parameters_of(base))
     config = cls.from_json(merged(merged(start, _placeholders(algorithm, base)), changes))
-    if problems := _environment_problems(config):
+    if problems := [*_forbidden_in_terms(config), *_environment_problems(config)]:
         raise InvalidConfig(problems)
     return config
 
@@ -196,6 +196,17 @@ def _forbidden(cls: type[TrainingConfig], changes: Mapping[str, Any]) -> list[In
         for field in fields_of(cls)
         if field.internal and _has(changes, field.path)
     ] + ([InvalidField("kind", "can’t be set: it is the algorithm")] if "kind" in changes else [])
+
+
+def _forbidden_in_terms(config: TrainingConfig) -> list[InvalidField]:
+    """The same of reward terms: where weights lie and where judges answer follows from the policy that a term names."""
+    terms = config.rewards.terms if isinstance(config, OnlineConfig) else ()
+    return [
+        InvalidField(f"rewards.terms[{index}].{field.path}", f"can’t be set: {field.internal}")
+        for index, term in enumerate(terms)
+        for field in fields_of(type(term))
+        if field.internal and getattr(term, field.path) != field.default
+    ]
 
 
 def _has(changes: Any, path: str) -> bool:

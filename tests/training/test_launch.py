@@ -156,6 +156,26 @@ def test_a_setting_that_cannot_be_is_named(changes: dict, field: str, words: str
         ({"tasks": {"environment": "moon"}}, "tasks.environment", "Got 'moon', expected 'office' or"),
         ({"tasks": {"levels": ["L1", "L9"]}}, "tasks.levels[1]", "Got 'L9', expected 'L1' or"),
         ({"rewards": {"terms": []}}, "rewards.terms", "Got none, expected at least one."),
+        (
+            {"rewards": {"terms": [{"component": "learned_outcome", "path": "../0192/model"}]}},
+            "rewards.terms[0].path",
+            "Can’t be set: the worker looks up where the policy's weights are",
+        ),
+        (
+            {"rewards": {"terms": [{"component": "outcome"}, {"component": "learned_process", "path": "/etc"}]}},
+            "rewards.terms[1].path",
+            "Can’t be set",
+        ),
+        (
+            {"rewards": {"terms": [{"component": "judge", "url": "http://192.0.2.1/v1", "model": "x"}]}},
+            "rewards.terms[0].url",
+            "Can’t be set: it belongs to the policy's endpoint",
+        ),
+        (
+            {"rewards": {"terms": [{"component": "judge", "policy": "x", "api_key_variable": "VLLM_API_KEY"}]}},
+            "rewards.terms[0].api_key_variable",
+            "Can’t be set",
+        ),
     ],
 )
 def test_an_online_setting_that_cannot_be_is_named(changes: dict, field: str, words: str):

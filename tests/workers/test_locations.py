@@ -67,6 +67,28 @@ def test_a_stored_config_does_not_say_which_model_is_loaded(theirs: Policy, sett
     assert rollout_config(batch, Path("/")).to_json()["policy"]["engine"] == "scripted"
 
 
+def test_nothing_is_rewarded_by_it(planted, tmp_path: Path):
+    workspace, policy = planted
+    run = factories.run(of=workspace, algorithm="grpo", version=None)
+    run.config = {"rewards": {"terms": [{"component": "learned_outcome", "policy": str(policy.pk)}]}}
+    with pytest.raises(ConfigFailure, match=f"{REFUSED}|no policy"):
+        training_config(run, files={})
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"component": "learned_outcome", "path": "../0192/model"},
+        {"component": "learned_process", "path": "/etc"},
+        {"component": "judge", "url": "http://192.0.2.1/v1", "model": "x"},
+    ],
+)
+def test_a_stored_term_does_not_say_where_its_policy_is(term: dict[str, str]):
+    run = factories.run(algorithm="grpo", version=None, config={"rewards": {"terms": [term]}})
+    with pytest.raises(ConfigFailure, match=r"rewards\.terms\[0\]\.policy: the term names no policy"):
+        training_config(run, files={})
+
+
 def test_nothing_acts_with_it(planted, tmp_path: Path):
     workspace, policy = planted
     batch = RolloutBatch.objects.create(workspace=workspace, policy=policy, environment="office", config={"tasks": {}})

@@ -76,11 +76,12 @@ def with_places(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
 
 
 def _placed(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> RewardTerm:
+    """What the stored term says of a place counts for nothing: it follows from the policy, or there is none."""
     match term:
-        case LearnedOutcomeTerm(policy=policy_id) | LearnedProcessTerm(policy=policy_id) if policy_id:
+        case LearnedOutcomeTerm(policy=policy_id) | LearnedProcessTerm(policy=policy_id):
             policy = _policy(policy_id, field, workspace_id)
             return term.replaced(path=model_path(policy, folder, workspace_id=workspace_id, field=field))
-        case JudgeTerm(policy=policy_id) if policy_id:
+        case JudgeTerm(policy=policy_id):
             policy = _policy(policy_id, field, workspace_id)
             judge = served(policy)
             if judge is None:
@@ -95,6 +96,8 @@ def _placed(term: RewardTerm, field: str, folder: Path, workspace_id: UUID) -> R
 
 
 def _policy(policy_id: str, field: str, workspace_id: UUID) -> Policy:
+    if not policy_id:
+        raise ConfigFailure(f"{field}: the term names no policy.", advice="Choose one of the workspace.")
     policy = Policy.objects.filter(workspace=workspace_id, pk=policy_id).first()
     if policy is None:
         raise ConfigFailure(f"{field}: there is no policy {policy_id} in this workspace.", advice="Choose another one.")
