@@ -46,7 +46,7 @@ _FAILED = re.compile(
 )
 """How results of tools say that the call failed. Only the beginning counts: file listings and logs mention errors all the time."""
 
-_THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+_THINKING = re.compile(r"(?<!\s)\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 _CONTROL = re.compile(r"[\x01-\x1f\x7f]")
 _ONLY_TAGS = re.compile(r"\s*(?:</?[\w-]+>\s*)+|\s*<returncode>0</returncode>\s*")

@@ -7,7 +7,7 @@ so that environments, records and replays hold the same messages as everywhere. 
 import json
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from contract.messages import Message, ToolSchema
 from contract.trajectory import Task
@@ -27,9 +27,8 @@ Action Input: its arguments as one JSON object
 Then wait for the line that begins with Observation. When nothing is left to do, write:
 Thought: why
 Final Answer: what you have to say"""
-ACTION = re.compile(
-    r"^Action:[ \t]*(?P<tool>.*?)[ \t]*$\n?^Action Input:[ \t]*(?P<arguments>.*)\Z", re.MULTILINE | re.DOTALL
-)
+ACTION = re.compile(r"^Action:", re.MULTILINE)
+INPUT = re.compile(r"^Action Input:", re.MULTILINE)
 FINAL = re.compile(r"^Final Answer:\s*(?P<answer>.*)\Z", re.MULTILINE | re.DOTALL)
 MARKED = re.compile(r"^(Thought|Action):", re.MULTILINE)
 
@@ -128,21 +127,40 @@ def read_turn(text: str, *, call_id: str, reasoning: str | None = None) -> tuple
     written, for the environment to refuse. An answer without its mark is one too.
     """
     written = text.split(STOP)[0].strip()
-    call, final = ACTION.search(written), FINAL.search(written)
-    first = min((found for found in (call, final) if found), key=lambda found: found.start(), default=None)
-    thought = (written[: first.start()] if first else "").strip().removeprefix("Thought:").strip()
+    call, final = _call_in(written), FINAL.search(written)
+    begin = min((found for found in (call and call.begin, final and final.start()) if found is not None), default=None)
+    thought = written[:begin].strip().removeprefix("Thought:").strip() if begin is not None else ""
     message: Message = {"role": "assistant", "content": thought} | (
         {"reasoning_content": reasoning} if reasoning else {}
     )
-    if first is None:
+    if begin is None:
         if MARKED.search(written):
             return {**message, "content": text}, "after Thought comes Action and Action Input, or Final Answer"
         return {**message, "content": written}, None
-    if first is final:
+    if call is None or call.begin > begin:
         kept = "\n".join(part for part in (reasoning, thought) if part)
-        return {**message, "content": first["answer"].strip()} | ({"reasoning_content": kept} if kept else {}), None
-    function = {"name": first["tool"], "arguments": object_in(first["arguments"])}
+        answer = final["answer"].strip() if final else ""
+        return {**message, "content": answer} | ({"reasoning_content": kept} if kept else {}), None
+    function = {"name": call.tool, "arguments": object_in(call.arguments)}
     return {**message, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}, None
+
+
+class WrittenCall(NamedTuple):
+    """A call where it stands in a text."""
+
+    begin: int
+    tool: str
+    arguments: str
+
+
+def _call_in(text: str) -> WrittenCall | None:
+    """The first one. Its two marks are looked for one after the other: one pattern for both would try every length of what lies between."""
+    action = ACTION.search(text)
+    given = INPUT.search(text, action.end()) if action else None
+    if action is None or given is None:
+        return None
+    tool = text[action.end() : given.start()].removesuffix("\n").strip(" \t")
+    return WrittenCall(action.start(), tool, text[given.end() :].lstrip(" \t"))
 
 
 def object_in(text: str) -> Any:

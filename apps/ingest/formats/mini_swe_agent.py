@@ -17,7 +17,7 @@ from apps.ingest.normalization.swe_bench import instance_environment, issue_of
 from apps.ingest.records import BadRow, Json, Outcome, StepRecord, TaskRecord, TrajectoryRecord, text_of
 from contract import jsontext
 
-_BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
+_BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n")
 
 
 def _accepts(row: Json) -> bool:
@@ -92,10 +92,15 @@ def _describe(step: StepRecord, extra: dict[str, Json]) -> None:
     step.info.pop("provider_specific_fields", None)  # repeats reasoning_content
     if extra.get("cost") is not None:
         step.info["cost"] = extra["cost"]
-    if not step.message.get("tool_calls"):
-        found = _BASH_BLOCK.search(text_of(step.message.get("content")))
-        if found:
-            step.info["action"] = found[1]
+    if not step.message.get("tool_calls") and (action := _command_in(text_of(step.message.get("content")))):
+        step.info["action"] = action
+
+
+def _command_in(said: str) -> str:
+    """What the first block of shell code holds; "" where there is none. Its end is looked for by itself: blank lines may be many."""
+    begin = _BASH_BLOCK.search(said)
+    end = said.find("\n```", begin.end() - 1) if begin else -1
+    return said[begin.end() : end] if begin and end >= 0 else ""
 
 
 FORMAT = Format(

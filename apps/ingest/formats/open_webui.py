@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.branches import runs_along, ways
@@ -20,11 +20,8 @@ SHAPE = "`chat` with `history`, whose `messages` have `role`, `content` and `par
 BESIDE = ("annotation", "usage", "files", "sources", "error")
 """Keys of messages that say something of them."""
 
-_DETAILS = re.compile(
-    r'<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\n?(.*?)</details>\n?', re.DOTALL
-)
-_ATTRIBUTE = re.compile(r'([a-z_]+)="([^"]*)"')
-_SUMMARY = re.compile(r"<summary>.*?</summary>\n?", re.DOTALL)
+_DETAILS = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"')
+_ATTRIBUTE = re.compile(r'(?<![a-z_])([a-z_]+)="([^"]*)"')
 _CODE = re.compile(r"```[a-z]*\n(.*?)\n?```", re.DOTALL)
 
 Said = dict[str, Any]
@@ -64,19 +61,21 @@ def _messages(given: Said) -> Iterator[Message]:
 def _parts(content: str) -> Iterator[Json]:
     """What was said, thought, called and heard, in order."""
     end = 0
-    for number, found in enumerate(_DETAILS.finditer(content)):
-        if said := content[end : found.start()].strip("\n"):
+    for number, found in enumerate(_details_in(content)):
+        if said := content[end : found.begin].strip("\n"):
             yield {"type": "text", "text": said}
-        end = found.end()
-        about = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
-        body = _SUMMARY.sub("", found[3], count=1)
-        if found[1] == "reasoning":
+        end = found.end
+        about = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found.attributes)}
+        body = _without_summary(found.body)
+        if found.type == "reasoning":
             yield {"type": "thinking", "thinking": "\n".join(_unquoted(html.unescape(body)))}
             continue
         name: str = about.get("name", "code_interpreter")
         arguments: Json = about.get("arguments") or "{}"
-        heard = about.get("result") or about.get("output") or (html.unescape(body) if found[1] == "tool_calls" else "")
-        if found[1] == "code_interpreter":
+        heard = (
+            about.get("result") or about.get("output") or (html.unescape(body) if found.type == "tool_calls" else "")
+        )
+        if found.type == "code_interpreter":
             code = _CODE.search(body)
             name, arguments = "code_interpreter", {"code": html.unescape(code[1] if code else body)}
         identifier = about.get("id") or f"details_{number}"
@@ -85,6 +84,36 @@ def _parts(content: str) -> Iterator[Json]:
             yield {"type": "tool_result", "tool_use_id": identifier, "content": _decoded(heard.strip())}
     if (said := content[end:].strip("\n")) or not end:
         yield {"type": "text", "text": said}
+
+
+class Details(NamedTuple):
+    """A folded part of a message, from `begin` to `end` in its text."""
+
+    begin: int
+    end: int
+    type: str
+    attributes: str
+    body: str
+
+
+def _details_in(content: str) -> Iterator[Details]:
+    """One after the other, each end looked for once: a pattern for the whole would look for it anew from every beginning."""
+    after = 0
+    while opening := _DETAILS.search(content, after):
+        closed = content.find(">", opening.end())
+        last = content.find("</details>", closed) if closed >= 0 else -1
+        if last < 0:
+            return
+        after = last + len("</details>")
+        after += content.startswith("\n", after)
+        body = content[closed + 1 : last].removeprefix("\n")
+        yield Details(opening.start(), after, opening[1], content[opening.end() : closed], body)
+
+
+def _without_summary(body: str) -> str:
+    before, opening, rest = body.partition("<summary>")
+    _, closing, after = rest.partition("</summary>")
+    return before + after.removeprefix("\n") if opening and closing else body
 
 
 def _unquoted(thought: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import time
 from typing import Any
 
 import pytest
@@ -200,6 +201,24 @@ def test_what_a_tool_answered_below_its_summary_is_context_too() -> None:
         (False, "tool", "2", []),
         (True, "assistant", "Two.", []),
     ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<details type="reasoning">' * 20_000,
+        '<details type="reasoning"' * 20_000 + ">",
+        f'<details type="tool_calls" {"a" * 200_000}>\n{"<summary>" * 50_000}</details>\n',
+    ],
+    ids=["never closed", "no end of the tag", "long attribute"],
+)
+def test_folded_parts_that_repeat_themselves_are_read_in_no_time(content: str) -> None:
+    """Patterns that looked for an end anew from every beginning took forty seconds over 100,000 letters of the last."""
+    row = copy.deepcopy(EXAMPLES["open-webui"])
+    row["chat"]["history"]["messages"]["b"]["content"] = content
+    before = time.process_time()
+    assert len(list(formats.named("open-webui").read(row, ""))) == 1
+    assert time.process_time() - before < 5
 
 
 def test_of_a_session_without_rounds_what_was_shown_of_tools_is_context() -> None:

@@ -1,6 +1,7 @@
 """SWE-agent's .traj and mini-swe-agent's .traj.json: what the agent said, what it was shown, how it ended."""
 
 import json
+import time
 
 import pytest
 
@@ -157,6 +158,15 @@ def test_a_run_that_timed_out_before_its_first_step_is_kept():
     exit_message = {"role": "exit", "content": "x", "extra": {"exit_status": "Timeout", "traceback": "Traceback …"}}
     record = read("mini-swe-agent", {**MINI, "info": {"mini_version": "2"}, "messages": [*CHAT[:2], exit_message]})
     assert (record.steps, record.termination, record.info["traceback"]) == ([], "Timeout", "Traceback …")
+
+
+def test_an_answer_of_blank_lines_is_read_in_no_time():
+    """A pattern with two gaps took a minute over 100,000 of them, and with each doubling four times as long."""
+    said = {"role": "assistant", "content": "```bash" + "\n" * 200_000}
+    before = time.process_time()
+    (step,) = read("mini-swe-agent", {**MINI, "messages": [*CHAT[:2], said]}).steps
+    assert (step.message["content"], "action" in step.info) == (said["content"], False)
+    assert time.process_time() - before < 5
 
 
 def test_commands_in_fenced_blocks_are_the_actions_of_version_one():

@@ -1,6 +1,7 @@
 """Plain text stands for the same messages, and comes back as them."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,19 @@ def test_deeply_nested_arguments_do_no_harm():
     message, error = read("Action: send\nAction Input: " + '{"a":' * 100_000)
     assert error is None
     assert isinstance(message["tool_calls"][0]["function"]["arguments"], str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Action:" + " " * 100_000 + ".", "Action: a\n" * 20_000, "Action:\n" + " \n" * 50_000 + "."],
+    ids=["spaces", "the mark", "blank lines"],
+)
+def test_a_model_that_repeats_itself_is_read_in_no_time(text: str):
+    """A pattern for the whole call had three gaps: 30,000 spaces kept a worker busy for hours."""
+    before = time.process_time()
+    message, error = read(text)
+    assert (message["content"], error) == (text, "after Thought comes Action and Action Input, or Final Answer")
+    assert time.process_time() - before < 5
 
 
 def test_a_chat_becomes_text_with_turns_that_alternate():
