@@ -331,10 +331,12 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": os.environ.get("LOG_LEVEL", "INFO")},
     # httpx tells of each request that went well.
-    # Whoever asks for a host that isn't ours is answered 400; a traceback for each would let strangers fill the log.
+    # Whoever asks for a host that isn't ours, or sends more than a form may bring, is told so; a traceback for each would let strangers fill the log.
     "loggers": {
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "django.security.RequestDataTooBig": {"level": "CRITICAL"},
+        "django.security.TooManyFieldsSent": {"level": "CRITICAL"},
         "httpx": {"level": "WARNING"},
     },
 }

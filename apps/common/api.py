@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 MOST_FIELDS = 50
+CSRF_FIELD = "csrfmiddlewaretoken"
+"""How a form of a session brings its CSRF token."""
 LONGEST_PROBLEM = 1000
 """Of one sentence about a field: some quote what was sent."""
 
@@ -73,7 +75,8 @@ class RequestSerializer(serializers.Serializer[Any]):
     """What a request asks for. Fields that it does not know are refused: a misspelt one would be left out without a word."""
 
     def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, Mapping) and (unknown := sorted(map(str, set(data) - set(self.fields)))):
+        known = {*self.fields, CSRF_FIELD}
+        if isinstance(data, Mapping) and (unknown := sorted(map(str, set(data) - known))):
             problem = f"There is no such field; known are {', '.join(self.fields)}."
             raise ValidationError({name: [problem] for name in unknown})
         return super().to_internal_value(data)

@@ -40,6 +40,14 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         read_only_fields = ("created_at",)
 
 
+class NewDatasetSerializer(RequestSerializer):
+    """A dataset to make."""
+
+    name = serializers.CharField(max_length=200)
+    description = serializers.CharField(default="", allow_blank=True)
+    licence = serializers.CharField(default="", allow_blank=True, max_length=200)
+
+
 class RecipeSerializer(RequestSerializer):
     """The rules of a version. The same rules over the same judgments give the same bytes."""
 
@@ -167,15 +175,14 @@ class DatasetList(DatasetView, ListAPIView[Dataset]):
     @extend_schema(
         operation_id="datasets_create",
         summary="Make a dataset",
-        request=DatasetSerializer,
+        request=NewDatasetSerializer,
         responses={201: DatasetSerializer},
     )
     def post(self, request: Request) -> Response:
-        asked = DatasetSerializer(data=request.data)
+        asked = NewDatasetSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        values = {"description": "", "licence": "", **asked.validated_data}
         try:
-            dataset = freezing.create_dataset(**values, by=self.member)
+            dataset = freezing.create_dataset(**asked.validated_data, by=self.member)
         except freezing.NameTaken as error:
             raise ValidationError({"name": [str(error)]}) from error
         return Response(DatasetSerializer(self.dataset(dataset.pk)).data, status=status.HTTP_201_CREATED)

@@ -222,3 +222,14 @@ def test_odd_multipart_bodies_are_no_faults(client: Client) -> None:
 def test_a_form_with_more_fields_than_django_reads_is_refused_as_json(client: Client) -> None:
     answer = post(client, "&".join(f"a{n}=1" for n in range(20_001)), content_type="application/x-www-form-urlencoded")
     assert (answer.status_code, "detail" in answer.json()) == (400, True)
+    assert "more than 20,000 fields" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded"])
+def test_a_body_that_is_too_long_is_told_the_limit_and_fills_no_log(client: Client, content_type: str, caplog) -> None:
+    body = "name=" + "a" * 6_000_000
+    answer = post(client, body, content_type=content_type)
+    assert (answer.status_code, "more than 5.2 MB besides files" in answer.json()["detail"]) == (413, True)
+    page = post(client, body, "/sign-in/", "application/x-www-form-urlencoded")
+    assert (page.status_code, "more than 5.2 MB besides files" in page.text) == (413, True)
+    assert [record for record in caplog.records if record.exc_info] == []

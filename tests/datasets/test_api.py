@@ -164,6 +164,12 @@ def test_a_dataset_is_made_once(api: Call, version: Version) -> None:
     assert Dataset.objects.filter(name="mail").count() == 1
 
 
+def test_a_dataset_takes_nothing_but_what_can_be_said_of_it(api: Call) -> None:
+    refused = api("/api/v1/datasets", {"name": "mail", "workspace": str(factories.workspace().pk), "created_by": 1})
+    assert (refused.status_code, [*refused.json()["fields"]]) == (400, ["created_by", "workspace"])
+    assert not Dataset.objects.filter(name="mail").exists()
+
+
 def test_lists_come_in_cursor_pages(api: Call, member: Membership) -> None:
     for number in range(3):
         freezing.create_dataset(name=f"d{number}", description="", licence="", by=member)

@@ -2,6 +2,8 @@
 
 import sys
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -11,6 +13,7 @@ from apps.accounts.models import Membership, User
 from apps.common import disk
 from apps.common.http import NotHere
 from apps.common.outages import Outage, outage_of
+from apps.common.quantities import size
 
 RETRY_SECONDS = {Outage.AWAY: 5, Outage.DISK_FULL: 60}
 WORDS = {
@@ -36,10 +39,16 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """What Django can't read as a request: a form with too many fields, a broken multipart body, a wrong host name."""
+    status, words = 400, ""
+    if isinstance(exception, RequestDataTooBig):
+        limit = size(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        status, words = 413, f"The request holds more than {limit} besides files. Send less at once."
+    elif isinstance(exception, TooManyFieldsSent):
+        words = f"The request has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields. Send fewer at once."
     if request.path.startswith("/api/"):
-        words = "The request can't be read. Check its headers and its body, then send it again."
-        return JsonResponse({"detail": words}, status=400)
-    return HttpResponse(render_to_string("400.html"), status=400)
+        words = words or "The request can't be read. Check its headers and its body, then send it again."
+        return JsonResponse({"detail": words}, status=status)
+    return HttpResponse(render_to_string("400.html", {"words": words}), status=status)
 
 
 def failed(request: HttpRequest) -> HttpResponse:

@@ -102,7 +102,10 @@ def part(request: HtmxRequest, queue_id: UUID, item_id: int, side: str, index: i
 def remark(request: HtmxRequest, queue_id: UUID, item_id: int, annotator_id: UUID) -> HttpResponse:
     """A reviewer says something to an annotator about an item; or the annotator answers, about their own only."""
     queue = visible_queue(request, queue_id)
-    item = get_object_or_404(Item, queue=queue, pk=item_id)
+    items = Item.objects.filter(queue=queue)
+    if not request.member.is_reviewer:  # else the answer would tell how many items there are
+        items = items.filter(pk__in=Assignment.objects.of(request.member).values("item"))
+    item = get_object_or_404(items, pk=item_id)
     annotator = get_object_or_404(Annotator, workspace=request.member.workspace_id, pk=annotator_id)
     is_own = annotator.user_id == request.member.user_id
     if not (is_own or request.member.is_reviewer):

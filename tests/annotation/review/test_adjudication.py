@@ -156,6 +156,17 @@ def test_nobody_speaks_about_what_they_have_no_part_in(disputed, annotator, work
     assert client.post(address, {"text": "Hello"}).status_code == 404
 
 
+def test_an_annotator_learns_of_no_item_that_they_were_not_given(disputed, workspace, client):
+    """Ids are numbers in a row: with these answers the items of a queue could be counted, gold ones too."""
+    other = factories.member(Role.ANNOTATOR, of=workspace)
+    client.force_login(other.user)
+    last = disputed.items.last().pk
+    addresses = [
+        reverse("annotation:remark", args=[disputed.pk, item, annotator_of(other).pk]) for item in (last, last + 1)
+    ]
+    assert [client.post(address, {"text": "Hello"}).status_code for address in addresses] == [404, 404]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_does_not_wait_for_a_change_of_the_queues_settings():
     """Settings lock the queue before its items: who locked them the other way round would end with them in a deadlock."""
