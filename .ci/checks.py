@@ -83,6 +83,8 @@ def main(groups: list[str]) -> int:
         print(f"Unknown: {', '.join(sorted(unknown))}. Expected any of: lint, tests, browser.")
         return 2
     RESULTS.mkdir(parents=True, exist_ok=True)
+    # One thread for each of several processes: torch's own threads would wait for each other, spinning, and take twice the time.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
     outcomes = [run(check) for check in CHECKS if not groups or check.group in groups]
     print("\n" + "─" * 80)
