@@ -14,7 +14,7 @@ from apps.training.models import Run, RunEvent
 from apps.training.plan import merged, stored_config
 from contract.configs import InvalidConfig
 from contract.configs.fields import fields_of
-from contract.configs.paths import at, nested, written
+from contract.configs.paths import at, in_words, nested
 
 
 class RemedyRefused(Exception):
@@ -61,18 +61,18 @@ def resume_with_remedy(*, run: Run, alarm: RunEvent, by: User) -> Run:
         raise NoRemedy("This alarm names no setting to try. Resume the run as it is, or launch a new one.")
     before = at(stored_config(run, run.config), setting)
     if before == value:
-        raise RemedyInUse(f"{field.title} is {written(value)} already. Resume the run as it is.")
+        raise RemedyInUse(f"{field.title} is {in_words(value)} already. Resume the run as it is.")
     config = merged(run.config, nested({setting: value}))
     try:
         stored_config(run, config)
     except InvalidConfig as invalid:
-        raise NoRemedy(f"{field.title} can’t be {written(value)} in this run: {invalid.message}") from None
+        raise NoRemedy(f"{field.title} can’t be {in_words(value)} in this run: {invalid.message}") from None
     Run.objects.filter(pk=run.pk).update(config=config)
     step = run.checkpoint_step or 0
     RunEvent.objects.create(
         run=run,
         kind="changed",
-        text=f"{by} changed {field.title} from {written(before)} to {written(value)}, from step {step} on.",
+        text=f"{by} changed {field.title} from {in_words(before)} to {in_words(value)}, from step {step} on.",
         details={"setting": setting, "from": before, "to": value, "step": step},
     )
     audit.record(

@@ -28,6 +28,11 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
+def in_words(value: Any) -> str:
+    """A setting's value in a sentence."""
+    return ("on" if value else "off") if isinstance(value, bool) else written(value)
+
+
 def written(value: Any) -> str:
     """A setting's value as one would type it."""
     match value:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from contract.configs import TrainingConfig
 from contract.configs.fields import ConfigField, settable_fields
-from contract.configs.paths import at, written
+from contract.configs.paths import at, in_words
 from trainer.alarms.rules import AlarmName
 
 
@@ -71,7 +71,3 @@ def remedy_for(alarm: AlarmName, config: TrainingConfig) -> Remedy | None:
 def within(field: ConfigField, value: Any) -> Any:
     """No more than the setting may be."""
     return value if field.range.high is None else min(value, type(value)(field.range.high))
-
-
-def in_words(value: Any) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else written(value)
