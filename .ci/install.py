@@ -78,7 +78,7 @@ def _install(name: str) -> None:
         for line in pip.stdout:
             log.write(line)
             if line.startswith(("Collecting", "Processing")):
-                collected += 1
+                collected = min(collected + 1, count)  # pip may name one twice
                 package = line.split()[1].rpartition("/")[2]
                 progress.show(f"  {collected:3} of {count}: {package}")
             elif line.startswith("Installing collected"):
