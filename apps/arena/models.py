@@ -20,7 +20,7 @@ class Experiment(WorkspaceModel):
 
     class State(models.TextChoices):
         ROLLING_OUT = "rolling_out", "Rolling out"
-        LABELLING = "labelling", "Being labelled"
+        LABELLING = "labelling", "Being labeled"
         STOPPED = "stopped", "Decided"
         FAILED = "failed", "Failed"
 
