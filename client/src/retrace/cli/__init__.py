@@ -1,0 +1,1 @@
+"""The command `retrace`, one module for each group of subcommands."""

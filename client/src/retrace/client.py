@@ -1,0 +1,174 @@
+"""`Client` and `AsyncClient`: everything that Retrace's REST API can do, from Python."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Generic, Self
+
+import httpx
+
+from retrace.core.connection import TIMEOUT, AsyncConnection, Connection, api_token, server_url
+from retrace.core.flow import Flow, work
+from retrace.core.operations import C, Resource, operation
+from retrace.core.request import OnProgress
+from retrace.core.retries import Retries
+from retrace.errors import RetraceError
+from retrace.export import export_rows
+from retrace.models.datasets import Version
+from retrace.models.imports import Import
+from retrace.resources.datasets import Datasets, Format, Split, Versions
+from retrace.resources.experiments import Experiments
+from retrace.resources.imports import Imports
+from retrace.resources.jobs import Jobs
+from retrace.resources.lineage import Lineage
+from retrace.resources.policies import Policies, Publications
+from retrace.resources.queues import Judges, Queues
+from retrace.resources.rollouts import Rollouts
+from retrace.resources.runs import Runs
+from retrace.resources.trajectories import Trajectories
+from retrace.uploads import Source, import_source
+from retrace.waiting import W, wait_for
+
+
+class _Operations(Resource[C], Generic[C]):
+    """What both clients offer."""
+
+    def __init__(self, connection: C) -> None:
+        super().__init__(connection)
+        self.datasets = Datasets(connection)
+        self.versions = Versions(connection)
+        self.imports = Imports(connection)
+        self.trajectories = Trajectories(connection)
+        self.policies = Policies(connection)
+        self.publications = Publications(connection)
+        self.queues = Queues(connection)
+        self.judges = Judges(connection)
+        self.runs = Runs(connection)
+        self.rollouts = Rollouts(connection)
+        self.experiments = Experiments(connection)
+        self.jobs = Jobs(connection)
+        self.lineage = Lineage(connection)
+
+    @operation
+    def import_(
+        self,
+        source: Source,
+        *,
+        filename: str | None = None,
+        policy: str | None = None,
+        idempotency_key: str | None = None,
+        progress: OnProgress | None = None,
+    ) -> Flow[Import]:
+        """Send a file by its path, or rows from any iterable; `wait` tells how the import ends.
+
+        `policy` names who acted in trajectories that don't say so. The same file again is the same import.
+        """
+        return import_source(
+            source,
+            filename=filename,
+            policy=policy,
+            idempotency_key=idempotency_key,
+            retries=self._connection.retries,
+            progress=progress,
+        )
+
+    @operation
+    def export(
+        self,
+        version: Version,
+        split: Split = "train",
+        *,
+        to: str | os.PathLike[str],
+        format: Format = "jsonl",
+        progress: OnProgress | None = None,
+    ) -> Flow[Path]:
+        """Download a split of a frozen version to the file `to`, which appears when it is complete and its SHA-256 is right.
+
+        After a broken connection, or in a later call, the download goes on where it stopped.
+        """
+        return export_rows(version, split, format, Path(to), retries=self._connection.retries, progress=progress)
+
+    @operation
+    def load(self, version: Version, split: Split = "train") -> Flow[Any]:
+        """A split of a frozen version as a `datasets.Dataset`. Needs `pip install retrace-client[datasets]`."""
+        try:
+            import datasets
+        except ImportError as error:
+            raise RetraceError("load needs the package datasets: pip install 'retrace-client[datasets]'") from error
+        with tempfile.TemporaryDirectory(prefix="retrace-rows-") as folder:
+            file = Path(folder) / f"{split}.parquet"
+            yield from export_rows(version, split, "parquet", file, retries=self._connection.retries, progress=None)
+            return (
+                yield from work(lambda: datasets.Dataset.from_parquet(str(file), cache_dir=folder, keep_in_memory=True))
+            )
+
+    @operation
+    def wait(
+        self, job: W, *, timeout: float | None = None, progress: OnProgress | None = None, check: bool = True
+    ) -> Flow[W]:
+        """Wait until an import, version, queue, training run, batch of rollouts, publication or experiment is over; answers its last state.
+
+        Raises JobFailed if it failed or was cancelled, unless `check` is False.
+        """
+        return wait_for(job, retries=self._connection.retries, timeout=timeout, progress=progress, is_checked=check)
+
+
+class Client(_Operations[Connection]):
+    """For programs that wait for each answer. Threads may share it.
+
+    `url` and `token` are taken from RETRACE_URL and RETRACE_TOKEN where they aren't given.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        retries: Retries | None = None,
+        timeout: float | httpx.Timeout = TIMEOUT,
+    ) -> None:
+        self.url = server_url(url)
+        super().__init__(Connection(self.url, api_token(token), retries or Retries(), timeout))
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._connection.http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+
+class AsyncClient(_Operations[AsyncConnection]):
+    """The same in an event loop: each method is awaited, each list is walked with `async for`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        retries: Retries | None = None,
+        timeout: float | httpx.Timeout = TIMEOUT,
+    ) -> None:
+        self.url = server_url(url)
+        super().__init__(AsyncConnection(self.url, api_token(token), retries or Retries(), timeout))
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._connection.http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"

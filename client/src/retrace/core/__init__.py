@@ -1,0 +1,1 @@
+"""What every call has in common: requests, retries, pages, and the two ways to carry them out."""

@@ -1,0 +1,152 @@
+"""Declares a call once; `Client` gets its result, `AsyncClient` something to await.
+
+A resource's method returns a flow, and `operation` turns it into what its connection makes of that. The overloads of
+`__get__` give both their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
+
+from pydantic import BaseModel
+
+from retrace.core.connection import AsyncConnection, Connection
+from retrace.core.flow import Flow
+from retrace.core.replies import parsed
+from retrace.core.request import IDEMPOTENCY_KEY, Reply, Request, address
+from retrace.core.retries import exchange
+
+C = TypeVar("C", bound=Connection | AsyncConnection)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Resource(Generic[C]):
+    """One kind of thing on the server, reached through `connection`."""
+
+    def __init__(self, connection: C) -> None:
+        self._connection = connection
+
+    def _exchange(self, request: Request) -> Flow[Reply]:
+        return exchange(request, self._connection.retries)
+
+    def _ask(self, request: Request, answer: type[T]) -> Flow[T]:
+        reply = yield from self._exchange(request)
+        return parsed(request, reply, answer)
+
+    def _read(self, template: str, *parts: object, answer: type[T], **query: Any) -> Flow[T]:
+        return self._ask(Request("GET", address(template, *parts), query), answer)
+
+    def _create(self, template: str, *parts: object, answer: type[T], body: object) -> Flow[T]:
+        """Make something. `body` is a dict of the caller's keywords. The key tells the server that a repetition is one."""
+        assert isinstance(body, dict)
+        headers = {IDEMPOTENCY_KEY: str(uuid4())}
+        return self._ask(Request("POST", address(template, *parts), body=_plain(body), headers=headers), answer)
+
+    def _text(self, request: Request) -> Flow[str]:
+        reply = yield from self._exchange(request)
+        return reply.content.decode()
+
+    def _act(self, template: str, *parts: object, answer: type[T]) -> Flow[T]:
+        return self._ask(Request("POST", address(template, *parts)), answer)
+
+
+class operation(Generic[P, T]):
+    """A method that asks once: `client.runs.read(id)`, `await client.runs.read(id)`."""
+
+    def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
+        self.flow = flow
+        self.__doc__ = flow.__doc__
+
+    @overload
+    def __get__(self, resource: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, resource: Resource[Connection], owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, resource: Resource[AsyncConnection], owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, resource: Resource[Any] | None, owner: type) -> Any:
+        if resource is None:
+            return self
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return resource._connection.run(self.flow(resource, *args, **kwargs))
+
+        return update_wrapper(call, self.flow)
+
+
+class Listing(NamedTuple, Generic[T]):
+    """A list that comes in pages: how to ask for the first, and what its entries are."""
+
+    path: str
+    entry: type[T]
+    query: dict[str, Any]
+
+
+class listing(Generic[P, T]):
+    """A method that lists: `for run in client.runs.list()`, `async for run in client.runs.list()`.
+
+    A page is asked for when the one before is used up, so that stopping early costs nothing.
+    """
+
+    def __init__(self, first: Callable[Concatenate[Any, P], Listing[T]]) -> None:
+        self.first = first
+        self.__doc__ = first.__doc__
+
+    @overload
+    def __get__(self, resource: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, resource: Resource[Connection], owner: type) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, resource: Resource[AsyncConnection], owner: type) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, resource: Resource[Any] | None, owner: type) -> Any:
+        if resource is None:
+            return self
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            first = self.first(resource, *args, **kwargs)
+            walk = _walk if isinstance(resource._connection, Connection) else _walk_async
+            return walk(resource, first)
+
+        return update_wrapper(call, self.first)
+
+
+class _Page(BaseModel, Generic[T]):
+    next: str | None
+    results: list[T]
+
+    @property
+    def cursor(self) -> str | None:
+        """Of the next page. Only that: behind a proxy the rest of `next` may name another host."""
+        return parse_qs(urlsplit(self.next or "").query).get("cursor", [None])[0]
+
+
+def _page(resource: Resource[Any], of: Listing[T], cursor: str | None) -> Flow[_Page[T]]:
+    return resource._ask(Request("GET", of.path, {**of.query, "cursor": cursor}), _Page[of.entry])  # type: ignore[name-defined]  # a class at run time
+
+
+def _walk(resource: Resource[Connection], of: Listing[T]) -> Iterator[T]:
+    cursor: str | None = None
+    while True:
+        page = resource._connection.run(_page(resource, of, cursor))
+        yield from page.results
+        if not (cursor := page.cursor):
+            return
+
+
+async def _walk_async(resource: Resource[AsyncConnection], of: Listing[T]) -> AsyncIterator[T]:
+    cursor: str | None = None
+    while True:
+        page = await resource._connection.run(_page(resource, of, cursor))
+        for entry in page.results:
+            yield entry
+        if not (cursor := page.cursor):
+            return
+
+
+def _plain(body: dict[str, Any]) -> dict[str, Any]:
+    """As JSON can hold it: moments as ISO 8601."""
+    return {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in body.items()}

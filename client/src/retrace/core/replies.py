@@ -1,0 +1,78 @@
+"""Turns replies into what callers get: models, or an exception with the server's words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from retrace.core.request import Reply, Request
+from retrace.errors import RequestRefused, UnexpectedAnswer, refusal_class
+
+T = TypeVar("T")
+
+
+def checked(request: Request, reply: Reply) -> Reply:
+    """The reply, unless it is an error. Raises RequestRefused or UnexpectedAnswer."""
+    if reply.status < 300 or reply.status == HTTPStatus.NOT_MODIFIED:
+        return reply
+    if reply.status < 400:
+        place = reply.headers.get("Location", "another address")
+        message = f"The server redirects {request} to {place}. Give the client the URL that it redirects to."
+        raise UnexpectedAnswer(message, status=reply.status, request=str(request))
+    raise _refusal(request, reply)
+
+
+def parsed(request: Request, reply: Reply, answer: type[T]) -> T:
+    """The reply's body as `answer`. Raises UnexpectedAnswer where it is something else."""
+    try:
+        adapter: TypeAdapter[T] = _adapter(answer)
+        return adapter.validate_json(reply.content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the body"
+        raise UnexpectedAnswer(
+            f"The answer to {request} isn't what this client reads: {place}: {first['msg']}. "
+            "Check that the URL is Retrace's, and that client and server have about the same version.",
+            status=reply.status,
+            request=str(request),
+        ) from error
+
+
+_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=256)(TypeAdapter)
+
+
+def _refusal(request: Request, reply: Reply) -> RequestRefused:
+    detail, fields = _words(reply)
+    return refusal_class(reply.status)(
+        detail, status=reply.status, request=str(request), fields=fields, retry_after=retry_after(reply.headers)
+    )
+
+
+def _words(reply: Reply) -> tuple[str, dict[str, list[str]]]:
+    """`detail` and `fields`. What a proxy answers in Retrace's place has neither."""
+    try:
+        body = json.loads(reply.content)
+        return str(body["detail"]), body.get("fields") or {}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        phrase = httpx.codes.get_reason_phrase(reply.status) or "unknown status"
+        return f"The server answered {reply.status} ({phrase}) without saying why.", {}
+
+
+def retry_after(headers: httpx.Headers) -> float | None:
+    """Seconds, of a `Retry-After` in either of its forms; None without a readable one."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isdecimal():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,81 @@
+"""Blind A/B experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Required, TypedDict
+
+from retrace.core.request import Progress, address
+from retrace.models.answer import Answer, Waitable
+
+
+class Experiment(Waitable):
+    """A blind comparison: its plan, which was fixed when it began, and its verdict once it has ended."""
+
+    id: str
+    url: str  # Where to ask again.
+    name: str
+    environment: str
+    policy_a: str
+    policy_b: str
+    rollouts_a: str | None
+    rollouts_b: str | None
+    queue: str | None
+    plan: Any  # tasks, samples, seed, overlap, rule: fixed at the start.
+    state: str
+    verdict: Any  # The figures at the moment it stopped.
+    error: str
+    created_at: datetime
+    stopped_at: datetime | None
+
+    @property
+    def path(self) -> str:
+        return address("/experiments/{}", self.id)
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("stopped", "failed")
+
+    @property
+    def problem(self) -> str:
+        return (self.error or "The experiment failed.") if self.state == "failed" else ""
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(0, 0, "judgments")
+
+
+class Standing(Experiment):
+    """An experiment with its figures at this moment or, once it has ended, at its end."""
+
+    standing: dict[str, Any]  # Rates come with 95 % intervals that may be watched while they move.
+
+
+class Promotion(Answer):
+    """Who is champion of which environment now."""
+
+    environment: str
+    champion: str
+
+
+class Promote(TypedDict, total=False):
+    """Who becomes champion, and why."""
+
+    policy: Required[str]  # One of the two.
+    reason: Required[str]
+
+
+class Start(TypedDict, total=False):
+    """An experiment to start."""
+
+    name: Required[str]
+    policy_a: Required[str]  # Usually the champion.
+    policy_b: Required[str]  # Usually the challenger.
+    environment: Required[str]
+    tasks: int  # Held-out tasks that both attempt; 2 to 2000.
+    levels: Sequence[str]  # None: the usual ones.
+    samples: int  # Trajectories of each task; 1 to 16.
+    steps: int  # An episode is cut off after that many; 1 to 200.
+    overlap: int  # Different people for each pair; 1 to 20.
+    min_tasks: int  # Judged tasks before the rule may end it.

@@ -1,0 +1,100 @@
+"""Queues and the items that annotators are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, Required, TypedDict
+
+from retrace.core.request import Progress, address
+from retrace.models.answer import Answer, Waitable
+
+
+class Queue(Waitable):
+    """A queue of pairs or trajectories to judge. `asks`: what a judgment answers beside the main thing."""
+
+    id: str
+    name: str
+    kind: str
+    state: str
+    order: str
+    overlap: int
+    lease_seconds: int
+    skipped_come_back: bool  # Whether a skipped item may return to its skipper.
+    item_count: int  # Items to be judged, those with a known answer left out. Grows while the queue is filled.
+    items_expected: int  # Counted before filling, for its progress.
+    asks: Any  # What a judgment here answers, as this kind reads it.
+    created_at: datetime
+
+    @property
+    def path(self) -> str:
+        return address("/queues/{}", self.id)
+
+    @property
+    def is_over(self) -> bool:
+        return self.state != "filling"
+
+    @property
+    def problem(self) -> str:
+        return "No items could be made." if self.state == "failed" else ""
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(self.item_count, self.items_expected, "items")
+
+
+class BlindStep(Answer):
+    """What the agent was told, and what it did then."""
+
+    context: list[dict[str, Any]]
+    message: dict[str, Any]
+
+
+class BlindRun(Answer):
+    """A trajectory without what tells who made it or how it ended."""
+
+    side: str  # `left` or `right` of a pair; `run` where there is one.
+    steps: list[BlindStep]
+    closing: list[dict[str, Any]]  # Messages after the last step.
+
+
+class Held(Answer):
+    """An item on one's own desk."""
+
+    id: str  # Of the assignment, which is what is judged.
+    queue: str
+    kind: str
+    leased_until: datetime  # Others get the item then, unless it's asked for again before.
+    instruction: str
+    guidelines: str
+    guideline_version: int
+    runs: list[BlindRun]
+
+
+class NewQueue(TypedDict, total=False):
+    """A queue to create, with the fields of every kind."""
+
+    trajectories: Sequence[str]  # These and no others.
+    filter: str  # Where no ids are given: the query string of a list of trajectories, such as `batch=<id>`; empty: all.
+    questions: str | None  # One a line: question | points (2 to 10) | what 1 means | what the most means.
+    thumb: bool  # Ask for a thumb up or down
+    marks: bool  # Steps can be marked: sub-goal reached, safety violated
+    every_step: bool  # Each step needs a label, up to the first error
+    corrections: bool  # Corrections may be written
+    alternatives: str | None  # A policy that corrections are sampled from.
+    alternatives_count: int | None  # How many
+    alternatives_temperature: float | None
+    aspects: str | None  # One a line. “Safety: 3” gives an aspect 3 points instead of 5.
+    confidence: bool  # Ask for confidence
+    name: Required[str]  # Annotators see it, so don't name policies in it.
+    kind: Literal["pairwise", "steps", "rating"] | None  # What is done
+    pairs: Literal["all", "some", "one"]  # Of each task
+    per_task: int | None  # How many a task
+    different_outcomes: bool  # Only trajectories that ended differently.
+    different_policies: bool  # Only trajectories of different policies
+    overlap: int  # How many different people judge each item. Two or more show how much they agree.
+    order: Literal["fifo", "random"]  # Shuffling keeps people from judging the same task many times in a row.
+    seed: int  # The same seed draws and shuffles the same way.
+    lease_minutes: int  # Time to judge one; after a longer absence the item goes to somebody else.
+    skipped_come_back: bool  # Skipped items come back to the same person, at the end
+    guidelines: str | None  # Markdown.

@@ -1,0 +1,64 @@
+"""Rollouts that Retrace plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, Required, TypedDict
+
+from retrace.core.request import Progress, address
+from retrace.models.answer import Waitable
+
+
+class Rollouts(Waitable):
+    """A policy's attempts at tasks. `/trajectories?rollouts=<id>` lists what came of them."""
+
+    id: str
+    url: str  # Where to ask again.
+    policy: str
+    environment: str
+    config: Any  # Task selection, samples a task, sampling and budgets.
+    state: str
+    total: int
+    finished: int
+    succeeded: int
+    error: str
+    losses: int  # Attempts that were lost since it was started, or last got on.
+    loss: str  # Why the last of them was lost.
+    failure: Any  # Category, message, advice, last log lines, command.
+    attempt: int  # How often a worker has taken it.
+    worker: str  # host:process of the one that has it.
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def path(self) -> str:
+        return address("/rollouts/{}", self.id)
+
+    @property
+    def is_over(self) -> bool:
+        return self.finished_at is not None
+
+    @property
+    def problem(self) -> str:
+        return (self.error or f"The rollouts are {self.state}.") if self.state in ("failed", "cancelled") else ""
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(self.finished, self.total, "trajectories")
+
+
+class StartRollouts(TypedDict, total=False):
+    """Who attempts what, how often. The same seed draws the same tasks."""
+
+    policy: Required[str]  # A language model, a script, or a served model.
+    environment: Required[str]
+    split: Literal["held_out", "train"]
+    levels: Sequence[str]  # None: the usual ones.
+    count: int  # Tasks.
+    samples: int  # Attempts at each task.
+    temperature: float
+    steps: int  # An attempt is cut after them.
+    tool_calls: Literal["native", "react"]  # react: plain text, for models that know no tools.
+    seed: int

@@ -1,0 +1,59 @@
+"""Trajectories as lists show them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypedDict
+
+from retrace.models.answer import Answer
+
+
+class TaskInList(Answer):
+    """The task that a trajectory attempts."""
+
+    id: str
+    key: str
+    environment: str
+    category: str
+    difficulty: str
+    held_out: bool  # Kept for evaluation; never in a training split.
+
+
+class Trajectory(Answer):
+    """A trajectory without its steps."""
+
+    id: str
+    external_id: str
+    task: TaskInList
+    policy: str | None
+    source: str  # The import format, or `rollout`.
+    reward: float | None
+    success: bool | None
+    termination: str
+    step_count: int
+    error_count: int
+    token_count: int | None  # Tokens that the policy generated.
+    seconds: float | None
+    tags: list[str]
+    parent: str | None
+    branch_step: int | None  # The first step that differs from the parent.
+    import_batch: str | None
+    rollout_batch: str | None
+    created_at: datetime
+
+
+class Filter(TypedDict, total=False):
+    """Which trajectories to list. Several fields: those that match all of them."""
+
+    q: str  # Words that occur in it.
+    task: str
+    environment: str
+    policy: str
+    outcome: str
+    errors: str
+    min_steps: int
+    max_steps: int
+    tag: str
+    source: str
+    batch: str  # The id of an import.
+    rollouts: str  # The id of rollouts.

@@ -1,0 +1,38 @@
+"""Imports. `client.import_` sends files and rows."""
+
+from __future__ import annotations
+
+from typing import Literal, Unpack
+
+from retrace.core.flow import Flow
+from retrace.core.operations import C, Listing, Resource, listing, operation
+from retrace.core.request import Request, address
+from retrace.models.imports import Adopt, Import, Survey
+from retrace.models.queues import Queue
+
+
+class Imports(Resource[C]):
+    @listing
+    def list(self, *, page_size: int | None = None) -> Listing[Import]:
+        """All imports, newest first."""
+        return Listing("/imports", Import, {"page_size": page_size})
+
+    @operation
+    def read(self, batch_id: str) -> Flow[Import]:
+        """Read how an import is doing."""
+        return self._read("/imports/{}", batch_id, answer=Import)
+
+    @operation
+    def rejected(self, batch_id: str, *, format: Literal["jsonl", "csv"] = "jsonl") -> Flow[str]:
+        """The rejected rows as one text, each with its line, the reason, and what was expected."""
+        return self._text(Request("GET", address("/imports/{}/rejected", batch_id), {"format": format}))
+
+    @operation
+    def survey(self, batch_id: str) -> Flow[Survey]:
+        """Which columns of the file judge its trajectories, and with which values."""
+        return self._read("/imports/{}/judgements", batch_id, answer=Survey)
+
+    @operation
+    def adopt(self, batch_id: str, **columns: Unpack[Adopt]) -> Flow[Queue]:
+        """Create a closed queue from the file's own judgments."""
+        return self._create("/imports/{}/judgements", batch_id, answer=Queue, body=columns)

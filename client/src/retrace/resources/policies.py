@@ -1,0 +1,44 @@
+"""Policies, and where they are published."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from retrace.core.flow import Flow
+from retrace.core.operations import C, Listing, Resource, listing, operation
+from retrace.core.request import address
+from retrace.models.policies import Policy, Publication, Publish
+
+
+class Policies(Resource[C]):
+    @listing
+    def list(self, *, page_size: int | None = None) -> Listing[Policy]:
+        """All policies, newest first."""
+        return Listing("/policies", Policy, {"page_size": page_size})
+
+    @operation
+    def read(self, policy_id: str) -> Flow[Policy]:
+        """Read a policy."""
+        return self._read("/policies/{}", policy_id, answer=Policy)
+
+
+class Publications(Resource[C]):
+    @listing
+    def list(self, policy_id: str, *, page_size: int | None = None) -> Listing[Publication]:
+        """Where a policy was published, newest first."""
+        return Listing(address("/policies/{}/publications", policy_id), Publication, {"page_size": page_size})
+
+    @operation
+    def create(self, policy_id: str, **publication: Unpack[Publish]) -> Flow[Publication]:
+        """Publish a policy. It answers at once; `client.wait` waits until it is live."""
+        return self._create("/policies/{}/publications", policy_id, answer=Publication, body=publication)
+
+    @operation
+    def read(self, publication_id: str) -> Flow[Publication]:
+        """Read a publication."""
+        return self._read("/publications/{}", publication_id, answer=Publication)
+
+    @operation
+    def roll_back(self, publication_id: str) -> Flow[Publication]:
+        """Publish again what had the name before."""
+        return self._act("/publications/{}/roll-back", publication_id, answer=Publication)

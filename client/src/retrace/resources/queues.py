@@ -1,0 +1,108 @@
+"""Queues, what they hold, and judging."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from retrace.core.flow import Flow
+from retrace.core.operations import C, Listing, Resource, listing, operation
+from retrace.core.request import Request, address
+from retrace.models.judges import Judge, Send
+from retrace.models.judgments import (
+    Adjudication,
+    Decide,
+    Disputed,
+    Inspection,
+    Judged,
+    Judgment,
+    Preference,
+    Rating,
+)
+from retrace.models.queues import Held, NewQueue, Queue
+
+
+class Queues(Resource[C]):
+    @listing
+    def list(self, *, page_size: int | None = None) -> Listing[Queue]:
+        """All queues, newest first."""
+        return Listing("/queues", Queue, {"page_size": page_size})
+
+    @operation
+    def create(self, **queue: Unpack[NewQueue]) -> Flow[Queue]:
+        """Create a queue. It answers at once; `client.wait` waits until it is filled."""
+        return self._create("/queues", answer=Queue, body=queue)
+
+    @operation
+    def read(self, queue_id: str) -> Flow[Queue]:
+        """Read a queue."""
+        return self._read("/queues/{}", queue_id, answer=Queue)
+
+    @operation
+    def next(self, queue_id: str) -> Flow[Held | None]:
+        """The item to judge: the one that is assigned already, or the next. None when nothing is left."""
+        reply = yield from self._exchange(Request("POST", address("/queues/{}/next", queue_id)))
+        return Held.model_validate_json(reply.content) if reply.content else None
+
+    @operation
+    def judge(self, assignment_id: str, **judgment: Unpack[Judgment]) -> Flow[Judged]:
+        """Submit the judgment of the item that `next` answered; `assignment_id` is its `id`."""
+        return self._create("/assignments/{}/judgment", assignment_id, answer=Judged, body=judgment)
+
+    @listing
+    def preferences(self, queue_id: str, *, page_size: int | None = None) -> Listing[Preference]:
+        """The judgments of a pairwise queue, newest first."""
+        return Listing(address("/queues/{}/preferences", queue_id), Preference, {"page_size": page_size})
+
+    @listing
+    def inspections(self, queue_id: str, *, page_size: int | None = None) -> Listing[Inspection]:
+        """The judgments of a queue of step labels, newest first."""
+        return Listing(address("/queues/{}/inspections", queue_id), Inspection, {"page_size": page_size})
+
+    @listing
+    def ratings(self, queue_id: str, *, page_size: int | None = None) -> Listing[Rating]:
+        """The judgments of a queue of ratings, newest first."""
+        return Listing(address("/queues/{}/ratings", queue_id), Rating, {"page_size": page_size})
+
+    @listing
+    def disputed(self, queue_id: str, *, page_size: int | None = None) -> Listing[Disputed]:
+        """Disputed items without a decision, in the queue's order."""
+        return Listing(address("/queues/{}/disputed", queue_id), Disputed, {"page_size": page_size})
+
+    @listing
+    def adjudications(self, queue_id: str, *, page_size: int | None = None) -> Listing[Adjudication]:
+        """The decisions in force, newest first."""
+        return Listing(address("/queues/{}/adjudications", queue_id), Adjudication, {"page_size": page_size})
+
+    @operation
+    def adjudicate(self, queue_id: str, **decision: Unpack[Decide]) -> Flow[Adjudication]:
+        """Decide an item. A new decision replaces the one before."""
+        return self._create("/queues/{}/adjudications", queue_id, answer=Adjudication, body=decision)
+
+
+class Judges(Resource[C]):
+    """Machine annotators of a queue."""
+
+    @listing
+    def list(self, queue_id: str, *, page_size: int | None = None) -> Listing[Judge]:
+        """The machine annotators of a queue, newest first."""
+        return Listing(address("/queues/{}/judges", queue_id), Judge, {"page_size": page_size})
+
+    @operation
+    def enroll(self, queue_id: str, **judge: Unpack[Send]) -> Flow[Judge]:
+        """Enroll a served model or a reward model as an annotator."""
+        return self._create("/queues/{}/judges", queue_id, answer=Judge, body=judge)
+
+    @operation
+    def read(self, queue_id: str, judge_id: str) -> Flow[Judge]:
+        """Read its progress, its cost, and how far it agrees with people."""
+        return self._read("/queues/{}/judges/{}", queue_id, judge_id, answer=Judge)
+
+    @operation
+    def pause(self, queue_id: str, judge_id: str) -> Flow[Judge]:
+        """Pause it after its current pair."""
+        return self._act("/queues/{}/judges/{}/pause", queue_id, judge_id, answer=Judge)
+
+    @operation
+    def resume(self, queue_id: str, judge_id: str) -> Flow[Judge]:
+        """Resume it, also after errors."""
+        return self._act("/queues/{}/judges/{}/resume", queue_id, judge_id, answer=Judge)

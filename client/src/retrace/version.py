@@ -1,0 +1,3 @@
+"""The version of this distribution; its metadata is read from here."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,40 @@
+"""Waits for what takes a while, by reading it again."""
+
+from __future__ import annotations
+
+import time
+from typing import TypeVar
+
+from retrace.core.flow import Flow, pause
+from retrace.core.replies import parsed
+from retrace.core.request import OnProgress, Request
+from retrace.core.retries import Retries, exchange
+from retrace.errors import JobFailed, RetraceError
+from retrace.models.answer import Waitable
+
+W = TypeVar("W", bound=Waitable)
+FIRST_SECONDS = 0.2
+LONGEST_SECONDS = 5.0
+
+
+def wait_for(
+    job: W, *, retries: Retries, timeout: float | None, progress: OnProgress | None, is_checked: bool
+) -> Flow[W]:
+    """Read `job` again until it is over, ever less often. Raises JobFailed, or RetraceError after `timeout` seconds."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    request, seconds = Request("GET", job.path), FIRST_SECONDS
+    while True:
+        if progress:
+            progress(job.progress)
+        if job.is_over:
+            break
+        if deadline is not None and time.monotonic() + seconds > deadline:
+            raise RetraceError(
+                f"{job.path} wasn't over after {timeout:g} seconds. It goes on; wait again, or cancel it."
+            )
+        yield from pause(seconds)
+        seconds = min(LONGEST_SECONDS, seconds * 1.5)
+        job = parsed(request, (yield from exchange(request, retries)), type(job))
+    if is_checked and job.problem:
+        raise JobFailed(job.problem, job)
+    return job

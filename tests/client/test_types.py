@@ -1,0 +1,65 @@
+"""What a type checker knows of the client: results of both kinds of client, and wrong arguments."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "client" / "src"
+PROGRAM = """
+import retrace
+
+def waiting(client: retrace.Client) -> None:
+    reveal_type(client.runs.read("id"))
+    reveal_type(client.runs.list())
+    reveal_type(client.wait(client.runs.read("id")))
+    reveal_type(client.queues.next("id"))
+    client.runs.launch(algorithm="sft", preset="hasty")
+    client.runs.launch(preset="quick")
+    client.datasets.create(name="Orders", color="red")
+    client.runs.read()
+
+async def in_a_loop(client: retrace.AsyncClient) -> None:
+    reveal_type(await client.runs.read("id"))
+    reveal_type(client.runs.list())
+    reveal_type(await client.wait(await client.runs.read("id")))
+    client.runs.read("id").state
+"""
+
+
+def test_a_type_checker_sees_through_both_clients(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+        "program.py",
+    ]
+    environment = {**os.environ, "MYPYPATH": str(SOURCE)}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    told = re.findall(r'program\.py:(\d+): (?:note: Revealed type is "(.*)"|error: (.*?)  \[)', done.stdout)
+    assert [(int(line), known or error) for line, known, error in told] == [
+        (5, "retrace.models.runs.Run"),
+        (6, "typing.Iterator[retrace.models.runs.Run]"),
+        (7, "retrace.models.runs.Run"),
+        (8, "retrace.models.queues.Held | None"),
+        (
+            9,
+            'Argument "preset" has incompatible type "Literal[\'hasty\']"; '
+            "expected \"Literal['quick', 'standard', 'thorough']\"",
+        ),
+        (10, 'Missing named argument "algorithm"'),
+        (11, 'Unexpected keyword argument "color"'),
+        (12, "Too few arguments"),
+        (15, "retrace.models.runs.Run"),
+        (16, "typing.AsyncIterator[retrace.models.runs.Run]"),
+        (17, "retrace.models.runs.Run"),
+        (18, '"Coroutine[Any, Any, Run]" has no attribute "state"'),
+    ], done.stdout
