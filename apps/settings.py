@@ -230,7 +230,7 @@ STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Elsewhere than in production files change while they are served.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not PRODUCTION
-# Run folders hold checkpoints; GPU workers on several machines share them (a mounted disk).
+# Run folders hold checkpoints; workers on several machines share them (a mounted disk).
 RUNS_DIR = Path(os.environ.get("RUNS_DIR", str(VAR / "runs")))
 # The same folder as the vLLM server sees it, where that is another path.
 SERVED_RUNS_DIR = os.environ.get("SERVED_RUNS_DIR", str(RUNS_DIR))

@@ -31,7 +31,7 @@ class Presence:
         queues = app.amqp.queues.consume_from
         try:
             note_worker(queues)
-            if "gpu" in queues:
+            if "train" in queues:
                 capacity.tell()
         except Exception:  # the cache may be away, nvidia-smi hang: signals must not take the worker down
             logger.warning("could not note that this worker is there, or what it has", exc_info=True)

@@ -1,6 +1,6 @@
 """Every task: ids in, one call, nothing out. Each may be delivered twice; the second time it finds nothing to take.
 
-Those of `training`, `rollouts`, `continuations` and `scoring` wait in the `gpu` queue, all others in `default` (`apps.common.broker`).
+Those of `training` wait in the worker queue `train`, those that generate in `generate`, all others in `default` (`apps.common.broker`).
 """
 
 import logging
@@ -97,7 +97,7 @@ def freeze(version_id: str) -> None:
 
 @app.task(name=launch.CHECK_TASK, acks_late=False)
 def check_plan(key: str, plan: dict[str, Any]) -> None:
-    """Look at the model and the memory of a planned run, and leave the answer where the page finds it. The gpu workers may be busy for hours."""
+    """Look at the model and the memory of a planned run, and leave the answer where the page finds it. The training workers may be busy for hours."""
     launch.answer(key, check(plan))
 
 

@@ -4,7 +4,7 @@ What only workers need of it (their tasks, the clock, how they start) is in `wor
 """
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery import Celery
 from django.conf import settings
@@ -26,7 +26,14 @@ app.conf.update(
     broker_url=_url(),
     task_ignore_result=True,  # outcomes live in Postgres, where pages read them
     task_default_queue="default",
-    task_routes={f"{kind}.*": {"queue": "gpu"} for kind in ("training", "rollouts", "continuations", "scoring")},
+    # Generating has workers of its own, so that nobody waits for some tokens behind a training run; and what a person at the desk
+    # waits for is taken first, also by a worker that takes from both. The lower number goes first.
+    task_routes={
+        "continuations.*": {"queue": "generate", "priority": 0},
+        "rollouts.*": {"queue": "generate", "priority": 3},
+        "scoring.*": {"queue": "generate", "priority": 3},
+        "training.*": {"queue": "train", "priority": 6},
+    },
     # A task not acknowledged within this time is given to another worker. Long runs renew a lease in Postgres and
     # refuse the second delivery, so this only bounds how long a lost message stays lost.
     broker_transport_options={
@@ -48,7 +55,14 @@ def enqueue(task: str, *args: Any) -> None:
     transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
 
 
-def worker_queue(task: str) -> str:
-    """The worker queue that a task waits in."""
-    name: str = app.amqp.router.route({}, task)["queue"].name
-    return name
+class Place(NamedTuple):
+    """Where a task waits."""
+
+    worker_queue: str
+    priority: int
+    """Within the worker queue; the lower number goes first."""
+
+
+def place_of(task: str) -> Place:
+    route = app.amqp.router.route({}, task)
+    return Place(route["queue"].name, route.get("priority", 0))

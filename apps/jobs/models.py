@@ -161,6 +161,16 @@ class Job(WorkspaceModel):
         return None
 
     @property
+    def seconds_left(self) -> float | None:
+        """How long it will still take at the pace so far; None where that can't be told, as in an attempt that went on where another stopped."""
+        headway = self.headway
+        if self.phase not in HELD or self.attempt != 1 or headway is None or self.started_at is None:
+            return None
+        if not 0 < headway.done < headway.total:
+            return None
+        return (now() - self.started_at).total_seconds() / headway.done * (headway.total - headway.done)
+
+    @property
     def resumes_from(self) -> str:
         """Where the next attempt goes on, in words."""
         return "where it stopped"

@@ -12,9 +12,10 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from apps.accounts.models import Membership, Role
-from apps.common.broker import worker_queue
+from apps.common.broker import place_of
 from apps.common.health import WORKER_QUEUES, manned_queues
 from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, kinds
+from apps.jobs.waits import about
 
 MOST_ACTIVE = 200
 """Of each kind."""
@@ -43,7 +44,17 @@ class Row:
 
     @property
     def worker_queue(self) -> str:
-        return worker_queue(self.kind.task(self.job))
+        return place_of(self.kind.task(self.job)).worker_queue
+
+    @property
+    def priority(self) -> int:
+        """Within its worker queue; the lower number goes first."""
+        return place_of(self.kind.task(self.job)).priority
+
+    @property
+    def left(self) -> str:
+        """How long it will still take, in words."""
+        return about(self.job.seconds_left)
 
     @property
     def may_cancel(self) -> bool:
@@ -160,7 +171,8 @@ def _active(kind: Kind[Any]) -> Iterable[Row]:
 
 def _line(name: str, rows: list[Row], workspace: UUID, *, is_manned: bool) -> Line:
     running = [row for row in rows if row.job.phase != Phase.WAITING]
-    waiting = sorted((row for row in rows if row.job.phase == Phase.WAITING), key=lambda row: row.job.queued_at)
+    waiting = [row for row in rows if row.job.phase == Phase.WAITING]
+    waiting.sort(key=lambda row: (row.priority, row.job.queued_at))
     of_workspace = Counter(row.job.workspace_id == workspace for row in rows)
     ours = [row for row in running if row.job.workspace_id == workspace]
     seen: list[Waiting] = []

@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
+from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.datasets.models import Version
-from apps.jobs.models import Headway, Job, JobQuerySet, Phase
+from apps.jobs.models import HELD, Headway, Job, JobQuerySet, Phase
 from apps.policies.models import Policy
 
 
@@ -100,6 +101,14 @@ class Run(Job):
     @property
     def headway(self) -> Headway:
         return Headway(self.step, self.total_steps, "steps")
+
+    @property
+    def seconds_left(self) -> float | None:
+        """From the pace of this attempt, not of the run: a resumed one did not take the time in between."""
+        done = self.step - self.running_from
+        if self.phase not in HELD or not self.running_since or done < 1 or self.total_steps <= self.step:
+            return None
+        return (now() - self.running_since).total_seconds() / done * (self.total_steps - self.step)
 
     @property
     def resumes_from(self) -> str:

@@ -12,11 +12,10 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership
 from apps.common import quantities
 from apps.datasets.models import VersionJudgement, VersionPreference
+from apps.jobs.waits import about
 from apps.training.models import Run, RunEvent
 
 TIMELINE = 200
-PATIENCE_SECONDS = 45
-"""A run that waits longer probably has no worker to take it."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,6 @@ class Headway:
     end: str
     done: int | None
     total: int
-    advice: str = ""
 
 
 def runs_for_list(member: Membership) -> QuerySet[Run]:
@@ -72,41 +70,19 @@ def headway(run: Run, *, at: datetime | None = None) -> Headway:
     steps = f"step {run.step:,} of {total:,}" if total else f"step {run.step:,}"
     match run.state:
         case Run.State.QUEUED:
-            waited = (moment - run.queued_at).total_seconds()
-            advice = "" if waited < PATIENCE_SECONDS else NO_WORKER
-            return Headway(
-                "Waiting for a worker of the “gpu” worker queue",
-                quantities.duration(waited),
-                run.step or None,
-                total,
-                advice,
-            )
+            waited = quantities.duration((moment - run.queued_at).total_seconds())
+            return Headway("Waiting for a worker", waited, run.step or None, total)
         case Run.State.STARTING:
             return Headway(f"Loading the model and the data on {run.worker.partition(':')[0]}", "", None, total)
         case Run.State.RUNNING:
-            return Headway(steps.capitalize(), _remaining(run, moment), run.step, total)
+            left = about(run.seconds_left)
+            return Headway(steps.capitalize(), f"{left} left" if left else "", run.step, total)
         case Run.State.CANCELLING:
             return Headway(f"Saving a checkpoint at {steps}, then it stops", "", run.step, total)
         case Run.State.FINISHED:
             return Headway(f"Finished after {run.step:,} steps", _took(run), total, total)
         case _:
             return Headway(f"Stopped at {steps}", _took(run), run.step, total)
-
-
-NO_WORKER = (
-    "No worker has taken it yet: all of them may be busy, or none is running. "
-    "Start one with `celery -A workers.app worker --queues gpu --concurrency 1`."
-)
-
-
-def _remaining(run: Run, moment: datetime) -> str:
-    """From the pace of this attempt, not of the run: a resumed one did not take the time in between."""
-    done = run.step - run.running_from
-    if not run.running_since or done < 1 or run.total_steps <= run.step:
-        return ""
-    seconds = (moment - run.running_since).total_seconds() / done * (run.total_steps - run.step)
-    unit = 10 if seconds < 90 else 60  # seconds: it is a guess, and says no more than it knows
-    return f"about {quantities.duration(max(1, round(seconds / unit)) * unit)} left"
 
 
 def _took(run: Run) -> str:

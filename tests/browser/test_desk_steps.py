@@ -1,13 +1,14 @@
 """Labeling the steps of a run in a real browser, by keyboard alone."""
 
 from collections.abc import Callable
+from threading import Event
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.kinds.questions import Alternatives, StepsAsks
-from apps.annotation.models import Assignment, Correction, Inspection, Queue
+from apps.annotation.models import Assignment, Continuation, Correction, Inspection, Queue
 from apps.trajectories.models import Trajectory
 from tests import factories
 from tests.annotation import making
@@ -197,3 +198,43 @@ def test_an_alternative_is_chosen_and_run_to_its_end(open_as: Open, annotator: M
     correction = Correction.objects.get()
     assert (correction.origin, correction.message["content"]) == ("sampled", chosen)
     assert (correction.branch.parent_id, correction.branch.branch_step) == (run.pk, 0)
+
+
+def test_a_dialog_that_is_left_has_its_answer_when_one_comes_back(
+    open_as: Open, annotator: Membership, live_stack: LiveStack
+):
+    with served_model() as server:
+        reply, may_answer = server.reply, Event()
+
+        def answer_later(body: dict[str, object]) -> tuple[int, dict[str, object]]:
+            may_answer.wait(60)
+            return reply(body)
+
+        server.reply = answer_later
+        asks = StepsAsks(every_step=False, alternatives=Alternatives(policy_on(server, of=annotator.workspace).pk))
+        run = office_run(of=annotator.workspace)
+        queue = making.queue_of_runs(of=annotator.workspace, items=1, runs=[run], asks=asks)
+        page = open_as(annotator.user)
+        page.goto(f"/desk/{queue.pk}/")
+        ready(page)
+        press(page, "a")
+        expect(page.locator("[data-alternatives-leave]")).to_be_visible()
+        expect(page.locator("[data-alternatives-words]")).to_contain_text("The policy is working", timeout=60_000)
+        press(page, "Escape 3")  # labeling goes on
+        expect(page.locator("#row-0 [value='1']")).to_be_checked()
+        page.wait_for_timeout(1200)  # the draft is with the server
+        page.goto("/")
+        page.goto(f"/desk/{queue.pk}/")
+        ready(page)
+        may_answer.set()
+        expect(page.get_by_text("The alternatives at step 1 are ready.")).to_be_visible(timeout=60_000)
+        page.get_by_role("button", name="Open").click()
+        expect(page.locator(".alternative").first).to_be_visible()
+        press(page, "1")
+        press(page, "k f")
+        expect(page.locator("[data-ending]")).to_contain_text("It didn't do what was asked.", timeout=60_000)
+        page.wait_for_timeout(1200)
+        page.reload()
+        ready(page)
+        expect(page.locator("[data-ending]")).to_contain_text("It didn't do what was asked.")
+        assert Continuation.objects.count() == 2  # nothing was done twice

@@ -1,10 +1,12 @@
 """A job of each kind, waiting for a worker."""
 
 from collections.abc import Callable
+from uuid import uuid4
 
 from apps.accounts.models import Workspace
 from apps.annotation.models import Annotator, Continuation, Judge, JudgePrompt
 from apps.datasets.models import Dataset, Version
+from apps.datasets.recipe import Recipe
 from apps.jobs.models import Job
 from apps.policies.models import Policy, Publication
 from apps.trajectories.models import ImportBatch, RolloutBatch
@@ -25,7 +27,9 @@ def an_import(of: Workspace) -> Job:
 
 def version(of: Workspace) -> Job:
     dataset = Dataset.objects.create(workspace=of, name=f"shop {Dataset.objects.count()}")
-    return Version.objects.create(workspace=of, dataset=dataset, number=1)
+    return Version.objects.create(
+        workspace=of, dataset=dataset, number=1, recipe=Recipe(queues=(str(uuid4()),)).to_json()
+    )
 
 
 def publication(of: Workspace) -> Job:

@@ -35,7 +35,7 @@ def test_jobs_of_every_kind_are_one_list_newest_first(owner: Membership):
     assert {row["kind"] for row in rows} == set(MAKERS)
     assert {row["phase"] for row in rows} == {"waiting"}
     [run] = [row for row in rows if row["kind"] == "training_runs"]
-    assert (run["state"], run["worker_queue"], run["headway"]["unit"]) == ("queued", "gpu", "steps")
+    assert (run["state"], run["worker_queue"], run["headway"]["unit"]) == ("queued", "train", "steps")
 
 
 def test_a_list_comes_in_pages_there_and_back(owner: Membership):

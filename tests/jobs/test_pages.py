@@ -62,15 +62,15 @@ def test_another_workspaces_jobs_are_counted_and_not_named(owner: Membership):
 
 
 def test_an_empty_workspace_is_told_so(owner: Membership):
-    note_worker(["default", "gpu"])
+    note_worker(["default", "generate", "train"])
     text = page(owner)
-    assert text.count("Nothing runs and nothing waits.") == 2
+    assert text.count("Nothing runs and nothing waits.") == 3
     assert "No job failed, and none was stopped." in text
     assert "No worker takes from" not in text
 
 
 def test_it_says_what_runs_where_and_what_waits_behind_what(owner: Membership):
-    note_worker(["gpu"])
+    note_worker(["train"])
     first, second, third = (factories.run(of=owner.workspace, name=f"run {n}") for n in (1, 2, 3))
     for minutes, run in ((3, second), (2, third)):
         type(run).objects.filter(pk=run.pk).update(queued_at=now() - timedelta(minutes=minutes))

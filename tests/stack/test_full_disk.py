@@ -18,7 +18,7 @@ from tests.stack.test_run import RunningStack, supervisors
 
 pytestmark = pytest.mark.stack
 DISK = "640m"
-PARTS = ("valkey", "postgres", "web-1", "worker-default", "worker-gpu", "clock")
+PARTS = ("valkey", "postgres", "web-1", "worker-default", "worker-generate", "worker-train", "clock")
 
 
 @pytest.fixture
@@ -78,12 +78,13 @@ def fill(disk: Path) -> Path:
 def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: RunningStack, small_disk: Path) -> None:
     wait_for(stack, lambda found: found["workers"] == "ok", 60)
     before = {process.pid for process in stack.family()}
-    workers = [stack.process_with("--queues default"), stack.process_with("--queues gpu"), stack.process_with("beat")]
+    parts = ("--queues default", "--queues generate", "--queues train", "beat")
+    workers = [stack.process_with(part) for part in parts]
 
     ballast = fill(small_disk)
     wait_for(stack, lambda found: (found["disk"], found["valkey"], found["database"]) == ("full", "away", "ok"), 60)
     time.sleep(15)  # the clock asks for something every few seconds, and the workers are told that it cannot be had
-    assert len(alive(workers)) == 3, stack.said
+    assert len(alive(workers)) == 4, stack.said
     assert "again" not in stack.said
 
     # What restarts meanwhile cannot start, and is tried again until it can.
@@ -94,7 +95,7 @@ def test_a_full_disk_ends_nothing_and_all_goes_on_when_there_is_space(stack: Run
     with urllib.request.urlopen(f"{stack.address}/healthz/live", timeout=10) as answer:
         assert answer.status == 200
     stack.wait_until_it_says("(restart 4)")
-    assert len(alive(workers)) == 3, stack.said
+    assert len(alive(workers)) == 4, stack.said
 
     ballast.unlink()
     wait_for(stack, lambda found: found["status"] == "ready", 120)

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.browser
 def test_the_live_stack_answers_over_http_and_through_the_broker(live_stack: LiveStack) -> None:
     with urllib.request.urlopen(f"{live_stack.url}/healthz") as answer:
         assert (answer.status, json.load(answer)["status"]) == (200, "ready")
-    answers = app.control.ping(timeout=2, limit=2)
-    assert {name.split("@")[0] for answer in answers for name in answer} == {"default", "gpu"}
+    answers = app.control.ping(timeout=2, limit=3)
+    assert {name.split("@")[0] for answer in answers for name in answer} == {"default", "generate", "train"}
 
 
 def test_a_killed_worker_is_back_for_the_next_test(live_stack: LiveStack) -> None:
-    live_stack.programs["worker-gpu"].kill()
-    live_stack.restart("worker-gpu")
+    live_stack.programs["worker-train"].kill()
+    live_stack.restart("worker-train")
     assert app.control.ping(timeout=5, limit=2)
 
 

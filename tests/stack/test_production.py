@@ -21,6 +21,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if service.get("build")]
 EXAMPLE = (ROOT / "production.env.example").read_text()
 SECRETS = {"SECRET_KEY", "POSTGRES_PASSWORD", "VALKEY_PASSWORD", "VLLM_API_KEY"}
+MODEL_WORKERS = {"generator", "generator-cpu", "trainer", "trainer-cpu"}
 READ_BY_LIBRARIES = {"WEB_CONCURRENCY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "VLLM_API_KEY"}
 """By uvicorn and boto; and the last one by the name that a served policy gives."""
 
@@ -61,8 +62,13 @@ def test_as_it_comes_every_queue_has_a_worker() -> None:
     assert chosen
     profiles = set(chosen[1].split(","))
     running = [service for service in SERVICES.values() if profiles & set(service.get("profiles", profiles))]
-    queues = {queue for service in running for queue in re.findall(r"--queues (\w+)", str(service.get("command")))}
-    assert queues == {"default", "gpu"}
+    queues = {
+        queue
+        for service in running
+        for found in re.findall(r"--queues ([\w,]+)", str(service.get("command")))
+        for queue in found.split(",")
+    }
+    assert queues == {"default", "generate", "train"}
 
 
 def test_no_container_fills_the_disk_with_its_log() -> None:
@@ -98,7 +104,7 @@ def test_endpoints_can_be_in_the_network_of_the_vllm_here_where_nothing_else_lis
     assert default[1] == subnet_of_models()
     assert f"OUTGOING_NETWORKS={default[1]}\n" in EXAMPLE
     there = {name for name, service in SERVICES.items() if "models" in service.get("networks", [])}
-    assert there == {"vllm", "worker", "trainer", "trainer-cpu"}
+    assert there == {"vllm", "worker", *MODEL_WORKERS}
     assert SERVICES["vllm"]["networks"] == ["models"]
 
 
@@ -109,7 +115,7 @@ def test_a_filled_in_env_file_is_never_committed(name: str) -> None:
 
 
 def test_keys_of_other_servers_reach_the_workers_alone() -> None:
-    assert {name for name in SERVICES if SERVICES[name].get("env_file")} == {"worker", "trainer", "trainer-cpu"}
+    assert {name for name in SERVICES if SERVICES[name].get("env_file")} == {"worker", *MODEL_WORKERS}
 
 
 def test_there_is_one_clock_and_a_worker_for_every_queue() -> None:

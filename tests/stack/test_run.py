@@ -111,7 +111,15 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
     stack.wait_until_it_says("Retrace answers at")
     assert healthy(stack.address)
     names = " ".join(alive(stack.family()))
-    for part in ("postgres", "valkey-server", "uvicorn", "--queues default", "--queues gpu", "beat"):
+    for part in (
+        "postgres",
+        "valkey-server",
+        "uvicorn",
+        "--queues default",
+        "--queues generate",
+        "--queues train",
+        "beat",
+    ):
         assert part in names
 
     # A second one in the same folder is refused, with the address.
@@ -129,12 +137,12 @@ def test_it_answers_heals_and_ends_by_ctrl_c(start: Callable[..., RunningStack])
         time.sleep(0.2)
 
     # A part that ends is named with its log, and started again.
-    worker = stack.process_with("gpu@%h")
+    worker = stack.process_with("train@%h")
     pool = worker.children()
     assert pool
     worker.kill()
-    stack.wait_until_it_says("Starting worker-gpu again (restart 1)")
-    assert "worker-gpu was ended by SIGKILL. The end of" in stack.said
+    stack.wait_until_it_says("Starting worker-train again (restart 1)")
+    assert "worker-train was ended by SIGKILL. The end of" in stack.said
     wait_until_gone(pool, 5)
 
     # A signal just after a restart is obeyed, too.

@@ -141,7 +141,7 @@ def test_a_launch_from_the_form_opens_the_runs_page(client, researcher):
     run = Run.objects.get()
     assert answer.headers["Location"] == reverse("training:run", args=[run.pk])
     page = client.get(answer.headers["Location"]).content.decode()
-    assert "Waiting for a worker of the “gpu” worker queue" in page
+    assert "No worker is running that could take this" in page
     assert f"{run.pk}/run.json" in page
 
 

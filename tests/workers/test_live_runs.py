@@ -133,12 +133,12 @@ def test_a_killed_worker_takes_its_child_along_and_another_goes_on_from_the_chec
     run = wait(queued(pairs, steps=100_000), has_checkpoint)
     assert run.process_id is not None
     child, first_worker = psutil.Process(run.process_id), run.worker
-    worker = live_stack.programs["worker-gpu"].process
+    worker = live_stack.programs["worker-train"].process
     assert worker is not None
     os.kill(worker.pid, signal.SIGKILL)
     child.wait(20)
     assert Path(f"/proc/{run.process_id}/stat").exists() is False
-    live_stack.restart("worker-gpu")
+    live_stack.restart("worker-train")
     Run.objects.filter(pk=run.pk).update(leased_until=now() - timedelta(seconds=1))  # as after a minute of silence
     lifecycle.recover(RUNS)
     wait(run, lambda run: run.state == Run.State.RUNNING and run.attempt == 2)

@@ -2,21 +2,26 @@
 
 import io
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.utils.timezone import now
 
+from apps.annotation.desk.continuations import CONTINUATIONS
+from apps.annotation.models import Continuation
 from apps.common.environments import BUILT_IN as FACTS
 from apps.ingest.records import BadRow
 from apps.jobs import lifecycle
-from apps.jobs.models import JobState
+from apps.jobs.models import Failure, JobState
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories.models import RolloutBatch, Step, Trajectory
 from apps.trajectories.rollouts import rollout_batches
 from apps.trajectories.rollouts.rollout_batches import ROLLOUTS, CannotAct, start_rollouts
 from contract.configs import RolloutConfig, ServerPolicy
 from tests import factories
+from tests.jobs.making import continuation
 from trainer.environments import ENVIRONMENTS as BUILT_IN
 from workers.bridge import supervisor
 from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config, whole_lines
@@ -63,6 +68,22 @@ def test_a_batch_brings_one_trajectory_an_episode():
     assert Step.objects.filter(trajectory__rollout_batch=batch).count() == sum(
         arrived.values_list("step_count", flat=True)
     )
+
+
+def test_a_batch_hands_itself_back_for_somebody_at_the_desk_and_goes_on_later(monkeypatch):
+    monkeypatch.setattr("workers.bridge.rollouts.LEAST_SECONDS", 0.0)
+    batch = a_batch(count=40, samples=5)
+    asked = continuation(batch.workspace)
+    Continuation.objects.update(queued_at=now() - timedelta(seconds=10))
+    work_on(batch)
+    assert (batch.state, batch.losses, batch.failure) == (JobState.WAITING, 0, {})
+    assert batch.finished < 200
+    lifecycle.fail(
+        lifecycle.claim(CONTINUATIONS, asked.pk, worker="here:1"), Failure("crash", "It was only asked for.")
+    )
+    work_on(batch)
+    assert (batch.state, batch.finished) == (JobState.DONE, 200)
+    assert Trajectory.objects.filter(rollout_batch=batch).count() == 200
 
 
 def test_what_stands_in_the_output_already_is_stored_once_after_a_resume():

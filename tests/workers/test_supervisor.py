@@ -101,6 +101,13 @@ def test_a_worker_that_goes_away_hands_its_run_back_at_once(child, monkeypatch):
     assert "shutting down" in run.events.get(kind="requeued").text
 
 
+def test_a_training_run_gives_way_on_the_processor(child):
+    child("import os, pathlib; pathlib.Path('/dev/stdout').write_text(f'nice {os.nice(0)}')")
+    run = claimed()
+    supervise(TrainingJob(run))
+    assert folder_of(run.pk).log.read_text() == f"nice {min(19, os.nice(0) + 10)}"
+
+
 def test_a_child_that_is_cancelled_before_it_listens_was_not_killed_from_outside(child):
     child(SLEEP)
     run = claimed()

@@ -21,6 +21,10 @@ class ChildJob(Generic[J]):
     events_offset = 0
     """Bytes of the child's events that are stored. Where it is 0, events of earlier attempts only repeat what the output holds."""
 
+    niceness = 0
+    """Of the child: the higher, the more it gives way to others on the processor."""
+    handed_back_because = "Its worker is shutting down; the next one goes on from here."
+
     def __init__(self, job: J) -> None:
         self.job = job
         self.folder = folder_of(job.pk)
@@ -50,13 +54,17 @@ class ChildJob(Generic[J]):
         """Renew the lease; True when somebody wants it to stop. Raises Superseded."""
         return lifecycle.renew(self.job) == Phase.STOPPING
 
+    def gives_way(self) -> bool:
+        """Whether to hand the job back now, because somebody waits for what the worker could do instead. Asked after each pulse."""
+        return False
+
     def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
-        """Store how it ended; `handed_back` when it stopped only because this worker is going away. Raises Superseded."""
+        """Store how it ended; `handed_back` when it stopped only because this worker has to do something else. Raises Superseded."""
         match outcome.kind:
             case "finished":
                 self.keep(outcome.report)
             case "cancelled" if handed_back:
-                lifecycle.release(self.job, "Its worker is shutting down; the next one goes on from here.")
+                lifecycle.release(self.job, self.handed_back_because)
             case "cancelled":
                 self.stopped(outcome)
             case "lost":

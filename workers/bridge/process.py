@@ -67,9 +67,15 @@ class ChildProcess:
     """
 
     def __init__(
-        self, command: Sequence[str], *, log: Path, keys: Collection[str] = (), pass_fds: Sequence[int] = ()
+        self,
+        command: Sequence[str],
+        *,
+        log: Path,
+        keys: Collection[str] = (),
+        pass_fds: Sequence[int] = (),
+        niceness: int = 0,
     ) -> None:
-        """keys: the variables of the API keys that it may see."""
+        """keys: the variables of the API keys that it may see. niceness: how much it gives way to others on the processor."""
         with log.open("ab") as output:
             self._child = subprocess.Popen(
                 command,
@@ -80,7 +86,7 @@ class ChildProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 pass_fds=pass_fds,
-                preexec_fn=_before_exec(),
+                preexec_fn=_before_exec(niceness),
             )
 
     @property
@@ -113,9 +119,9 @@ class ChildProcess:
 class TrainerProcess(ChildProcess):
     """The child that does the run in a folder, which it holds for as long as it lives."""
 
-    def __init__(self, folder: RunFolder, *, lock: int) -> None:
+    def __init__(self, folder: RunFolder, *, lock: int, niceness: int = 0) -> None:
         command = [*settings.TRAINER_COMMAND, str(folder.config)]
-        super().__init__(command, log=folder.log, keys=keys_in(folder.config), pass_fds=[lock])
+        super().__init__(command, log=folder.log, keys=keys_in(folder.config), pass_fds=[lock], niceness=niceness)
 
 
 def keys_in(config: Path) -> set[str]:
@@ -154,12 +160,13 @@ def _environment(keys: Collection[str]) -> dict[str, str]:
     )
 
 
-def _before_exec() -> Callable[[], None]:
+def _before_exec(niceness: int) -> Callable[[], None]:
     parent = os.getpid()
     limit = settings.TRAINER_MEMORY_MB * 1024 * 1024
 
     def prepare() -> None:
         die_with_parent(signal.SIGKILL, parent=parent)
+        os.nice(niceness)
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
         if limit:

@@ -1,13 +1,14 @@
 """A batch of rollouts as the supervisor's job."""
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
 
-from apps.jobs import lifecycle
+from apps.jobs import lifecycle, waits
 from apps.policies.aliases import served
 from apps.policies.models import Policy
 from apps.training import live
@@ -25,6 +26,8 @@ from workers.bridge.outcomes import Outcome
 logger = logging.getLogger(__name__)
 
 OUTPUT = "trajectories.jsonl"
+LEAST_SECONDS = 20.0
+"""That an attempt lasts before it lets anybody go first."""
 PIECE_BYTES = 4 * 1024 * 1024
 """Of output stored in one transaction; one line may be longer."""
 
@@ -33,9 +36,11 @@ class RolloutJob(ChildJob[RolloutBatch]):
     """One attempt at a batch that this worker has claimed."""
 
     show_every_seconds = 0.5
+    handed_back_because = "It lets somebody go first who waits at the desk, and goes on from here."
 
     def __init__(self, batch: RolloutBatch) -> None:
         super().__init__(batch)
+        self._began_at = time.monotonic()
         self._output = self.folder.path / OUTPUT
         self._position = batch.position
         self._left_out: list[str] = []
@@ -63,6 +68,10 @@ class RolloutJob(ChildJob[RolloutBatch]):
         if self._relay.pass_on():
             self.show()
         return wanted
+
+    def gives_way(self) -> bool:
+        """Once it has done some of its work, so that people who ask again and again don't keep it from its end."""
+        return time.monotonic() - self._began_at > LEAST_SECONDS and waits.gives_way(self.job)
 
     def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
         self._harvest()

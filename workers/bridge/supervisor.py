@@ -101,7 +101,7 @@ def _attempt(job: ChildJob[Any], lock: int) -> tuple[Outcome, bool]:
         if report := watch.catch_up():
             return Outcome("finished", report=report), False
         job.prepare()
-        with TrainerProcess(job.folder, lock=lock) as process:
+        with TrainerProcess(job.folder, lock=lock, niceness=job.niceness) as process:
             job.started(process.pid)
             return watch.until_the_end(process)
     except RunFailure as failure:
@@ -214,7 +214,7 @@ class _Watch:
         except (OperationalError, InterfaceError) as error:
             return self._database_is_away(error)
         self.held_since = time.monotonic()
-        if self.asked_at is None and (wanted or is_shutting_down()):
+        if self.asked_at is None and (wanted or is_shutting_down() or self.job.gives_way()):
             self.handed_back = not wanted
             self.asked_at = time.monotonic()
             process.ask_to_stop()

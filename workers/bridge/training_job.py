@@ -25,6 +25,9 @@ from workers.bridge.preflight import refuse_what_cannot_work
 class TrainingJob(ChildJob[Run]):
     """One attempt at a run that this worker has claimed."""
 
+    niceness = 10
+    """Where it shares a processor, pages and what people wait for go first."""
+
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.events_offset = run.events_offset

@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from apps.accounts.models import Role
 from apps.annotation.desk import continuations
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.corrections import check_action, tools_of
@@ -20,17 +21,16 @@ from apps.annotation.refusals import BadAction
 from apps.annotation.views.desk import acting, own_with_runs
 from apps.common.http import HtmxRequest
 from apps.jobs.models import JobState
+from apps.jobs.waits import wait_of
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.queries import heads_of
-
-WORDS = {JobState.WAITING: "Waiting for a worker", JobState.RUNNING: "The policy is working"}
 
 
 @acting
 def alternatives(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpResponse:
     """Have actions sampled at a step; asked again, the same ones."""
     assignment, asks = _asking(request, assignment_id)
-    return _status(assignment, continuations.sample_actions(run=assignment.item.a, index=index, asks=asks))
+    return _status(request, assignment, continuations.sample_actions(run=assignment.item.a, index=index, asks=asks))
 
 
 @acting
@@ -44,7 +44,7 @@ def run_on(request: HtmxRequest, assignment_id: UUID, index: int) -> HttpRespons
         raise BadAction from None
     before = get_object_or_404(Step.objects.only("message"), trajectory=run, index=index)
     check_action(message, tools_of(run.tools, before.message))
-    return _status(assignment, continuations.run_on(run=run, index=index, action=message, asks=asks))
+    return _status(request, assignment, continuations.run_on(run=run, index=index, action=message, asks=asks))
 
 
 @require_safe
@@ -52,7 +52,7 @@ def status(request: HtmxRequest, assignment_id: UUID, continuation_id: UUID) -> 
     """How far it is and, at the end, what came of it."""
     assignment, _ = _asking(request, assignment_id)
     found = Continuation.objects.filter(trajectory=assignment.item.a).select_related("branch")
-    return _status(assignment, get_object_or_404(found, pk=continuation_id))
+    return _status(request, assignment, get_object_or_404(found, pk=continuation_id))
 
 
 def _asking(request: HtmxRequest, assignment_id: UUID) -> tuple[Assignment, Alternatives]:
@@ -64,11 +64,13 @@ def _asking(request: HtmxRequest, assignment_id: UUID) -> tuple[Assignment, Alte
     return assignment, asks
 
 
-def _status(assignment: Assignment, continuation: Continuation) -> JsonResponse:
+def _status(request: HtmxRequest, assignment: Assignment, continuation: Continuation) -> JsonResponse:
+    wait = wait_of(continuation, role=Role(request.member.role))
+    working = "The policy is working" if continuation.is_active else ""
     told: dict[str, Any] = {
         "url": reverse("annotation:continuation", args=[assignment.pk, continuation.pk]),
         "active": continuation.is_active,
-        "words": WORDS.get(JobState(continuation.state), ""),
+        "words": wait.words if wait else working,
         "done": continuation.done,
         "count": continuation.count,
         "error": continuation.error,

@@ -6,6 +6,7 @@
 // Nothing is remembered on the way, so after every gap the state is fetched again: from data-live-poll (partials, as above) or
 // from the page itself, whose element with this one's id is taken over. Where no socket opens (a proxy that
 // blocks them) the state is fetched every few seconds instead. data-live-end on or in it: all is said, so it disconnects.
+// data-changes-by-itself in it: it says something that changes without news, such as what a job waits for, so it is fetched now and then.
 import { attach } from "./attach.js";
 import { fragmentOf, pageOf, swapIn } from "./markup.js";
 import { request } from "./requests.js";
@@ -14,6 +15,7 @@ import { keepingPlace } from "./view_state.js";
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const POLL_MS = 3_000;
+const LOOK_MS = 4_000;
 const TRIES_BEFORE_POLLING = 3;
 const NOT_FOUND = 4404;
 
@@ -117,8 +119,14 @@ attach("[data-live]", (root, signal) => {
     timer = setTimeout(poll, failures ? Math.max(POLL_MS, waitAfter(failures)) : POLL_MS);
   }
 
+  const looking = setInterval(() => {
+    const isOpen = socket?.readyState === WebSocket.OPEN;
+    if (isOpen && !document.hidden && here().querySelector("[data-changes-by-itself]")) fetchState().catch(() => {});
+  }, LOOK_MS);
+
   signal.addEventListener("abort", () => {
     clearTimeout(timer);
+    clearInterval(looking);
     socket?.close();
   });
   connect();

@@ -1,5 +1,8 @@
-// Choosing a better action among those that a policy was sampled to take at a step.
+// Choosing a better action among those that a policy was sampled to take at a step. The dialog can be closed while a worker is at it:
+// the answer is told when it is there, and opening the dialog again shows it.
 import { attach } from "../core/attach.js";
+import { toast } from "../core/toast.js";
+import { askedAt, forgetAsked, rememberAsked } from "./asked.js";
 import { inWords } from "./corrections.js";
 import { follow } from "./job.js";
 import { currentOf } from "./steps.js";
@@ -7,32 +10,62 @@ import { currentOf } from "./steps.js";
 attach("[data-labels]", (article, signal) => {
   const opener = article.querySelector("[data-alternatives-here]");
   if (!opener) return;
+  const { item, url } = article.dataset;
   const dialog = document.getElementById("alternatives");
   const words = dialog.querySelector("[data-alternatives-words]");
+  const leave = dialog.querySelector("[data-alternatives-leave]");
   const bar = dialog.querySelector("[data-alternatives-progress]");
   const list = dialog.querySelector("[data-alternatives-list]");
+  const asking = new Map(); // by step: what is known so far
+  let shown = null;
 
-  async function open(index) {
-    const closed = new AbortController();
-    dialog.addEventListener("close", () => closed.abort(), { once: true });
+  const isShown = (index) => dialog.open && shown === index;
+
+  function open(index) {
+    shown = index;
     list.replaceChildren();
-    words.textContent = "Asking…";
     dialog.showModal();
-    const told = await follow(`${article.dataset.url}steps/${index}/alternatives/`, {}, show, {
-      signal: closed.signal,
-    });
-    bar.hidden = true;
-    if (closed.signal.aborted) return;
-    words.textContent = told.error || "Choose the best one with its number, or none.";
-    list.append(...(told.messages ?? []).map((message, place) => card(index, message, told.policy, place + 1)));
-    list.querySelector("button")?.focus();
+    show(asking.get(index) ?? { active: true, words: "Asking" });
+    if (!asking.has(index)) ask(index);
   }
 
-  function show({ words: state, done, count }) {
-    words.textContent = done ? `${state}: ${done} of ${count}` : `${state}…`;
-    bar.hidden = false;
-    bar.max = count;
-    bar.value = done;
+  async function ask(index) {
+    asking.set(index, { active: true, words: "Asking" });
+    rememberAsked(item, "alternatives", index);
+    const told = await follow(`${url}steps/${index}/alternatives/`, {}, (state) => hear(index, state), { signal });
+    if (signal.aborted) return;
+    hear(index, { ...told, active: false });
+    if (told.error) {
+      asking.delete(index);
+      forgetAsked(item, "alternatives", index);
+    }
+    if (isShown(index)) return;
+    const where = `step ${index + 1}`;
+    if (told.error) toast(`No alternatives at ${where}: ${told.error}`, { tone: "attention" });
+    else
+      toast(`The alternatives at ${where} are ready.`, {
+        tone: "good",
+        action: { label: "Open", run: () => open(index) },
+      });
+  }
+
+  function hear(index, state) {
+    asking.set(index, state);
+    if (isShown(index)) show(state);
+  }
+
+  function show({ active, words: state, done, count, error, messages = [], policy }) {
+    bar.hidden = leave.hidden = !active;
+    if (active) {
+      words.textContent = done ? `${state}: ${done} of ${count}` : `${state}…`;
+      bar.max = count ?? 1;
+      if (done) bar.value = done;
+      else bar.removeAttribute("value");
+      return;
+    }
+    words.textContent = error || "Choose the best one with its number, or none.";
+    list.replaceChildren(...messages.map((message, place) => card(shown, message, policy, place + 1)));
+    list.querySelector("button")?.focus();
   }
 
   function card(index, message, policy, number) {
@@ -47,10 +80,12 @@ attach("[data-labels]", (article, signal) => {
     button.append(kbd, text);
     button.addEventListener("click", () => {
       dialog.close();
+      forgetAsked(item, "alternatives", index);
       article.dispatchEvent(new CustomEvent("better:chosen", { detail: { index, message, policy } }));
     });
     return button;
   }
 
   opener.addEventListener("click", () => open(currentOf(article)), { signal });
+  for (const index of askedAt(item, "alternatives")) ask(index);
 });

@@ -2,6 +2,7 @@
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
+import { askedAt, forgetAsked, rememberAsked } from "./asked.js";
 import { follow } from "./job.js";
 import { markup, post } from "./server.js";
 import { currentOf, rowOf } from "./steps.js";
@@ -91,6 +92,7 @@ class BetterActions {
   }
 
   put(index, message, policy) {
+    forgetAsked(this.article.dataset.item, "endings", index);
     this.actions.set(index, { index, message, policy });
     this.paint(index);
     this.keep();
@@ -109,6 +111,7 @@ class BetterActions {
     if (!action) return;
     notes.append(this.boxOf(action));
     notes.hidden = false;
+    if (askedAt(this.article.dataset.item, "endings").includes(index)) this.showEnding(index);
   }
 
   boxOf({ index, message, policy }) {
@@ -142,18 +145,28 @@ class BetterActions {
       return;
     }
     rowOf(this.article, index).focus({ preventScroll: true }); // Enter submits again
+    rememberAsked(this.article.dataset.item, "endings", index);
+    await this.showEnding(index);
+  }
+
+  async showEnding(index) {
+    const { message } = this.actions.get(index);
     const box = this.article.querySelector(`#row-${index} [data-better]`);
     const place = box.querySelector("[data-ending]") ?? box.appendChild(document.createElement("div"));
     place.dataset.ending = "";
     place.setAttribute("role", "status");
-    const say = ({ words }) => (place.textContent = `${words}…`);
+    const say = ({ words }) => (place.textContent = `${words}… You can go on; the ending will be here.`);
+    const left = new AbortController();
     const told = await follow(
       `${this.article.dataset.url}steps/${index}/run-on/`,
       { message: JSON.stringify(message) },
-      say,
+      (told) => (box.isConnected ? say(told) : left.abort()),
+      { signal: left.signal },
     );
-    if (told.error) place.textContent = told.error;
-    else {
+    if (told.error) {
+      forgetAsked(this.article.dataset.item, "endings", index);
+      place.textContent = told.error;
+    } else if (told.lines) {
       const lines = document.createElement("pre");
       lines.className = "code wrap";
       lines.textContent = told.lines.join("\n");
@@ -173,6 +186,7 @@ class BetterActions {
   }
 
   remove(index) {
+    forgetAsked(this.article.dataset.item, "endings", index);
     this.actions.delete(index);
     this.paint(index);
     this.keep();

@@ -12,6 +12,7 @@ import "../replay/long_content.js";
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { toast } from "../core/toast.js";
+import { forgetAllAsked } from "./asked.js";
 import { Clock } from "./clock.js";
 import { forgetDraft, keepDraft, valuesOf } from "./draft.js";
 import { EarlyKeys } from "./early_keys.js";
@@ -245,6 +246,7 @@ class Desk {
   heard(entry, data) {
     this.acknowledged += 1;
     forgetDraft(entry.item);
+    forgetAllAsked(entry.item);
     if ("seconds" in entry.values) this.status.countOne();
     if (!data?.taught) return;
     const dialog = document.getElementById("taught");

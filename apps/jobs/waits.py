@@ -1,0 +1,146 @@
+"""What a job that waits is waiting for: which job holds the worker, for about how long, and how many go first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.utils.timezone import now
+
+from apps.accounts.models import Role
+from apps.common import quantities
+from apps.common.broker import Place, enqueue, place_of
+from apps.common.health import manned_queues
+from apps.jobs.models import HELD, Job, Kind, Phase, kind_of_job, kinds
+
+MOST_RUNNING, MOST_WAITING = 50, 200
+"""Of each kind."""
+SOON = timedelta(seconds=3)
+"""A worker that has nothing to do takes a job sooner than this."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The job that a worker has, as far as the viewer may know it."""
+
+    name: str
+    url: str
+    """Empty where the viewer may not open it."""
+    left: str
+    """About how long it will still take, in words; empty where nobody knows."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Why a job has not begun."""
+
+    worker_queue: str
+    is_manned: bool
+    holder: Holder | None
+    """Of several, the one that ends first."""
+    holders: int
+    ahead: int
+    """Jobs that wait, too, and go first."""
+
+    @property
+    def after_name(self) -> str:
+        """What follows the holder's name."""
+        assert self.holder is not None, "asked only where something holds the worker"
+        more = self.holders - 1
+        words = f" and {more} more job{'s' if more > 1 else ''} hold the workers" if more else " holds the worker"
+        if self.holder.left:
+            words += f"; the first has {self.holder.left} left" if more else f", {self.holder.left} left"
+        return words + self.ahead_words
+
+    @property
+    def ahead_words(self) -> str:
+        if not self.ahead:
+            return ""
+        return f"; {self.ahead} other job{' goes' if self.ahead == 1 else 's go'} first"
+
+    @property
+    def words(self) -> str:
+        """All of it in one sentence, without its full stop."""
+        if not self.is_manned:
+            return "No worker is running that could take this"
+        if self.holder is None:
+            return f"Waiting for a worker{self.ahead_words}"
+        return f"{self.holder.name}{self.after_name}"
+
+
+def wait_of(job: Job, *, role: Role) -> Wait | None:
+    """Why this job has not begun, as a member of its workspace with this role may know it; None where it does not wait."""
+    if job.phase != Phase.WAITING:
+        return None
+    place = place_of(kind_of_job(job).task(job))
+    running, ahead = [], 0
+    for kind in kinds():
+        running += [each for each in _held(kind) if _place(each).worker_queue == place.worker_queue]
+        ahead += sum(_goes_first(each, place, job) for each in _waiting(kind))
+    manned = manned_queues()
+    is_fresh = now() - job.queued_at < SOON
+    first = None if is_fresh else min(running, key=_ends, default=None)
+    return Wait(
+        worker_queue=place.worker_queue,
+        is_manned=bool(running) or manned is None or place.worker_queue in manned,
+        holder=_holder(first, job, role) if first else None,
+        holders=len(running),
+        ahead=ahead,
+    )
+
+
+def gives_way(job: Job) -> bool:
+    """Whether a job that is more urgent than this one waits for its worker. The workers are reminded of it, so that it's taken next."""
+    place = place_of(kind_of_job(job).task(job))
+    for kind in kinds():
+        for other in _waiting(kind):
+            there = _place(other)
+            is_next = there.worker_queue == place.worker_queue and there.priority < place.priority
+            if is_next and now() - other.queued_at > SOON:
+                enqueue(kind.task(other), str(other.pk))
+                return True
+    return False
+
+
+def _held(kind: Kind[Any]) -> list[Job]:
+    rows = kind.rows.in_phase(*HELD).select_related(*kind.listed_with).order_by("started_at")
+    return list(rows[:MOST_RUNNING])
+
+
+def _waiting(kind: Kind[Any]) -> list[Job]:
+    return list(kind.rows.waiting().select_related(*kind.listed_with).order_by("queued_at")[:MOST_WAITING])
+
+
+def _place(job: Job) -> Place:
+    return place_of(kind_of_job(job).task(job))
+
+
+def _goes_first(other: Job, place: Place, job: Job) -> bool:
+    there = _place(other)
+    if there.worker_queue != place.worker_queue or other.pk == job.pk:
+        return False
+    return (there.priority, other.queued_at) < (place.priority, job.queued_at)
+
+
+def _ends(job: Job) -> float:
+    left = job.seconds_left
+    return float("inf") if left is None else left
+
+
+def _holder(running: Job, job: Job, role: Role) -> Holder:
+    kind = kind_of_job(running)
+    left = about(running.seconds_left)
+    if running.workspace_id != job.workspace_id:
+        return Holder(f"Another workspace’s {kind.noun}", "", left)
+    if role < kind.model.visible_from:
+        return Holder(f"{'An' if kind.noun[0] in 'aeiou' else 'A'} {kind.noun}", "", left)
+    return Holder(f"{kind.noun.capitalize()} “{kind.title(running)}”", kind.url(running), left)
+
+
+def about(seconds: float | None) -> str:
+    """ "about 50 s", "about 11 min": a guess says no more than it knows."""
+    if seconds is None:
+        return ""
+    unit = 10 if seconds < 90 else 60
+    return f"about {quantities.duration(max(1, round(seconds / unit)) * unit)}"

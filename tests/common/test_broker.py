@@ -1,0 +1,58 @@
+"""What is taken first by a worker that takes from several worker queues."""
+
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from apps.common.broker import app, place_of
+
+TASKS = ("training.run", "rollouts.run", "scoring.go_on", "continuations.run")
+
+
+@pytest.fixture
+def alone() -> Celery:
+    """The broker as it is, for nobody else: workers of this session would take what is sent."""
+    copy = Celery("alone", set_as_current=False)
+    copy.conf.update(broker_url=app.conf.broker_url, task_routes=app.conf.task_routes)
+    options = {**app.conf.broker_transport_options, "global_keyprefix": "alone:"}
+    copy.conf.update(broker_transport_options=options, task_default_queue="default")
+    return copy
+
+
+def taken(celery: Celery, *queues: str) -> list[str]:
+    """The tasks in the order in which a worker of these worker queues gets them."""
+    names: list[str] = []
+
+    def note(_: object, message: Any) -> None:
+        names.append(message.headers["task"])
+        message.ack()
+
+    with celery.connection_for_read() as connection:
+        channel = connection.channel()
+        channel.basic_qos(0, 1, False)  # one at a time, as workers take them
+        wanted = [celery.amqp.queues[queue](channel) for queue in queues]
+        with connection.Consumer(wanted, callbacks=[note], channel=channel):
+            while len(names) < len(TASKS):
+                connection.drain_events(timeout=10)
+    return names
+
+
+def test_people_go_before_batches_and_batches_before_training(alone: Celery):
+    for task in TASKS:
+        alone.send_task(task, args=["1"])
+    assert taken(alone, "train", "generate") == ["continuations.run", "rollouts.run", "scoring.go_on", "training.run"]
+
+
+@pytest.mark.parametrize(
+    ("task", "worker_queue"),
+    [
+        ("training.run", "train"),
+        ("rollouts.run", "generate"),
+        ("continuations.run", "generate"),
+        ("served_continuations.run", "default"),
+        ("imports.run", "default"),
+    ],
+)
+def test_each_task_waits_in_one_worker_queue(task: str, worker_queue: str):
+    assert place_of(task).worker_queue == worker_queue
