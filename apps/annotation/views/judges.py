@@ -19,6 +19,7 @@ from apps.annotation.queues import item_order
 from apps.annotation.refusals import Refusal
 from apps.annotation.views.visible import visible_queue
 from apps.common.http import HtmxRequest
+from apps.jobs.models import Phase
 
 STEERING = {"pause": enrollment.pause_judge, "resume": enrollment.resume_judge}
 
@@ -37,7 +38,13 @@ def judges(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         except Refusal as refusal:
             form.add_error(None, str(refusal))
     rows = judge_rows(queue)
-    context = {"queue": queue, "form": form, "rows": rows, "at_work": any(row.judge.is_active for row in rows)}
+    context = {
+        "queue": queue,
+        "form": form,
+        "rows": rows,
+        "at_work": any(row.judge.is_active for row in rows),
+        "waiting": next((row.judge for row in rows if row.judge.phase == Phase.WAITING), None),
+    }
     template = "annotation/_judges.html" if request.htmx and request.method != "POST" else "annotation/judges.html"
     return render(request, template, context, status=422 if form.is_bound else 200)
 
