@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import TypeVar
 
 from asgiref.sync import sync_to_async
+from django.db.models import Model, QuerySet
 from django.http import StreamingHttpResponse
 
+from apps.common.request_threads import give_back_connections
 from apps.common.text_encoding import utf8
 
 BLOCK = 1 << 16
+M = TypeVar("M", bound=Model)
 
 
 def download(parts: Iterable[str | bytes], *, filename: str, content_type: str) -> StreamingHttpResponse:
     """Send `parts` as a file while they are made.
 
-    Under ASGI Django would first collect a plain iterator into a list. Here each block is made in the request's own thread, where its
-    database connection lives, when the client has taken the one before.
+    Under ASGI Django would first collect a plain iterator into a list. Here each block is made in the request's own thread, when the client
+    has taken the one before. Meanwhile no database connection is held, so parts are read with `in_pages` and not with one open cursor.
     """
     response = StreamingHttpResponse(_asynchronously(_blocks(parts)), content_type=content_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{filename}"'
     return response
+
+
+def in_pages(rows: QuerySet[M], *, by: str, size: int) -> Iterator[M]:
+    """The rows in the order of a unique column, `size` in memory at a time, each page by a query of its own."""
+    rows = rows.order_by(by)
+    page = list(rows[:size])
+    while page:
+        yield from page
+        page = list(rows.filter(**{f"{by}__gt": getattr(page[-1], by)})[:size]) if len(page) == size else []
 
 
 def _blocks(parts: Iterable[str | bytes]) -> Iterator[bytes]:
@@ -38,6 +51,12 @@ def _blocks(parts: Iterable[str | bytes]) -> Iterator[bytes]:
 
 
 async def _asynchronously(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    advance = sync_to_async(lambda: next(blocks, None))
+    def next_block() -> bytes | None:
+        try:
+            return next(blocks, None)
+        finally:
+            give_back_connections()
+
+    advance = sync_to_async(next_block)
     while (block := await advance()) is not None:
         yield block

@@ -5,6 +5,7 @@ its id. Nothing is remembered: a page that reconnects fetches its state again.
 """
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -29,6 +30,9 @@ SESSION_OVER = 4401
 
 NOTHING_TO_SAY = 4400
 """How a connection is closed that sends messages: these sockets only carry news to pages."""
+
+LOOK_EVERY_SECONDS = 30.0
+"""How long a connection is believed that nobody said anything about."""
 
 
 @contextmanager
@@ -66,6 +70,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
     """Joins one group, if the visitor may see its subject. Subclasses say which group that is."""
 
     group: str | None = None
+    is_open = False
+    _looked_at = 0.0
 
     def find_group(self, member: "Membership") -> str | None:
         """The group for this connection, or None where `member` may not see its subject. Runs in a thread."""
@@ -79,7 +85,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             return
         for group in self._groups:
             await self.channel_layer.group_add(group, self.channel_name)
-        await self.accept()
+        if await self._may_still_see():  # who was removed just now was told so before this had joined
+            await self.accept()
+            self.is_open = True
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Pages send nothing. Whoever does is heard no further, so that they can't keep a process busy."""
@@ -95,10 +103,19 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
     async def access_changed(self, event: dict[str, str]) -> None:
         """Handles `look_again`."""
+        await self._may_still_see()
+
+    async def _may_still_see(self) -> bool:
+        """Whether this connection may go on; else it is closed."""
+        self._looked_at = time.monotonic()
         if await database_sync_to_async(self.scope["session_is_over"])():
             await self.close(code=SESSION_OVER)
         elif await database_sync_to_async(self._find_group_again)() != self.group:
             await self.close(code=NOT_FOUND)
+        else:
+            return True
+        self.is_open = False
+        return False
 
     def _find_group_again(self) -> str | None:
         before = self.scope["member"]
@@ -106,8 +123,11 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         return self.find_group(member) if member else None
 
     async def partial(self, event: dict[str, str]) -> None:
-        """Handles `send`."""
-        await self.send(text_data=event["html"])
+        """Handles `send`. Nothing tells of a session that ends by itself, and what `look_again` says may be lost: so this looks now and then, too."""
+        if not self.is_open:
+            return
+        if time.monotonic() - self._looked_at < LOOK_EVERY_SECONDS or await self._may_still_see():
+            await self.send(text_data=event["html"])
 
 
 class NoSuchSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from apps.common.downloads import in_pages
 from apps.trajectories.models import Step, Task, Trajectory
 from contract import trajectory as records
 
@@ -23,7 +24,7 @@ def rich_form(trajectory: Trajectory) -> Iterator[bytes]:
         tags=trajectory.tags,
         info=trajectory.info,
     )
-    steps = Step.objects.filter(trajectory=trajectory).order_by("index").iterator(chunk_size=STEPS_AT_ONCE)
+    steps = in_pages(Step.objects.filter(trajectory=trajectory), by="index", size=STEPS_AT_ONCE)
     return record.line(map(_step, steps))
 
 

@@ -62,13 +62,16 @@ class Watching(live.LiveConsumer):
     def find_group(self, member: object) -> str:
         return "test.group"
 
+    def _find_group_again(self) -> str:
+        return "test.group"
+
 
 class Somebody:
     pk = 1
 
 
 async def connected() -> ApplicationCommunicator:
-    socket = socket_to("/", app=Watching.as_asgi(), member=Somebody())
+    socket = socket_to("/", app=Watching.as_asgi(), member=Somebody(), session_is_over=lambda: False)
     assert (await refusal_of(socket))["type"] == "websocket.accept"
     return socket
 

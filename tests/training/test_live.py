@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import reverse
 
 from apps.accounts import membership_changes
 from apps.accounts.models import Membership, Role
 from apps.asgi import application
+from apps.common import live as common_live
 from apps.training import live
 from apps.training.live import RolloutsConsumer, RunConsumer
 from apps.training.models import Run
@@ -112,15 +115,61 @@ def test_who_may_watch_no_more_is_cut_off_at_once(
     assert asyncio.run(watched(session, run, partial(change, fresh, client))) == code
 
 
-async def watched(session: str, run: Run, change: Callable[[], None]) -> int | None:
-    """With which code a connection is closed once `change` has happened; None: it isn't, and hears the next news."""
+@pytest.mark.django_db(transaction=True)
+def test_who_is_removed_while_they_connect_is_not_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = factories.member()
+    run = factories.run(of=member.workspace)
+    find_group = RunConsumer.find_group
+
+    def found_and_removed(consumer: RunConsumer, member: Membership) -> str | None:
+        group = find_group(consumer, member)
+        Membership.objects.filter(pk=member.pk).delete()
+        return group
+
+    monkeypatch.setattr(RunConsumer, "find_group", found_and_removed)
+    assert asyncio.run(answer_to(session_of(member), run)) == {"type": "websocket.close", "code": 4404}
+
+
+async def answer_to(session: str, run: Run) -> dict[str, Any]:
+    """What a connection is answered."""
+    socket = connection_to(session, run)
+    await socket.send_input({"type": "websocket.connect"})
+    answer: dict[str, Any] = await socket.receive_output(timeout=5)
+    await socket.send_input({"type": "websocket.disconnect", "code": 1006})
+    await socket.wait()
+    return {name: answer[name] for name in ("type", "code")}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("seconds", "code"), [(0.0, 4401), (3600.0, None)])
+def test_a_session_that_ended_unannounced_is_noticed_in_time(
+    seconds: float, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common_live, "LOOK_EVERY_SECONDS", seconds)
+    member = factories.member()
+    run = factories.run(of=member.workspace)
+    assert asyncio.run(watched(session_of(member), run, Session.objects.all().delete)) == code
+
+
+def session_of(member: Membership) -> str:
+    client = Client()
+    client.force_login(member.user)
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+def connection_to(session: str, run: Run) -> ApplicationCommunicator:
     headers = [
         (b"host", b"testserver"),
         (b"origin", b"http://testserver"),
         (b"cookie", f"sessionid={session}".encode()),
     ]
     scope = {"type": "websocket", "path": f"/ws/runs/{run.pk}/", "query_string": b"", "headers": headers}
-    socket = ApplicationCommunicator(application, scope)
+    return ApplicationCommunicator(application, scope)
+
+
+async def watched(session: str, run: Run, change: Callable[[], None]) -> int | None:
+    """With which code a connection is closed once `change` has happened; None: it isn't, and hears the next news."""
+    socket = connection_to(session, run)
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.accept"
     await sync_to_async(change)()

@@ -1,5 +1,6 @@
 """Publishing: who does it, once, and what leaves as a folder."""
 
+import errno
 import hashlib
 import json
 from pathlib import Path
@@ -64,6 +65,24 @@ def test_nothing_is_left_of_a_folder_whose_copy_was_cut_short(team: Team, settin
     (home / f"{publication.pk.hex}.part" / "model" / "model.safetensors").write_bytes(b"half")
     assert done(publication).state == "live"
     assert sorted(path.name for path in home.iterdir()) == sorted([publication.pk.hex, "current"])
+
+
+def test_a_full_disk_is_named_and_keeps_nothing_of_the_copy(team: Team, settings, monkeypatch: pytest.MonkeyPatch):
+    def full(source: Path, target: Path, renew: object) -> str:
+        target.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    policy = team.policy(ONE)
+    with monkeypatch.context() as disk:
+        disk.setattr(policy_export, "_copy", full)
+        failed = team.publishes(policy, FOLDER)
+    assert (failed.state, failed.failure["category"]) == ("failed", "disk_full")
+    assert failed.error == (
+        "The disk that policies are copied to is full, so nothing was published. Free some space, then publish it again."
+    )
+    home = Path(settings.PUBLISHED_DIR) / team.member.workspace.slug / "office"
+    assert list(home.iterdir()) == []
+    assert team.publishes(policy, FOLDER).state == "live"
 
 
 @pytest.mark.parametrize("name", ["mine.py", "pytorch_model.bin", "weights.pkl", "kernel.so"])

@@ -4,6 +4,7 @@ what the real one does is tried in test_training.py and test_live_runs.py.
 
 import errno
 import fcntl
+import json
 import os
 import sys
 import threading
@@ -15,13 +16,14 @@ from django.db import OperationalError
 
 from apps.jobs import lifecycle
 from apps.training import progress
-from apps.training.folders import folder_of
+from apps.training.folders import RunFolder, folder_of
 from apps.training.launch import RUNS
 from apps.training.models import Run
 from contract.endpoint_keys import permissions
 from tests import factories
 from tests.processes import alive
 from workers.bridge import supervisor
+from workers.bridge.process import TrainerProcess
 from workers.bridge.supervisor import supervise, work
 from workers.bridge.training_job import TrainingJob
 
@@ -215,6 +217,36 @@ def test_a_disk_without_space_is_a_failure_with_advice(child, monkeypatch):
     run.refresh_from_db()
     assert run.failure["category"] == "disk_full"
     assert "Free some space" in run.failure["advice"]
+
+
+def test_a_disk_that_was_full_when_the_child_ended_is_named_though_the_database_had_no_space_either(child, monkeypatch):
+    child("raise SystemExit(1)")  # no word in its log: there was no space for one
+    free, absorb, wait, refusals, ended = [0], TrainingJob.absorb, TrainerProcess.wait, [1, 2, 3], []
+
+    def noted(process: TrainerProcess, seconds: float) -> int | None:
+        if (status := wait(process, seconds)) is not None:
+            ended.append(status)
+        return status
+
+    def database_is_full_too(job: TrainingJob, *events: object) -> None:
+        if not refusals:
+            return absorb(job, *events)
+        if ended:
+            refusals.pop()
+            free[0] = 0 if refusals else 10**9  # somebody frees space, and the database answers again
+        raise OperationalError("could not extend file: No space left on device")
+
+    monkeypatch.setattr(RunFolder, "free_bytes", lambda _: free[0])
+    monkeypatch.setattr(TrainerProcess, "wait", noted)
+    monkeypatch.setattr(TrainingJob, "absorb", database_is_full_too)
+    monkeypatch.setattr(supervisor._Watch, "catch_up", lambda _: None)
+    monkeypatch.setattr(supervisor, "close_old_connections", lambda: None)
+    run = claimed()
+    folder_of(run.pk).path.mkdir(parents=True)
+    folder_of(run.pk).events.write_text(json.dumps({"seq": 1, "at": 0.0, "kind": "heartbeat"}) + "\n")
+    supervise(TrainingJob(run))
+    run.refresh_from_db()
+    assert run.failure["category"] == "disk_full"
 
 
 def test_a_folder_that_cannot_be_made_is_a_failure_at_once(child, settings, tmp_path):

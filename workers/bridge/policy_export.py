@@ -30,18 +30,11 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
     place = home / publication.pk.hex
     unfinished = home / f"{publication.pk.hex}.part"
     shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    hashes: dict[str, str] = {}
-    for source in _files(weights):
-        name = source.relative_to(weights.run)
-        target = unfinished / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        hashes[str(name)] = _copy(source, target, renew)
-        if _sha256(target, renew) != hashes[str(name)]:
-            raise DataFailure(f"{target} differs from {source} after it was copied.", advice="Check the disk.")
-    (unfinished / MANIFEST).write_text(
-        json.dumps(_manifest(publication, weights, hashes), indent=2) + "\n", encoding="utf-8"
-    )
+    try:
+        _fill(unfinished, publication, weights, renew)
+    except OSError:  # the disk is full: what was copied so far must not take the space that is left
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     shutil.rmtree(place, ignore_errors=True)
     os.rename(unfinished, place)
     link = home / "current.part"
@@ -49,6 +42,21 @@ def export(publication: Publication, weights: Weights, *, renew: Callable[[], No
     link.symlink_to(place.name)
     os.replace(link, home / "current")
     return place
+
+
+def _fill(place: Path, publication: Publication, weights: Weights, renew: Callable[[], None]) -> None:
+    """Copy everything into the folder, and say there what it is."""
+    place.mkdir(parents=True)
+    hashes: dict[str, str] = {}
+    for source in _files(weights):
+        name = source.relative_to(weights.run)
+        target = place / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        hashes[str(name)] = _copy(source, target, renew)
+        if _sha256(target, renew) != hashes[str(name)]:
+            raise DataFailure(f"{target} differs from {source} after it was copied.", advice="Check the disk.")
+    manifest = json.dumps(_manifest(publication, weights, hashes), indent=2)
+    (place / MANIFEST).write_text(f"{manifest}\n", encoding="utf-8")
 
 
 def _files(weights: Weights) -> list[Path]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from django.conf import settings
 
+from apps.common import disk
 from apps.jobs import lifecycle
 from apps.jobs.models import Failure
 from apps.policies import publication_progress
@@ -19,6 +20,12 @@ from workers.bridge.policy_export import export
 from workers.bridge.refusals import CannotPublish, Refused
 from workers.bridge.retirement import retire
 from workers.bridge.whole_models import publish_whole_model
+
+FULL = Failure(
+    "disk_full",
+    "The disk that policies are copied to is full, so nothing was published.",
+    "Free some space, then publish it again.",
+)
 
 
 def publish(publication: Publication) -> None:
@@ -39,7 +46,7 @@ def publish(publication: Publication) -> None:
         )
         publication_progress.refuse(publication, reason=reason, canary=refused.verdict.to_json())
     except (CannotPublish, ServerProblem, DataFailure, OSError, ValueError) as problem:
-        lifecycle.fail(publication, Failure("cannot_publish", str(problem)))
+        lifecycle.fail(publication, FULL if disk.says_full(problem) else Failure("cannot_publish", str(problem)))
     finally:
         retire(publication)  # a worker that was believed dead may have loaded it after it had ended
 

@@ -164,6 +164,8 @@ class _Watch:
             self._relay()
             self._pulse(process)
             self._lose_patience(process)
+        # Looked at now: where the database is on the same disk, it answers only when there is space again.
+        disk_is_full = self.job.folder.free_bytes() < LEAST_FREE_BYTES
         while not self._relay():
             time.sleep(TICK_SECONDS)
         end = ChildEnd(
@@ -171,7 +173,7 @@ class _Watch:
             last_event=self.last_event,
             log=last_lines(self.job.folder),
             oom_kills=oom_kills() - kills_before,
-            disk_is_full=self.job.folder.free_bytes() < LEAST_FREE_BYTES,
+            disk_is_full=disk_is_full,
             asked=self.asked_at is not None,
             ended_by=self.ended_by,
         )

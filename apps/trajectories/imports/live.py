@@ -72,7 +72,7 @@ class ImportConsumer(live.LiveConsumer):
 
     async def connect(self) -> None:
         await super().connect()
-        if self.group:
+        if self.is_open:
             # The import may have ended between the page and this connection; now that the group is joined, nothing is missed.
             await self.send(text_data=escaped(await database_sync_to_async(self._state)()))
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import orjson
 
+from apps.common.downloads import in_pages
 from apps.trajectories.models import ImportBatch
 
 COLUMNS = ("line", "reason", "expected", "excerpt")
@@ -24,8 +25,8 @@ class Form(NamedTuple):
 
 
 def _rows(batch: ImportBatch) -> Iterator[tuple[int, str, str, str]]:
-    rows = batch.rejected_rows.order_by("position").values_list(*COLUMNS)
-    yield from rows.iterator(chunk_size=1000)
+    rows = in_pages(batch.rejected_rows.all(), by="position", size=1000)
+    yield from ((row.line, row.reason, row.expected, row.excerpt) for row in rows)
 
 
 def _csv(batch: ImportBatch) -> Iterator[str | bytes]:
