@@ -1,4 +1,4 @@
-"""What uvicorn serves: pages and API over HTTP, live partials over websockets."""
+"""What uvicorn serves: pages and API over HTTP, live partials over websockets, and the gateway where no proxy leads elsewhere."""
 
 import os
 
@@ -17,11 +17,12 @@ from apps.accounts.middleware import MemberOnSocket
 from apps.common.request_threads import OneTripHandler
 from apps.common.static_files import StaticFiles
 from apps.common.uploads import LimitUploads
+from apps.gateway.asgi import BesideGateway
 from apps.routing import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": StaticFiles(LimitUploads(OneTripHandler(), may_upload=is_researcher)),
+        "http": BesideGateway(StaticFiles(LimitUploads(OneTripHandler(), may_upload=is_researcher))),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns)))),
     }
 )

@@ -124,6 +124,7 @@ INSTALLED_APPS = [
     "apps.jobs",
     "apps.policies",
     "apps.trajectories",
+    "apps.gateway",
     "apps.annotation",
     "apps.datasets",
     "apps.training",
@@ -266,6 +267,19 @@ TRAINER_MEMORY_MB = int(os.environ.get("TRAINER_MEMORY_MB", "0"))
 SERVER_START_SECONDS = int(os.environ.get("SERVER_START_SECONDS", "900"))
 # A worker that says nothing for so long has its run taken away, and another one resumes it.
 WORKER_LEASE_SECONDS = int(os.environ.get("WORKER_LEASE_SECONDS", "60"))
+
+# Gateway -----------------------------------------------------------------------------------------------------------------
+# Where agents reach it, with its version, such as https://retrace.example.org/gateway/v1; without it, beside the pages.
+GATEWAY_URL = os.environ.get("GATEWAY_URL", "").rstrip("/")
+# How long a policy's server may take for a whole reply.
+GATEWAY_DEADLINE_SECONDS = float(os.environ.get("GATEWAY_DEADLINE_SECONDS", "600"))
+GATEWAY_MAX_BYTES = int(os.environ.get("GATEWAY_MAX_BYTES", str(32 * 1024**2)))
+# While the database is away: "pass" lets the calls of known sessions through and stores them later, "refuse" answers 503.
+GATEWAY_WITHOUT_DATABASE = os.environ.get("GATEWAY_WITHOUT_DATABASE", "pass")
+if GATEWAY_WITHOUT_DATABASE not in {"pass", "refuse"}:
+    raise ImproperlyConfigured(f"GATEWAY_WITHOUT_DATABASE is {GATEWAY_WITHOUT_DATABASE!r}; expected pass or refuse.")
+# Where calls wait until the database is back.
+GATEWAY_SPOOL_DIR = VAR / "gateway"
 
 # API ---------------------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

@@ -10,6 +10,7 @@ from apps.annotation import urls as annotation
 from apps.arena import urls as arena
 from apps.common.health import health
 from apps.datasets import urls as datasets
+from apps.gateway import urls as gateway
 from apps.jobs import urls as jobs
 from apps.policies import urls as policies
 from apps.training import urls as training
@@ -35,6 +36,7 @@ handler404 = "apps.accounts.views.errors.not_found"
 handler500 = "apps.accounts.views.errors.failed"
 api: list[URLPattern | URLResolver] = [
     *trajectories.api,
+    *gateway.api,
     *annotation.api,
     *datasets.api,
     *training.api,
@@ -50,6 +52,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.accounts.urls")),
     path("", include("apps.jobs.urls")),
     path("", include("apps.trajectories.urls")),
+    path("", include("apps.gateway.urls")),
     path("", include("apps.annotation.urls")),
     path("", include("apps.policies.urls")),
     path("", include("apps.training.urls")),

@@ -19,6 +19,7 @@ from apps.arena.models import Experiment
 from apps.datasets import freezing
 from apps.demo import story
 from apps.demo.people import SLUG
+from apps.gateway import sessions as gateway_sessions
 from apps.jobs import lifecycle
 from apps.jobs.models import Superseded
 from apps.policies import publication
@@ -44,6 +45,7 @@ CHORES = (
     assignments.expire_leases,
     items.fill_stalled,
     settings.close_ended,
+    gateway_sessions.abandon_idle,
 )
 """What gives back what people and workers held and let go: functions without arguments that may run twice, at once, or late."""
 

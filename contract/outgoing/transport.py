@@ -14,6 +14,8 @@ from contract.outgoing.networks import AddressRefused, OutgoingRules, resolve
 
 LARGEST_REPLY = 64 * 1024 * 1024
 """Bytes of one reply, its headers included."""
+AsyncClient = httpx.AsyncClient
+"""What `async_http_client` makes, for annotations: nobody else makes one."""
 UNPACKED = {"Accept-Encoding": "identity"}
 """A packed reply could be small on its way and fill the memory here, so none is asked for and none is taken."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from contract.completions import for_wire, message_from
 from contract.configs import ServerPolicy
 from contract.messages import Message, ToolSchema
 from contract.outgoing.networks import AddressRefused
@@ -155,53 +156,6 @@ class ServerAgent:
 def no_completion() -> PolicyError:
     """One odd answer ends its own episode, not those of all others."""
     return PolicyError("the server's answer is no chat completion")
-
-
-def for_wire(message: Message) -> Message:
-    """As the protocol wants it: arguments are text there."""
-    if not message.get("tool_calls"):
-        return message
-    calls = []
-    for call in message["tool_calls"]:
-        arguments = call["function"]["arguments"]
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        calls.append({**call, "function": {**call["function"], "arguments": text}})
-    return {**message, "tool_calls": calls}
-
-
-def message_from(wire: dict[str, Any]) -> Message:
-    """Arguments that are a JSON object become one; others stay as the policy wrote them, for the environment to refuse.
-
-    Raises AttributeError or TypeError where it is no message.
-    """
-    content = wire.get("content") or ""
-    message: Message = {"role": "assistant", "content": content if isinstance(content, list) else text_of(content)}
-    if reasoning := wire.get("reasoning_content") or wire.get("reasoning"):
-        message["reasoning_content"] = text_of(reasoning)
-    if wire.get("tool_calls"):
-        message["tool_calls"] = [call_from(call) for call in wire["tool_calls"]]
-    return message
-
-
-def text_of(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def call_from(wire: dict[str, Any]) -> dict[str, Any]:
-    function = wire.get("function") or {}
-    arguments = function.get("arguments") or "{}"
-    try:
-        decoded = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except (ValueError, RecursionError):
-        decoded = arguments
-    kept = decoded if isinstance(decoded, dict) else arguments
-    return {
-        "id": str(wire.get("id") or ""),
-        "type": "function",
-        "function": {"name": text_of(function.get("name") or ""), "arguments": kept},
-    }
 
 
 def details_of(choice: dict[str, Any]) -> dict[str, Any]:

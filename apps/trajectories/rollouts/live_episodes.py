@@ -16,9 +16,11 @@ from apps.accounts.models import Membership
 from apps.common import live
 from apps.common.live import LiveConsumer
 from apps.ingest.reading import read_line
+from apps.trajectories import unsaved
 from apps.trajectories.models import RolloutBatch, Step, Trajectory
-from apps.trajectories.outlines import clip, outline
-from apps.trajectories.rendering.steps import StepView, step_views
+from apps.trajectories.outlines import clip
+from apps.trajectories.rendering.steps import StepView
+from contract.messages import Message
 
 KEPT_SECONDS = 3600
 MAX_BYTES = 16_000_000
@@ -91,42 +93,19 @@ def trajectory_of(batch_id: UUID, episode: Episode) -> Trajectory | None:
     return Trajectory.objects.filter(rollout_batch=batch_id, external_id=episode.identifier).first()
 
 
-def steps_of(batch_id: UUID, name: str) -> tuple[list[Step], list[object]]:
+def steps_of(batch_id: UUID, name: str) -> tuple[list[Step], list[Message]]:
     """The steps so far, as unsaved rows, and what the environment answered to the last one."""
     body = cache.get(_record_key(batch_id, name))
     if body is None:
         return [], []
     record = read_line(body)
-    steps = [
-        Step(
-            index=index,
-            kind=line.kind,
-            tool=line.tool,
-            headline=line.headline,
-            result=line.result,
-            is_error=line.is_error,
-            reward=step.reward,
-            seconds=step.seconds,
-            context_chars=line.context_chars,
-            result_chars=line.result_chars,
-            context=step.context,
-            message=step.message,
-            info={"error": step.error} if step.error else {},
-        )
-        for index, (step, line) in enumerate(zip(record.steps, outline(record), strict=True))
-    ]
-    return steps, list(record.closing)
+    return unsaved.steps_of(record), list(record.closing)
 
 
 def views_from(batch_id: UUID, name: str, first: int, part_url: str) -> list[StepView]:
     """The steps from `first` on, opened; `part_url` ends where the step's index goes."""
     steps, answer = steps_of(batch_id, name)
-    return step_views(
-        steps[first:],
-        following=answer,
-        previous_kind=steps[first - 1].kind if 0 < first <= len(steps) else "",
-        part_url=lambda index: f"{part_url}{index}/",
-    )
+    return unsaved.views_from(steps, answer, first, part_url)
 
 
 def state_of(batch_id: UUID, episode: Episode) -> str:

@@ -1,0 +1,7 @@
+"""The app of sessions and the gateway."""
+
+from django.apps import AppConfig
+
+
+class GatewayConfig(AppConfig):
+    name = "apps.gateway"

@@ -1,0 +1,132 @@
+"""What the gateway answers, over ASGI: OpenAI's chat completions and models, for the keys of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from apps.gateway.exchange import Exchange
+from apps.gateway.recording import Recorder
+from apps.gateway.refusals import BadRequest, GatewayRefusal, NoSession, NotSupported, TooLarge
+from apps.gateway.upstream import Upstreams
+from contract import jsontext
+
+PREFIX = "/gateway/v1"
+RETRY_COUNT = "x-stainless-retry-count"
+"""The header by which OpenAI's and Anthropic's libraries say that they send a request again."""
+Answer = Callable[[Request], Coroutine[Any, Any, Response]]
+
+recorder = Recorder(settings.GATEWAY_SPOOL_DIR)
+upstreams = Upstreams()
+
+
+def refusing(answer: Answer) -> Answer:
+    """Turns refusals into errors of the protocol."""
+
+    @wraps(answer)
+    async def answered(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except GatewayRefusal as refusal:
+            return refusal.response()
+        except ClientDisconnect:
+            return Response(status_code=499)  # nobody reads it
+
+    return answered
+
+
+@refusing
+async def chat_completions(request: Request) -> Response:
+    """POST /v1/chat/completions"""
+    key = key_of(request)
+    body = await body_of(request)
+    known = await recorder.session_of(key)
+    is_retry = request.headers.get(RETRY_COUNT, "0") not in ("", "0")
+    exchange = Exchange(known, body, is_retry=is_retry, recorder=recorder, upstreams=upstreams)
+    return await exchange.respond(request.receive)
+
+
+@refusing
+async def models(request: Request) -> Response:
+    """GET /v1/models: the one that the session leads to, by its name."""
+    session = (await recorder.session_of(key_of(request))).session
+    created = int(session.created_at.timestamp())
+    card = {"id": session.policy.name, "object": "model", "created": created, "owned_by": "retrace"}
+    return JSONResponse({"object": "list", "data": [card]})
+
+
+@refusing
+async def elsewhere(request: Request) -> Response:
+    """Every other address."""
+    raise NotSupported(
+        f"The gateway has no {request.method} {request.url.path}. It has POST {PREFIX}/chat/completions and GET {PREFIX}/models."
+    )
+
+
+async def not_found(request: Request, error: Exception) -> Response:
+    """For what matches no route, or a route with another method."""
+    return await elsewhere(request)
+
+
+def key_of(request: Request) -> str:
+    """The key of a session, as OpenAI's libraries send it, or Anthropic's. Raises NoSession."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    key = key.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+    if not key:
+        raise NoSession(
+            "Send the session's key as `Authorization: Bearer rs_…`. POST /api/v1/sessions answers it as `api_key`."
+        )
+    return key
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """A chat request. Raises BadRequest, TooLarge."""
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > settings.GATEWAY_MAX_BYTES:
+            raise TooLarge(
+                f"The request is larger than the {settings.GATEWAY_MAX_BYTES >> 20} MiB that the gateway takes."
+            )
+        pieces.append(piece)
+    try:
+        body = jsontext.loads(b"".join(pieces))
+        jsontext.dumps(body)  # nothing that couldn't be stored
+    except jsontext.UnreadableJSON as problem:
+        raise BadRequest(f"The body can't be read: {problem}") from None
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(messages, list) or not messages:
+        raise BadRequest('Expected {"model": …, "messages": [{"role": "user", "content": …}, …]}.')
+    if not all(isinstance(message, dict) for message in messages):
+        raise BadRequest("Each of `messages` is an object with `role` and `content`.")
+    return body
+
+
+gateway = Starlette(
+    routes=[
+        Route(f"{PREFIX}/chat/completions", chat_completions, methods=["POST"]),
+        Route(f"{PREFIX}/models", models, methods=["GET"]),
+    ],
+    exception_handlers={HTTPException: not_found, 404: not_found, 405: not_found},
+)
+
+
+class BesideGateway:
+    """ASGI: the gateway at its addresses, `inner` at all others."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self.inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        answer = gateway if path.startswith("/gateway/") else self.inner
+        await answer(scope, receive, send)

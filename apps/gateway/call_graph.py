@@ -1,0 +1,152 @@
+"""Which call of a session a new one continues, told by digests: nothing of the calls before is held or read again.
+
+By tokens where the engine says them: a call continues another whose prompt and reply, token by token, are how its prompt begins. Else by
+messages: agents send a reply back with other spacing in the arguments, or null for no content, so what is compared is what it says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.gateway.models import Join
+from contract import jsontext
+from contract.completions import arguments_of
+from contract.values import Json
+
+Ids = NDArray[np.int32]
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A call that was answered, as far as later ones ask about it."""
+
+    id: UUID
+    body_digest: bytes
+    chat_digest: bytes
+    sequence_length: int | None
+    sequence_digest: bytes | None
+    tools_digest: bytes
+    tokens: int
+    """That it cost, for the session's budget."""
+
+
+class Parent(NamedTuple):
+    """What a call continues, and how much of it is already known from there."""
+
+    id: UUID | None
+    join: Join
+    messages: int = 0
+    """How many of its messages are those of the chat before, the reply included."""
+    tokens: int = 0
+    """How many ids of its prompt are those of the call before, the sampled ones included."""
+    tools_digest: bytes = b""
+    """Of the tools that were offered there."""
+
+
+NO_PARENT = Parent(None, Join.ROOT)
+
+
+@dataclass
+class CallGraph:
+    """The answered calls of one session."""
+
+    nodes: dict[UUID, Node] = field(default_factory=dict)
+
+    def add(self, nodes: Iterable[Node]) -> None:
+        self.nodes |= {node.id: node for node in nodes}
+
+    @property
+    def last(self) -> UUID | None:
+        return max(self.nodes, default=None)
+
+    @property
+    def tokens(self) -> int:
+        return sum(node.tokens for node in self.nodes.values())
+
+    def same_request(self, body_digest: bytes) -> UUID | None:
+        """The latest call that asked exactly this."""
+        return max((node.id for node in self.nodes.values() if node.body_digest == body_digest), default=None)
+
+    def parent_of(self, messages: Sequence[Json], prompt: Ids | None) -> Parent:
+        """The call that a request continues: the one with the longest chat that it repeats, joined by tokens wherever they agree."""
+        known = {node.chat_digest: node for node in self.nodes.values()}  # of two equal replies the later one
+        length, node = 0, None
+        for count, digest in enumerate(prefix_digests(messages), start=1):
+            if digest in known:
+                length, node = count, known[digest]
+        by_tokens = self._longest_prefix(prompt) if prompt is not None else []
+        if node is None:
+            return NO_PARENT
+        if same := [each for each in by_tokens if each.chat_digest == node.chat_digest]:
+            exact = max(same, key=lambda each: each.id)
+            return Parent(exact.id, Join.TOKENS, length, exact.sequence_length or 0, exact.tools_digest)
+        return Parent(node.id, Join.MESSAGES, length, 0, node.tools_digest)
+
+    def _longest_prefix(self, prompt: Ids) -> list[Node]:
+        """The calls whose whole sequence is how `prompt` begins."""
+        digests = sequence_digests(
+            prompt, {each.sequence_length for each in self.nodes.values() if each.sequence_length}
+        )
+        return [
+            node
+            for node in self.nodes.values()
+            if node.sequence_length and digests.get(node.sequence_length) == node.sequence_digest
+        ]
+
+
+def sequence_digests(ids: Ids, lengths: Iterable[int]) -> dict[int, bytes]:
+    """The digest of each beginning of `ids` of one of these lengths, in one pass."""
+    body = ids.astype("<i4", copy=False).tobytes()
+    digest, done, found = hashlib.sha256(), 0, {}
+    for length in sorted(length for length in set(lengths) if length <= len(ids)):
+        digest.update(body[done * 4 : length * 4])
+        done = length
+        found[length] = digest.copy().digest()[:DIGEST_BYTES]
+    return found
+
+
+def prefix_digests(messages: Sequence[Json]) -> list[bytes]:
+    """A digest for each beginning of a chat. System messages don't count: some agents write the time into theirs at each turn."""
+    chain, digests = b"", []
+    for message in messages:
+        if not (isinstance(message, dict) and message.get("role") in ("system", "developer")):
+            chain = hashlib.sha256(chain + jsontext.canonical(said(message))).digest()[:DIGEST_BYTES]
+        digests.append(chain)
+    return digests
+
+
+def said(message: Json) -> Json:
+    """What a message says, without what libraries add to it or leave out: reasoning, nulls, empty lists, spacing in arguments."""
+    if not isinstance(message, dict):
+        return message
+    content = message.get("content")
+    if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
+        content = "".join(str(part.get("text") or "") for part in content)
+    calls = message.get("tool_calls")
+    spoken: dict[str, Any] = {
+        "role": message.get("role"),
+        "content": content or "",
+        "call": message.get("tool_call_id") or "",
+        "calls": [_called(call) for call in calls] if isinstance(calls, list) else [],
+    }
+    return spoken
+
+
+def _called(call: Json) -> Json:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        return call
+    return [call.get("id"), function.get("name"), arguments_of(function.get("arguments"))]
+
+
+def digest_of(value: Json) -> bytes:
+    """Of any JSON value: a whole request, or the tools in it."""
+    return hashlib.sha256(jsontext.canonical(value)).digest()[:DIGEST_BYTES]

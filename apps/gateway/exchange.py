@@ -1,0 +1,300 @@
+"""One call: from the agent to its policy's server and back, watched on the way, and stored before the agent has the end of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
+from uuid import UUID
+
+import httpx
+import numpy as np
+from django.utils.timezone import now
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from apps.gateway.call_graph import Ids, digest_of, prefix_digests, sequence_digests
+from apps.gateway.models import Call
+from apps.gateway.recording import Known, Recorder, in_database
+from apps.gateway.refusals import BudgetSpent, GatewayRefusal, SessionEnded, UpstreamAway
+from apps.gateway.streamed_reply import DONE, NoEvent, StreamedReply, chunk_from, chunks_of, event, events_in
+from apps.gateway.token_capture import Capture
+from apps.gateway.upstream import Upstreams, broken, slow
+from contract import jsontext
+from contract.outgoing.replies import error_in, problem_of
+
+T = TypeVar("T")
+CHAT = "chat/completions"
+SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
+NO_COMPLETION = "The policy's server sent something that is no chat completion."
+
+
+class Exchange:
+    """One request of an agent."""
+
+    def __init__(
+        self, known: Known, body: dict[str, Any], *, is_retry: bool, recorder: Recorder, upstreams: Upstreams
+    ) -> None:
+        self.known = known
+        self.session = known.session
+        self.body = body
+        self.is_retry = is_retry
+        self.began_at, self._began = now(), time.monotonic()
+        self._first_seconds: float | None = None
+        self._is_recorded = False
+        self._recorder, self._upstreams = recorder, upstreams
+        self._digest = digest_of(body)
+        self._capture = Capture(body, speaks_ids=False)
+
+    async def respond(self, receive: Receive) -> Response:
+        """The reply of the policy, or the one that it gave before. Raises GatewayRefusal, ClientDisconnect."""
+        self._refuse_where_over()
+        if self.is_retry and (call_id := self.known.graph.same_request(self._digest)):
+            return await self._replay(call_id)
+        self._refuse_beyond_budget()
+        self._capture = Capture(self.body, speaks_ids=await self._upstreams.speaks_ids(self.session.endpoint))
+        try:
+            upstream = await unless_gone(self._ask(), receive)
+        except ClientDisconnect:
+            await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent went away.")
+            raise
+        except GatewayRefusal as refusal:
+            await self._record(status=Call.Status.FAILED, http_status=refusal.status, error=str(refusal))
+            raise
+        if not upstream.is_success:
+            return await self._pass_error(upstream)
+        if self.body.get("stream"):
+            return StreamedResponse(self, upstream)
+        return await self._pass_reply(upstream, receive)
+
+    def _refuse_where_over(self) -> None:
+        if not self.session.is_open:
+            raise SessionEnded(f"This session is {self.session.state}. Create another one with POST /api/v1/sessions.")
+
+    def _refuse_beyond_budget(self) -> None:
+        session, graph = self.session, self.known.graph
+        if session.max_calls is not None and len(graph.nodes) >= session.max_calls:
+            raise BudgetSpent(f"This session may have {session.max_calls:,} calls, and has had them.")
+        if session.max_tokens is not None and graph.tokens >= session.max_tokens:
+            raise BudgetSpent(f"This session may use {session.max_tokens:,} tokens, and has used {graph.tokens:,}.")
+
+    async def _ask(self) -> httpx.Response:
+        body = {**self._capture.request(self.body), "model": self.session.served_name}
+        if not body.get("stream"):
+            body.pop("stream_options", None)  # alone it is refused, and some libraries send it alone
+        if body.get("tools") == []:
+            for name in ("tools", "tool_choice", "parallel_tool_calls"):
+                body.pop(name, None)
+        return await self._upstreams.send(self.session.endpoint, self.session.pk, CHAT, body)
+
+    async def _pass_error(self, upstream: httpx.Response) -> Response:
+        """An error of the protocol goes through unchanged. What something else says at that address is nobody's to read."""
+        try:
+            content = await upstream.aread()
+        except httpx.HTTPError as error:
+            raise await self._failed(broken(error)) from None
+        finally:
+            await upstream.aclose()
+        status = upstream.status_code if upstream.status_code >= 400 else 502
+        words = problem_of(upstream)
+        await self._record(status=Call.Status.FAILED, http_status=status, error=words)
+        if error_in(content) or _is_error(content):
+            headers = {name: upstream.headers[name] for name in ("retry-after",) if name in upstream.headers}
+            return Response(content, status, headers, media_type="application/json")
+        refusal = UpstreamAway(f"The policy's server gave no reply: {words}.")
+        return JSONResponse(refusal.body(), status)
+
+    async def _pass_reply(self, upstream: httpx.Response, receive: Receive) -> Response:
+        try:
+            content = await unless_gone(upstream.aread(), receive)
+            reply = jsontext.loads(content)
+            if not isinstance(reply, dict) or not isinstance(reply["choices"][0]["message"], dict):
+                raise NoEvent
+            self._capture.take(reply)
+        except ClientDisconnect:
+            await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent went away.")
+            raise
+        except httpx.TimeoutException:
+            raise await self._failed(slow()) from None
+        except httpx.HTTPError as error:
+            raise await self._failed(broken(error)) from None
+        except (NoEvent, jsontext.UnreadableJSON, LookupError, TypeError):
+            raise await self._failed(UpstreamAway(NO_COMPLETION)) from None
+        finally:
+            await upstream.aclose()
+        reply["model"] = self._model
+        await self._record(status=Call.Status.OK, http_status=200, reply=reply)
+        return Response(jsontext.dumps(reply), media_type="application/json")
+
+    async def _failed(self, refusal: GatewayRefusal) -> GatewayRefusal:
+        await self._record(status=Call.Status.FAILED, http_status=refusal.status, error=str(refusal))
+        return refusal
+
+    async def _replay(self, call_id: UUID) -> Response:
+        """What was answered before: an agent's library asks again where the reply got lost, and a second sample would be another one."""
+        call = await in_database(Call.objects.only("reply").get, pk=call_id)
+        reply: dict[str, Any] = call.reply or {}
+        headers = {"x-retrace-replayed": "true"}
+        if not self.body.get("stream"):
+            return Response(jsontext.dumps(reply), headers=headers, media_type="application/json")
+        chunks = chunks_of(reply, with_usage=self._capture.wants_usage)
+        return Response(b"".join(map(event, chunks)) + b"data: [DONE]\n\n", headers={**SSE, **headers})
+
+    async def streamed(self, upstream: httpx.Response) -> AsyncIterator[bytes]:
+        """What the agent gets, piece by piece. The piece that ends the reply is held back until the call is stored."""
+        assembly, held = StreamedReply(), b""
+        wants_usage = self._capture.wants_usage
+        try:
+            async for data in events_in(upstream.aiter_raw()):
+                if data == DONE:
+                    break
+                chunk = chunk_from(data)
+                if "error" in chunk:
+                    yield event(chunk)
+                    await self._record(
+                        status=Call.Status.FAILED,
+                        http_status=200,
+                        error=error_in(data) or "The server broke off with an error.",
+                    )
+                    return
+                self._first_seconds = self._first_seconds or time.monotonic() - self._began
+                self._capture.take(chunk)
+                chunk["model"] = self._model
+                assembly.add(chunk)
+                if not wants_usage:
+                    chunk.pop("usage", None)
+                piece = event(chunk) if chunk["choices"] or wants_usage else b""
+                if assembly.has_ended:
+                    held += piece
+                elif piece:
+                    yield piece
+        except (httpx.HTTPError, NoEvent) as error:
+            words = NO_COMPLETION if isinstance(error, NoEvent) else str(broken(error))
+            refusal = await self._failed(UpstreamAway(words))
+            yield event(refusal.body())
+            return
+        finally:
+            await upstream.aclose()
+        if not assembly.has_ended:
+            refusal = await self._failed(UpstreamAway("The policy's server ended its reply before it was complete."))
+            yield event(refusal.body())
+            return
+        await self._record(status=Call.Status.OK, http_status=200, reply=assembly.completion())
+        yield held + b"data: [DONE]\n\n"
+
+    async def gone(self) -> None:
+        """The agent went away in the middle of a stream."""
+        await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent went away.")
+
+    @property
+    def _model(self) -> str:
+        """The name that the agent asked for is the name of what answers."""
+        asked = self.body.get("model")
+        return asked if isinstance(asked, str) else self.session.policy.name
+
+    async def _record(
+        self, *, status: Call.Status, http_status: int, reply: dict[str, Any] | None = None, error: str = ""
+    ) -> None:
+        """Once: an agent that goes away while its call is being stored has no second one."""
+        if not self._is_recorded:
+            self._is_recorded = True
+            call = self._call(status, http_status, reply, error)
+            await asyncio.shield(self._recorder.record(self.known, call))
+
+    def _call(self, status: Call.Status, http_status: int, reply: dict[str, Any] | None, error: str) -> Call:
+        messages, usage = self.body["messages"], (reply or {}).get("usage") or {}
+        usage = usage if isinstance(usage, dict) else {}
+        tokens = self._capture.tokens
+        tokens.check(usage)
+        prompt, sampled = (tokens.prompt_ids, tokens.sampled_ids) if reply else (None, None)
+        parent = self.known.graph.parent_of(messages, prompt)
+        tools_digest = digest_of(self.body.get("tools"))
+        said = reply["choices"][0]["message"] if reply else {"role": "assistant"}
+        sequence = None if prompt is None or sampled is None else np.concatenate([prompt, sampled])
+        return Call(
+            session=self.session,
+            parent_id=parent.id,
+            join=parent.join,
+            status=status,
+            is_retry=self.is_retry,
+            request={name: value for name, value in self.body.items() if name not in ("messages", "tools")},
+            messages=messages[parent.messages :],
+            tools=None if tools_digest == parent.tools_digest else self.body.get("tools"),
+            tools_digest=tools_digest,
+            reply=reply,
+            error=error,
+            http_status=http_status,
+            prompt_tokens=_count(usage.get("prompt_tokens")),
+            completion_tokens=_count(usage.get("completion_tokens")),
+            prompt_ids=None if prompt is None else _bytes(prompt[parent.tokens :]),
+            sampled_ids=None if sampled is None else _bytes(sampled),
+            logprobs=None if sampled is None else np.array(tokens.logprobs, "<f4").tobytes(),
+            untrainable=tokens.problem if reply else "There is no reply.",
+            body_digest=self._digest,
+            chat_digest=prefix_digests([*messages, {**said, "role": "assistant"}])[-1],
+            sequence_length=None if sequence is None else len(sequence),
+            sequence_digest=None if sequence is None else sequence_digests(sequence, {len(sequence)})[len(sequence)],
+            seconds=time.monotonic() - self._began,
+            first_seconds=self._first_seconds,
+            began_at=self.began_at,
+        )
+
+
+class StreamedResponse(Response):
+    """Passes a stream on, and ends it upstream when the agent goes away: an engine shouldn't compute what nobody reads."""
+
+    def __init__(self, exchange: Exchange, upstream: httpx.Response) -> None:
+        super().__init__(headers=SSE)
+        del self.headers["content-length"]
+        self._exchange, self._upstream = exchange, upstream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await unless_gone(self._pump(send), receive)
+        except (ClientDisconnect, OSError):
+            await self._upstream.aclose()
+            await self._exchange.gone()
+
+    async def _pump(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async for piece in self._exchange.streamed(self._upstream):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
+    """What `work` returns. It's cancelled where the agent goes away first, which raises ClientDisconnect."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientDisconnect
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _is_error(content: bytes) -> bool:
+    """An error as vLLM's and others' frameworks also send it."""
+    try:
+        reply = jsontext.loads(content)
+    except jsontext.UnreadableJSON:
+        return False
+    return isinstance(reply, dict) and isinstance(reply.get("error"), dict | str)
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value < 2**31 else None
+
+
+def _bytes(ids: Ids) -> bytes:
+    return ids.astype("<i4").tobytes()

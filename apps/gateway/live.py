@@ -1,0 +1,48 @@
+"""A session on its page while it goes on."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.core.cache import cache
+from django.template.loader import render_to_string
+
+from apps.accounts.models import Membership
+from apps.common import live
+from apps.common.live import LiveConsumer
+from apps.gateway.models import Session
+from apps.gateway.queries import standing_of
+
+WATCHED_SECONDS = 6 * 3600
+
+
+def group_of(session_id: UUID) -> str:
+    """The group of those who follow a session."""
+    return f"session.{session_id}"
+
+
+def state_of(session: Session) -> str:
+    """The partial that says how far it is."""
+    return render_to_string("gateway/_session_state.html", standing_of(session))
+
+
+def tell(session_id: UUID) -> None:
+    """Tell whoever follows it. Sessions that nobody ever looked at cost one question to Valkey."""
+    with live.telling(f"session {session_id}"):
+        if cache.get(_key(session_id)):
+            live.send(group_of(session_id), state_of(Session.objects.select_related("policy").get(pk=session_id)))
+
+
+def _key(session_id: UUID) -> str:
+    return f"session-watched:{session_id}"
+
+
+class SessionConsumer(LiveConsumer):
+    """How far one session is."""
+
+    def find_group(self, member: Membership) -> str | None:
+        session_id: UUID = self.scope["url_route"]["kwargs"]["session_id"]
+        if not Session.objects.visible_to(member).filter(pk=session_id).exists():
+            return None
+        cache.set(_key(session_id), True, WATCHED_SECONDS)
+        return group_of(session_id)

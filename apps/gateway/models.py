@@ -1,0 +1,172 @@
+"""Sessions of agents that live elsewhere, and the model calls in them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Self
+
+from django.db import models
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+
+from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
+from apps.common.fields import FaithfulJSONField
+from apps.common.ids import new_id
+from apps.policies.models import Endpoint, Policy
+from apps.trajectories.models import Trajectory
+
+
+class SessionQuerySet(WorkspaceQuerySet["Session"]):
+    def open(self) -> Self:
+        return self.filter(state=Session.State.OPEN)
+
+    def idle_at(self, moment: datetime) -> Self:
+        """Open sessions in which nothing has happened for as long as they allow."""
+        return self.open().filter(expires_at__lte=moment)
+
+
+class Session(WorkspaceModel):
+    """One episode of an agent that lives elsewhere. Its key opens the gateway, to one policy, until the session ends."""
+
+    class State(models.TextChoices):
+        OPEN = "open", "Open"
+        FINISHED = "finished", "Finished"
+        ABANDONED = "abandoned", "Abandoned"
+
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="sessions")
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, related_name="+")
+    served_name = models.CharField(
+        max_length=500, help_text="What the policy's server called it when the session began; all calls go to that."
+    )
+    task = FaithfulJSONField(help_text="The task, as in a trajectory; {} where the first user message is the task.")
+    group = models.CharField(max_length=200, blank=True, help_text="Sessions of one task that are compared.")
+    attempt = models.PositiveIntegerField(null=True, help_text="Which of its group.")
+    agent = models.CharField(max_length=200, blank=True, help_text="What runs it.")
+    metadata = models.JSONField(default=dict)
+    max_calls = models.PositiveIntegerField(null=True)
+    max_tokens = models.PositiveBigIntegerField(null=True, help_text="Tokens read and written, over all calls.")
+    key_digest = models.CharField(max_length=64, unique=True)
+    key_prefix = models.CharField(max_length=16)
+    idle_seconds = models.PositiveIntegerField(help_text="Without a call for so long, the session is abandoned.")
+    expires_at = models.DateTimeField(help_text="When it is abandoned unless something happens.")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
+    ended_at = models.DateTimeField(null=True)
+    success = models.BooleanField(null=True)
+    reward = models.FloatField(null=True)
+    rewards = models.JSONField(default=dict, help_text="Named rewards of the whole session.")
+    problem = models.TextField(blank=True, help_text="Why it is no trajectory, where it could not become one.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    objects = SessionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            CheckConstraint(condition=Q(state="open") | Q(ended_at__isnull=False), name="ended_session_has_a_time"),
+            CheckConstraint(
+                condition=Q(state="finished") | Q(success=None, reward=None),
+                name="only_finished_sessions_have_outcomes",
+            ),
+        ]
+        indexes = [
+            Index(fields=["workspace", "-id"], name="session_newest"),
+            Index(fields=["expires_at"], condition=Q(state="open"), name="session_idle"),
+            Index(fields=["workspace", "group"], condition=~Q(group=""), name="session_by_group"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Session {self.key_prefix}…"
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == self.State.OPEN
+
+    @property
+    def title(self) -> str:
+        """What it is about, for headings."""
+        task: dict[str, Any] = self.task or {}
+        return str(task.get("instruction") or task.get("key") or "") or str(self)
+
+
+class Join(models.TextChoices):
+    """How a call is known to continue another."""
+
+    ROOT = "", "Begins anew"
+    TOKENS = "tokens", "Its prompt begins with exactly the tokens of the call before"
+    MESSAGES = "messages", "It repeats the messages of the call before, in other tokens"
+
+
+class Call(models.Model):
+    """One request of an agent to its policy, and the reply. Prompts are stored as what they add to the call that they continue."""
+
+    class Status(models.TextChoices):
+        OK = "ok", "Answered"
+        FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled by the agent"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="calls", db_index=False)
+    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children", db_index=False)
+    join = models.CharField(max_length=10, choices=Join.choices, blank=True)
+    status = models.CharField(max_length=10, choices=Status.choices)
+    is_retry = models.BooleanField(default=False, help_text="The agent's library sent it again.")
+    request = FaithfulJSONField(help_text="What the agent asked for, but for messages and tools.")
+    messages = FaithfulJSONField(help_text="The messages that it added to those of the call that it continues.")
+    tools = FaithfulJSONField(
+        null=True, help_text="The tools that it offered; null: those of the call that it continues."
+    )
+    reply = FaithfulJSONField(null=True, help_text="What the agent got: a chat completion.")
+    error = models.TextField(blank=True)
+    http_status = models.PositiveSmallIntegerField(help_text="What the agent got.")
+    prompt_tokens = models.PositiveIntegerField(null=True)
+    completion_tokens = models.PositiveIntegerField(null=True)
+    prompt_ids = models.BinaryField(
+        null=True, help_text="int32: token ids of the prompt after those of the call that it continues."
+    )
+    sampled_ids = models.BinaryField(null=True, help_text="int32: token ids that the policy sampled.")
+    logprobs = models.BinaryField(null=True, help_text="float32: their log-probabilities, in nats.")
+    untrainable = models.CharField(max_length=200, blank=True, help_text="Why nothing can be trained on it.")
+    body_digest = models.BinaryField(max_length=16, help_text="Of the request, to know a retry.")
+    tools_digest = models.BinaryField(max_length=16, help_text="Of the tools that it offered.")
+    chat_digest = models.BinaryField(max_length=16, help_text="Of the chat with the reply, to know what continues it.")
+    sequence_length = models.PositiveIntegerField(null=True, help_text="Tokens of prompt and reply.")
+    sequence_digest = models.BinaryField(max_length=16, null=True, help_text="Of those tokens.")
+    seconds = models.FloatField(help_text="From the request to the end of the reply.")
+    first_seconds = models.FloatField(null=True, help_text="To the first piece of a streamed reply.")
+    began_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [CheckConstraint(condition=~Q(parent=F("id")), name="call_is_not_its_own_parent")]
+        indexes = [Index(fields=["session", "id"], name="call_by_session")]
+
+
+class SessionEvent(models.Model):
+    """Something that was said of a session or of one of its calls while it went on. Said twice with one key, it is one."""
+
+    class Type(models.TextChoices):
+        REWARD = "reward", "Reward"
+        CUSTOM = "custom", "Custom"
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events", db_index=False)
+    key = models.CharField(max_length=200)
+    type = models.CharField(max_length=10, choices=Type.choices)
+    name = models.CharField(max_length=100, blank=True)
+    value = models.JSONField(null=True)
+    call = models.ForeignKey(Call, on_delete=models.CASCADE, null=True, related_name="events")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["session", "key"], name="one_session_event_per_key")]
+
+
+class Path(models.Model):
+    """The calls from a root of a session's graph to a leaf, as the trajectory that people see and judge."""
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="paths", db_index=False)
+    leaf = models.ForeignKey(Call, on_delete=models.CASCADE, related_name="+", db_index=False)
+    trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, related_name="session_path")
+    is_main = models.BooleanField(help_text="The longest: the session's outcome is its own.")
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["session", "leaf"], name="one_path_per_leaf"),
+            UniqueConstraint(fields=["session"], condition=Q(is_main=True), name="one_main_path_per_session"),
+        ]

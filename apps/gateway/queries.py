@@ -1,0 +1,69 @@
+"""What the pages and the API read about sessions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+
+from apps.accounts.models import Membership
+from apps.gateway.models import Call, Join, Path, Session
+from apps.gateway.session_trajectories import paths_of, trajectory_of
+from contract.trajectory import Trajectory as TrajectoryRecord
+
+
+class Counts(NamedTuple):
+    """The calls of a session."""
+
+    answered: int
+    failed: int
+    retried: int
+    seams: int
+    """Calls that repeat the chat in other tokens: training sees them as beginning anew."""
+
+    untrainable: int
+    tokens: int
+
+
+def sessions_for_list(member: Membership) -> QuerySet[Session]:
+    """What a row of the list shows."""
+    main = Path.objects.filter(session=OuterRef("pk"), is_main=True).values("trajectory")[:1]
+    return (
+        Session.objects.visible_to(member)
+        .select_related("policy")
+        .annotate(call_count=Count("calls", filter=Q(calls__status=Call.Status.OK)), trajectory_id=Subquery(main))
+    )
+
+
+def counts_of(session: Session) -> Counts:
+    """In one query."""
+    ok = Q(status=Call.Status.OK)
+    found = Call.objects.filter(session=session).aggregate(
+        answered=Count("pk", filter=ok),
+        failed=Count("pk", filter=~ok),
+        retried=Count("pk", filter=Q(is_retry=True)),
+        seams=Count("pk", filter=ok & Q(join=Join.MESSAGES)),
+        untrainable=Count("pk", filter=ok & ~Q(untrainable="")),
+        read=Sum("prompt_tokens", default=0),
+        written=Sum("completion_tokens", default=0),
+    )
+    tokens = found.pop("read") + found.pop("written")
+    return Counts(**found, tokens=tokens)
+
+
+def record_of(session: Session) -> TrajectoryRecord:
+    """What has happened so far, on the main path."""
+    paths = paths_of(Call.objects.filter(session=session).order_by("id"))
+    return trajectory_of(session, paths[0] if paths else [], list(session.events.all()))
+
+
+def standing_of(session: Session) -> dict[str, Any]:
+    """How far a session is, for its page."""
+    paths = list(Path.objects.filter(session=session).select_related("trajectory").order_by("-is_main", "leaf_id"))
+    return {
+        "session": session,
+        "counts": counts_of(session),
+        "steps_so_far": len(record_of(session).steps) if session.is_open else 0,
+        "trajectory": next((path.trajectory for path in paths if path.is_main), None),
+        "others": [path.trajectory for path in paths if not path.is_main],
+    }

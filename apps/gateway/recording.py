@@ -1,0 +1,216 @@
+"""Storing calls, and finding the session that a key opens. While the database is away calls are kept in files, and stored when it's back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from django.conf import settings
+from django.core import serializers
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts.authentication import digest_of
+from apps.common.ids import new_id
+from apps.common.outages import outage_of
+from apps.gateway import live, sessions
+from apps.gateway.call_graph import CallGraph, Node
+from apps.gateway.models import Call, Session
+from apps.gateway.refusals import NoSession, RecorderAway
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+THREADS = ThreadPoolExecutor(4, thread_name_prefix="gateway-database")
+KNOWN_SESSIONS = 10_000
+OVERLAP = timedelta(seconds=10)
+"""Calls that another process stored this long before our latest one are looked for again: theirs may have been committed later."""
+FLUSH_SECONDS = 2.0
+NODE = (
+    *("id", "body_digest", "chat_digest", "sequence_length", "sequence_digest", "tools_digest"),
+    *("prompt_tokens", "completion_tokens"),
+)
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Known:
+    """A session with the graph of its calls, as this process knows them."""
+
+    session: Session
+    graph: CallGraph = field(default_factory=CallGraph)
+
+
+async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run it in one of the gateway's threads."""
+    run = database_sync_to_async(function, thread_sensitive=False, executor=THREADS)
+    result: T = await run(*args, **kwargs)
+    return result
+
+
+class Recorder:
+    """What a process of the gateway knows of sessions, and how it keeps their calls."""
+
+    def __init__(self, spool: Path) -> None:
+        self.spool = spool
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._flushing: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def session_of(self, key: str) -> Known:
+        """The session that a key opens, with all its calls. While the database is away: as it was known last. Raises NoSession, RecorderAway."""
+        digest = digest_of(key)
+        try:
+            known = await in_database(_load, digest, self._known.get(digest))
+        except Exception as error:
+            if outage_of(error) is None:
+                raise
+            if settings.GATEWAY_WITHOUT_DATABASE == "refuse" or digest not in self._known:
+                raise RecorderAway("Retrace's database doesn't answer. Try again in a moment.") from None
+            return self._known[digest]
+        if known is None:
+            self._known.pop(digest, None)
+            raise NoSession(
+                "This key opens no session. Create one with POST /api/v1/sessions, and use the key that it answers."
+            )
+        self._known[digest] = known
+        self._known.move_to_end(digest)
+        if len(self._known) > KNOWN_SESSIONS:
+            self._known.popitem(last=False)
+        if self._has_spooled():
+            self._flush_soon()
+        return known
+
+    async def record(self, known: Known, call: Call) -> None:
+        """Keep a call, in the database or in a file. Returns once it's safe. Never fails: an agent doesn't stop because its recorder did."""
+        call.id = new_id()
+        try:
+            await in_database(store, call)
+        except Exception as error:
+            if outage_of(error) is None:
+                logger.exception("call %s of session %s could not be stored", call.id, call.session_id)
+            await asyncio.to_thread(self._keep, call)
+            self._flush_soon()
+        if call.status == Call.Status.OK:
+            known.graph.add([node_of(call)])
+        self._background(in_database(live.tell, call.session_id))
+
+    def _keep(self, call: Call) -> None:
+        self.spool.mkdir(parents=True, exist_ok=True)
+        unfinished = self.spool / f"{call.id}.unfinished"
+        try:
+            with unfinished.open("w") as file:
+                file.write(serializers.serialize("json", [call]))
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.rename(self.spool / f"{call.id}.json")
+        except OSError:
+            logger.exception(
+                "call %s of session %s is lost: no database, and no room for a file", call.id, call.session_id
+            )
+
+    def _has_spooled(self) -> bool:
+        return self.spool.is_dir() and any(self.spool.glob("*.json"))
+
+    def _flush_soon(self) -> None:
+        if self._flushing is None or self._flushing.done():
+            self._flushing = asyncio.create_task(self._flush())
+
+    async def _flush(self) -> None:
+        while self._has_spooled():
+            try:
+                await in_database(store_spooled, self.spool)
+            except Exception as error:
+                if outage_of(error) is None:
+                    logger.exception("calls in %s could not be stored", self.spool)
+                await asyncio.sleep(FLUSH_SECONDS)
+
+    def _background(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def store_spooled(spool: Path) -> None:
+    """Store what files hold, the oldest first. What can't be stored for another reason than an outage is set aside, with its reason in the log."""
+    for path in sorted(spool.glob("*.json")):
+        try:
+            for each in serializers.deserialize("json", path.read_text()):
+                store(cast("Call", each.object))
+        except FileNotFoundError:  # another process was faster
+            continue
+        except Exception as error:
+            if outage_of(error) is not None:
+                raise
+            logger.exception("%s can't be stored", path)
+            path.rename(path.with_suffix(".refused"))
+            continue
+        path.unlink(missing_ok=True)
+
+
+@transaction.atomic
+def store(call: Call) -> None:
+    """Store a call, once however often it's told. A session that has ended meanwhile gets what it lacked."""
+    if call.parent_id and not Call.objects.filter(pk=call.parent_id).exists():
+        call.parent_id = None  # its file was lost
+        call.join = ""
+    Call.objects.bulk_create([call], ignore_conflicts=True)
+    session = Session.objects.select_for_update().get(pk=call.session_id)
+    if session.is_open:
+        Session.objects.filter(pk=session.pk).update(expires_at=now() + timedelta(seconds=session.idle_seconds))
+    else:
+        sessions.store_trajectories(session)
+
+
+def _load(digest: str, known: Known | None) -> Known | None:
+    session = Session.objects.select_related("endpoint", "policy").filter(key_digest=digest).first()
+    if session is None:
+        return None
+    known = known or Known(session)
+    known.session = session
+    calls = Call.objects.filter(session=session, status=Call.Status.OK)
+    if last := known.graph.last:
+        calls = calls.filter(id__gte=_shortly_before(last))
+    known.graph.add(_node(*row) for row in calls.values_list(*NODE))
+    return known
+
+
+def _shortly_before(call_id: UUID) -> UUID:
+    moment = (call_id.int >> 80) - int(OVERLAP.total_seconds() * 1000)
+    return UUID(int=max(moment, 0) << 80)
+
+
+def node_of(call: Call) -> Node:
+    """What the graph keeps of it."""
+    return _node(*(getattr(call, name) for name in NODE))
+
+
+def _node(
+    id: UUID,
+    body_digest: bytes,
+    chat_digest: bytes,
+    sequence_length: int | None,
+    sequence_digest: bytes | None,
+    tools_digest: bytes,
+    prompt_tokens: int | None,
+    completion_tokens: int | None,
+) -> Node:
+    return Node(
+        id,
+        bytes(body_digest),
+        bytes(chat_digest),
+        sequence_length,
+        None if sequence_digest is None else bytes(sequence_digest),
+        bytes(tools_digest),
+        (prompt_tokens or 0) + (completion_tokens or 0),
+    )

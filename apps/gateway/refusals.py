@@ -1,0 +1,85 @@
+"""What the gateway answers instead of a reply, in the form of OpenAI's errors: that is what agents' libraries read."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse
+
+
+class GatewayRefusal(Exception):
+    """Why a request isn't passed on, and what to do."""
+
+    status = 400
+    type = "invalid_request_error"
+    code = "bad_request"
+
+    def body(self) -> dict[str, object]:
+        return {"error": {"message": str(self), "type": self.type, "param": None, "code": self.code}}
+
+    def response(self) -> JSONResponse:
+        headers = {"x-should-retry": "false"} if self.status != 503 else {"retry-after": "1"}
+        return JSONResponse(self.body(), self.status, headers)
+
+
+class BadRequest(GatewayRefusal):
+    """It's no chat request."""
+
+
+class TooLarge(GatewayRefusal):
+    """The body is larger than the gateway takes."""
+
+    status = 413
+    code = "request_too_large"
+
+
+class NoSession(GatewayRefusal):
+    """The key opens nothing."""
+
+    status = 401
+    type = "authentication_error"
+    code = "invalid_api_key"
+
+
+class SessionEnded(GatewayRefusal):
+    """The session is over."""
+
+    status = 403
+    type = "permission_error"
+    code = "session_ended"
+
+
+class BudgetSpent(GatewayRefusal):
+    """The session has had all the calls or tokens that it may have."""
+
+    status = 429
+    type = "insufficient_quota"
+    code = "budget_spent"
+
+
+class NotSupported(GatewayRefusal):
+    """The gateway has no such address."""
+
+    status = 404
+    code = "not_supported"
+
+
+class RecorderAway(GatewayRefusal):
+    """Nothing can be recorded now, and this installation lets no call pass unrecorded."""
+
+    status = 503
+    type = "server_error"
+    code = "recorder_away"
+
+
+class UpstreamAway(GatewayRefusal):
+    """The policy's server doesn't answer, or not with a chat completion."""
+
+    status = 502
+    type = "server_error"
+    code = "upstream_away"
+
+
+class UpstreamSlow(UpstreamAway):
+    """The policy's server took longer than the deadline."""
+
+    status = 504
+    code = "upstream_deadline"

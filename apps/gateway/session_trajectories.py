@@ -1,0 +1,156 @@
+"""A session's calls as trajectories: one for each way through their graph from where a chat began to where it ended."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from apps.gateway.call_graph import Ids
+from apps.gateway.models import Call, Join, Session, SessionEvent
+from contract import jsontext
+from contract.completions import message_from
+from contract.messages import ROLES, Message, text_of
+from contract.trajectory import Outcome, Step, Task, Trajectory
+from contract.values import Json
+
+ROLE_NAMES = {"function": "tool", "model": "assistant"}
+ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
+
+
+def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
+    """The answered calls of each path, from root to leaf; the longest path first.
+
+    A call that was asked again, with nothing after it, is no path: what the agent went on with is the other one.
+    """
+    answered = {call.pk: call for call in calls if call.status == Call.Status.OK}
+    continued = {call.parent_id for call in answered.values()}
+    requests: dict[bytes, list[Call]] = {}
+    for call in answered.values():
+        requests.setdefault(bytes(call.body_digest), []).append(call)
+    paths = []
+    for call in answered.values():
+        if call.pk in continued:
+            continue
+        same = requests[bytes(call.body_digest)]
+        if any(other.pk in continued for other in same) or (call != same[-1] and same[-1].is_retry):
+            continue
+        paths.append(_back_from(call, answered))
+    return sorted(paths, key=lambda path: (-len(path), path[-1].pk))
+
+
+def _back_from(call: Call, answered: Mapping[UUID, Call]) -> list[Call]:
+    path = [call]
+    while (parent := path[-1].parent_id) is not None and parent in answered:
+        path.append(answered[parent])
+    return path[::-1]
+
+
+def trajectory_of(
+    session: Session, path: Sequence[Call], events: Sequence[SessionEvent] = (), *, is_main: bool = True
+) -> Trajectory:
+    """What people see of a path. Only the main one has the session's outcome: a sub-agent's share of the work is no attempt at the task."""
+    rewards = {
+        event.call_id: event.value for event in events if event.type == SessionEvent.Type.REWARD and event.call_id
+    }
+    steps = [_step(call, rewards.get(call.pk)) for call in path]
+    outcome = Outcome(termination=ENDED.get(Session.State(session.state), ""))
+    if is_main:
+        outcome.reward, outcome.success = session.reward, session.success
+    about: dict[str, Any] = {"session": str(session.pk), "calls": [str(call.pk) for call in path]}
+    for name in ("group", "attempt", "agent", "metadata"):
+        if value := getattr(session, name):
+            about[name] = value
+    if is_main and session.rewards:
+        about["rewards"] = session.rewards
+    if seams := [index for index, call in enumerate(path) if call.join == Join.MESSAGES]:
+        about["seams"] = seams
+    return Trajectory(
+        task=task_of(session, path),
+        steps=steps,
+        outcome=outcome,
+        id=str(session.pk) if is_main else f"{session.pk}/{path[-1].pk}",
+        policy=session.policy.name,
+        tools=tools_of(path),
+        tags=[] if is_main else ["part of a session"],
+        info=about,
+    )
+
+
+def task_of(session: Session, path: Sequence[Call]) -> Task:
+    """The session's task; where it names none, its first user message is the task, and sessions that begin with the same one share it."""
+    if session.task:
+        return Task.from_json(session.task)
+    asked = next(
+        (
+            text_of(message.get("content"))
+            for message in (path[0].messages if path else [])
+            if message.get("role") == "user"
+        ),
+        "",
+    )
+    digest = hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return Task(key=digest if asked else str(session.pk), instruction=asked)
+
+
+def tools_of(path: Sequence[Call]) -> list[Any]:
+    """Every tool that was offered on the way, each once."""
+    offered: dict[bytes, Any] = {}
+    for call in path:
+        for tool in call.tools if isinstance(call.tools, list) else []:
+            if isinstance(tool, dict):
+                offered.setdefault(jsontext.canonical(tool), tool)
+    return list(offered.values())
+
+
+def _step(call: Call, reward: float | None) -> Step:
+    info: dict[str, Any] = {"finish_reason": call.reply["choices"][0].get("finish_reason")}
+    if call.join == Join.MESSAGES:
+        info["seam"] = "Its prompt doesn't begin with the tokens of the step before."
+    if call.untrainable:
+        info["untrainable"] = call.untrainable
+    else:
+        info |= {
+            "context_ids": ids_from(call.prompt_ids).tolist(),
+            "token_ids": ids_from(call.sampled_ids).tolist(),
+            "logprobs": [round(float(each), 5) for each in np.frombuffer(call.logprobs or b"", "<f4")],
+        }
+    return Step(
+        context=[context_message(message) for message in call.messages],
+        message=_written(call.reply["choices"][0]["message"]),
+        reward=reward,
+        seconds=round(call.seconds, 3),
+        prompt_tokens=call.prompt_tokens,
+        completion_tokens=call.completion_tokens,
+        info=info,
+    )
+
+
+def ids_from(column: bytes | memoryview | None) -> Ids:
+    """Token ids as a call keeps them."""
+    return np.frombuffer(bytes(column or b""), "<i4")
+
+
+def _written(wire: dict[str, Json]) -> Message:
+    try:
+        return message_from(wire)
+    except (AttributeError, TypeError):  # some server's own idea of a message
+        return {"role": "assistant", "content": jsontext.dumps(wire).decode()}
+
+
+def context_message(wire: dict[str, Json]) -> Message:
+    """A message that the agent sent, in the form of trajectories. Servers take more than one role and shape; nothing of it is lost."""
+    role = str(wire.get("role") or "user")
+    role = ROLE_NAMES.get(role, role)
+    if role == "assistant":
+        return _written(wire)
+    content = wire.get("content")
+    if not (content is None or isinstance(content, str)) and not (
+        isinstance(content, list) and all(isinstance(part, dict) for part in content)
+    ):
+        content = jsontext.dumps(content).decode()
+    message: Message = {"role": role if role in ROLES else "user", "content": content}
+    return message | {name: wire[name] for name in ("tool_call_id", "name") if isinstance(wire.get(name), str)}

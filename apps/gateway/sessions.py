@@ -1,0 +1,221 @@
+"""Sessions: opened for an agent, told of rewards, finished once, or abandoned when nothing comes any more."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts.authentication import digest_of
+from apps.accounts.models import User, Workspace
+from apps.gateway.models import Call, Path, Session, SessionEvent
+from apps.gateway.session_trajectories import paths_of, trajectory_of
+from apps.policies.aliases import served
+from apps.policies.models import Policy
+from apps.trajectories.imports.bulk_copy import Origin, copy_in
+from apps.trajectories.imports.preparation import prepare
+from apps.trajectories.models import Trajectory
+from contract import jsontext
+
+MARK = "rs_"
+PREFIX_LENGTH = len(MARK) + 6
+SOURCE = "gateway"
+IDLE_SECONDS = 3600
+LONGEST_IDLE = 7 * 24 * 3600
+ABANDONED_AT_ONCE = 200
+
+
+class SessionRefused(Exception):
+    """Why it can't be: what was given, what to do. `field` is what to change."""
+
+    field = ""
+
+
+class NotServed(SessionRefused):
+    """The policy has no server."""
+
+    field = "policy"
+
+
+class SessionOver(SessionRefused):
+    """It has ended, with another outcome than the one that is given now."""
+
+
+class OtherEvent(SessionRefused):
+    """Its key was used for another event."""
+
+    field = "key"
+
+
+class NoSuchCall(SessionRefused):
+    """The session has no such call."""
+
+    field = "call"
+
+
+class NewSession(NamedTuple):
+    """A session with its key, which exists only here and with whoever asked for it."""
+
+    session: Session
+    key: str
+
+
+@transaction.atomic
+def open_session(
+    *,
+    workspace: Workspace,
+    policy: Policy,
+    by: User | None,
+    task: Mapping[str, Any] | None = None,
+    group: str = "",
+    attempt: int | None = None,
+    agent: str = "",
+    metadata: Mapping[str, Any] | None = None,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    idle_seconds: int = IDLE_SECONDS,
+) -> NewSession:
+    """A session whose calls go to `policy`, as it's served now: what is published later is for later sessions. Raises NotServed."""
+    place = served(policy)
+    if place is None or not place.name:
+        raise NotServed(
+            f"{policy} isn't served anywhere. Publish it on a server first, or name a policy that is a served model."
+        )
+    key = MARK + secrets.token_urlsafe(32)
+    session = Session.objects.create(
+        workspace=workspace,
+        policy=policy,
+        endpoint=place.endpoint,
+        served_name=place.name,
+        task=dict(task or {}),
+        group=group,
+        attempt=attempt,
+        agent=agent,
+        metadata=dict(metadata or {}),
+        max_calls=max_calls,
+        max_tokens=max_tokens,
+        key_digest=digest_of(key),
+        key_prefix=key[:PREFIX_LENGTH],
+        idle_seconds=idle_seconds,
+        expires_at=now() + timedelta(seconds=idle_seconds),
+        created_by=by,
+    )
+    return NewSession(session, key)
+
+
+@transaction.atomic
+def record_event(
+    *, session: Session, key: str, type: str, name: str = "", value: Any = None, call_id: UUID | None = None
+) -> SessionEvent:
+    """Note a reward, or anything else, of an open session or one of its calls. Told twice, it's one event.
+
+    Raises SessionOver, NoSuchCall, OtherEvent.
+    """
+    locked = Session.objects.select_for_update().get(pk=session.pk)
+    said = {"type": type, "name": name, "value": value, "call_id": call_id}
+    before = SessionEvent.objects.filter(session=session, key=key).first()
+    if before is not None:
+        if any(getattr(before, field) != meant for field, meant in said.items()):
+            raise OtherEvent(f"{key!r} was used for another event of this session. Give each event a key of its own.")
+        return before
+    if not locked.is_open:
+        raise SessionOver(f"This session is {locked.state}; nothing can be added to it.")
+    if call_id is not None and not Call.objects.filter(session=session, pk=call_id).exists():
+        raise NoSuchCall(f"This session has no call {call_id}.")
+    Session.objects.filter(pk=session.pk).update(expires_at=now() + timedelta(seconds=locked.idle_seconds))
+    return SessionEvent.objects.create(session=session, key=key, **said)
+
+
+@transaction.atomic
+def finish_session(
+    *,
+    session: Session,
+    success: bool | None = None,
+    reward: float | None = None,
+    rewards: Mapping[str, float] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Session:
+    """End a session with what came of it; its calls become a trajectory. Told twice, it's finished once.
+
+    Without `reward`, the rewards that were noted of the whole session add up to it. Raises SessionOver.
+    """
+    locked = Session.objects.select_for_update().get(pk=session.pk)
+    if reward is None:
+        reward = _noted_reward(locked)
+    outcome = {"success": success, "reward": reward, "rewards": {**locked.rewards, **(rewards or {})}}
+    if not locked.is_open:
+        if locked.state == Session.State.FINISHED and all(getattr(locked, name) == outcome[name] for name in outcome):
+            return locked
+        raise SessionOver(f"This session is {locked.state} already, and its outcome stays what it was.")
+    for name, value in outcome.items():
+        setattr(locked, name, value)
+    locked.metadata = {**locked.metadata, **(metadata or {})}
+    locked.state, locked.ended_at = Session.State.FINISHED, now()
+    locked.save()
+    store_trajectories(locked)
+    return locked
+
+
+def abandon_idle() -> None:
+    """End the sessions in which nothing has happened for too long. Nothing is known of how they went, which is no reward of 0."""
+    idle = Session.objects.idle_at(now()).order_by("expires_at").values_list("pk", flat=True)
+    for pk in list(idle[:ABANDONED_AT_ONCE]):
+        abandon(pk)
+
+
+@transaction.atomic
+def abandon(session_id: UUID) -> None:
+    """End one that is idle still."""
+    session = Session.objects.select_for_update(skip_locked=True).idle_at(now()).filter(pk=session_id).first()
+    if session is None:
+        return
+    session.state, session.ended_at = Session.State.ABANDONED, now()
+    session.save()
+    store_trajectories(session)
+
+
+@transaction.atomic
+def store_trajectories(session: Session) -> None:
+    """What an ended session has become: a trajectory for each path that has none yet. Called again, it adds what came late."""
+    calls = list(Call.objects.filter(session=session).order_by("id"))
+    events = list(session.events.all())
+    known = dict(Path.objects.filter(session=session).values_list("leaf_id", "trajectory_id"))
+    paths = paths_of(calls)
+    for number, path in enumerate(paths):
+        leaf = path[-1]
+        if leaf.pk in known:
+            continue
+        is_main = number == 0
+        record = trajectory_of(session, path, events, is_main=is_main)
+        prepared = prepare(record, jsontext.dumps(record.to_json()))
+        copy_in([prepared], Origin(session.workspace_id, SOURCE, policy_id=session.policy_id))
+        if is_main:
+            Path.objects.filter(session=session, is_main=True).update(is_main=False)
+        Path.objects.create(session=session, leaf=leaf, trajectory_id=prepared.id, is_main=is_main)
+    _mark_branches(session, paths)
+
+
+def _mark_branches(session: Session, paths: list[list[Call]]) -> None:
+    """A path that parts from the main one is a branch of its trajectory."""
+    if len(paths) < 2:
+        return
+    trajectories = dict(Path.objects.filter(session=session).values_list("leaf_id", "trajectory_id"))
+    main = [call.pk for call in paths[0]]
+    for path in paths[1:]:
+        shared = sum(mine.pk == theirs for mine, theirs in zip(path, main, strict=False))
+        if shared:
+            Trajectory.objects.filter(pk=trajectories[path[-1].pk], parent=None).update(
+                parent_id=trajectories[paths[0][-1].pk], branch_step=shared
+            )
+
+
+def _noted_reward(session: Session) -> float | None:
+    noted = session.events.filter(type=SessionEvent.Type.REWARD, call=None).values_list("value", flat=True)
+    values = [float(value) for value in noted if value is not None]
+    return math.fsum(values) if values else None

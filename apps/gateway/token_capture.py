@@ -1,0 +1,102 @@
+"""Token ids and log-probabilities in an engine's replies: asked for, taken out before the agent sees them, and checked against what the engine counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from apps.gateway.call_graph import Ids
+
+NO_IDS = "The server doesn't return token ids."
+SEVERAL = "The agent asked for several replies at once."
+
+
+@dataclass
+class Tokens:
+    """What an engine says of the tokens of one reply."""
+
+    prompt: list[int] = field(default_factory=list)
+    sampled: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    problem: str = ""
+    """Why they can't be used."""
+
+    def check(self, usage: dict[str, Any]) -> None:
+        """Sets `problem` where something is missing or more than the engine counted."""
+        counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        if self.problem:
+            return
+        if not self.prompt or not self.sampled:
+            self.problem = NO_IDS
+        elif counts != (len(self.prompt), len(self.sampled)):
+            self.problem = f"The server counted {counts[0]} and {counts[1]} tokens, and sent {len(self.prompt)} and {len(self.sampled)} ids."
+        elif len(self.logprobs) != len(self.sampled):
+            self.problem = f"{len(self.sampled)} tokens came with {len(self.logprobs)} log-probabilities."
+        elif not np.isfinite(self.logprobs).all():
+            self.problem = "A log-probability isn't finite."
+
+    @property
+    def prompt_ids(self) -> Ids | None:
+        return None if self.problem else np.array(self.prompt, np.int32)
+
+    @property
+    def sampled_ids(self) -> Ids | None:
+        return None if self.problem else np.array(self.sampled, np.int32)
+
+
+class Capture:
+    """What is added to requests for one agent's call, and taken out of their replies again."""
+
+    def __init__(self, body: dict[str, Any], *, speaks_ids: bool) -> None:
+        self.tokens = Tokens(problem="" if speaks_ids else NO_IDS)
+        if speaks_ids and body.get("n") not in (None, 1):
+            self.tokens.problem = SEVERAL
+        self._speaks_ids = speaks_ids
+        self._wants_logprobs = bool(body.get("logprobs"))
+        self._wants_ids = bool(body.get("return_token_ids"))
+        options = body.get("stream_options")
+        self.wants_usage = isinstance(options, dict) and bool(options.get("include_usage"))
+
+    def request(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The request with all that the capture needs."""
+        if not self._speaks_ids:
+            return body
+        added: dict[str, Any] = {"return_token_ids": True, "logprobs": True}
+        if body.get("stream"):
+            options = body.get("stream_options")
+            added["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+        return {**body, **added}
+
+    def take(self, reply: dict[str, Any]) -> None:
+        """Take the tokens out of a reply, or out of a piece of a streamed one."""
+        if not self._speaks_ids:
+            return
+        choices = reply.get("choices")
+        first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        try:
+            self.tokens.prompt += _ids(reply.get("prompt_token_ids") or first.get("prompt_token_ids"))
+            self.tokens.sampled += _ids(first.get("token_ids"))
+            logprobs = first.get("logprobs")
+            content = logprobs.get("content") if isinstance(logprobs, dict) else None
+            self.tokens.logprobs += [float(each["logprob"]) for each in content or []]
+        except (TypeError, ValueError, KeyError, OverflowError):
+            self.tokens.problem = (
+                self.tokens.problem or "The server's token ids or log-probabilities are in no known form."
+            )
+        if not self._wants_ids:
+            for holder in (reply, first):
+                holder.pop("prompt_token_ids", None)
+                holder.pop("token_ids", None)
+        if not self._wants_logprobs and first.get("logprobs") is not None:
+            first["logprobs"] = None
+
+
+def _ids(value: Any) -> list[int]:
+    if value is None:
+        return []
+    ids = [int(each) for each in value]
+    if ids and (min(ids) < 0 or max(ids) > 2**31 - 1):
+        raise ValueError
+    return ids

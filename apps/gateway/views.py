@@ -1,0 +1,86 @@
+"""Pages of sessions: all of them, and one as it goes on."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.common.fragments import fragment_of
+from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.gateway.live import state_of
+from apps.gateway.models import Session
+from apps.gateway.queries import record_of, sessions_for_list, standing_of
+from apps.trajectories import unsaved
+from apps.trajectories.content_responses import answer_for
+from apps.trajectories.rendering.steps import StepView
+
+COMMAND = """curl {url} \\
+  --header "Authorization: Bearer $RETRACE_TOKEN" --header "Content-Type: application/json" \\
+  --data '{{"policy": "NAME", "task": {{"instruction": "Refund order 17."}}}}'"""
+"""Opens a session; people put their policy and task in."""
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def sessions(request: HtmxRequest) -> HttpResponse:
+    """All sessions, newest first; without one, how to connect an agent."""
+    page = page_of(sessions_for_list(request.member), cursor=request.GET.get("cursor", ""), size=30)
+    command = COMMAND.format(url=request.build_absolute_uri("/api/v1/sessions"))
+    return render(request, "gateway/sessions.html", {"page": page, "command": command})
+
+
+@require_safe
+def session(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    """The steps so far; those that come are added."""
+    found = _find(request, session_id)
+    return render(request, "gateway/session.html", {**standing_of(found), "steps": _views(found, 0)})
+
+
+@fragment_of(lambda session_id, **_: reverse("gateway:session", args=[session_id]))
+@require_safe
+def session_state(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    """How far it is, for pages that no socket reaches."""
+    return HttpResponse(state_of(_find(request, session_id)))
+
+
+@fragment_of(lambda session_id, **_: reverse("gateway:session", args=[session_id]))
+@require_safe
+def session_steps(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    """The steps from index `from` on, opened."""
+    first = request.GET.get("from", "")
+    if not first.isdecimal() or len(first) > 9:
+        raise Http404(f"`from` is {first!r}; expected the index of a step.")
+    views = _views(_find(request, session_id), int(first))
+    return render(request, "trajectories/_episode_steps.html", {"steps": views})
+
+
+@require_safe
+def session_part(request: HtmxRequest, session_id: UUID, index: int) -> HttpResponse:
+    """More of something long in a step."""
+    found = _find(request, session_id)
+    steps = unsaved.steps_of(record_of(found))
+    if index >= len(steps):
+        raise Http404("There is no such step.")
+    after = steps[index + 1].context if index + 1 < len(steps) else []
+    back = reverse("gateway:session", args=[found.pk])
+    return answer_for(request, steps[index], after, url=f"{_parts(found)}{index}/", back=back, name=str(found.pk))
+
+
+def _find(request: HtmxRequest, session_id: UUID) -> Session:
+    return get_object_or_404(Session.objects.visible_to(request.member).select_related("policy"), pk=session_id)
+
+
+def _views(session: Session, first: int) -> list[StepView]:
+    return unsaved.views_from(unsaved.steps_of(record_of(session)), [], first, _parts(session))
+
+
+def _parts(session: Session) -> str:
+    """Where parts of its steps are; the index of a step follows."""
+    return reverse("gateway:session_part", args=[session.pk, 0]).removesuffix("0/")

@@ -1,0 +1,41 @@
+"""Steps of a trajectory that isn't stored yet, as the replay shows them: of an episode or a session that's still going on."""
+
+from __future__ import annotations
+
+from apps.trajectories.models import Step
+from apps.trajectories.outlines import outline
+from apps.trajectories.rendering.steps import StepView, step_views
+from contract.messages import Message
+from contract.trajectory import Trajectory
+
+
+def steps_of(record: Trajectory) -> list[Step]:
+    """Its steps as unsaved rows."""
+    return [
+        Step(
+            index=index,
+            kind=line.kind,
+            tool=line.tool,
+            headline=line.headline,
+            result=line.result,
+            is_error=line.is_error,
+            reward=step.reward,
+            seconds=step.seconds,
+            context_chars=line.context_chars,
+            result_chars=line.result_chars,
+            context=step.context,
+            message=step.message,
+            info={"error": step.error} if step.error else {},
+        )
+        for index, (step, line) in enumerate(zip(record.steps, outline(record), strict=True))
+    ]
+
+
+def views_from(steps: list[Step], answer: list[Message], first: int, part_url: str) -> list[StepView]:
+    """The steps from `first` on, opened. `answer`: what came back after the last one. `part_url` ends where a step's index goes."""
+    return step_views(
+        steps[first:],
+        following=answer,
+        previous_kind=steps[first - 1].kind if 0 < first <= len(steps) else "",
+        part_url=lambda index: f"{part_url}{index}/",
+    )

@@ -1,0 +1,152 @@
+"""What an agent says to its policy through the gateway, and what is stored of it."""
+
+import numpy as np
+
+from apps.gateway import sessions
+from apps.gateway.models import Call, Join, Path
+from apps.gateway.session_trajectories import ids_from
+from tests.gateway.conftest import Agent
+from tests.gateway.upstream import END, LOGPROB, Upstream, calls, ids_of, says
+
+ASK = {"role": "user", "content": "Where is the lamp?"}
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def test_an_agent_gets_the_reply_of_its_policy_under_the_name_that_it_asked_for(agent: Agent, upstream: Upstream) -> None:
+    reply = agent.ask(ASK).json()
+    assert reply["choices"][0]["message"]["content"] == "Done."
+    assert reply["model"] == "whatever"
+    assert upstream.requests[0]["model"] == "served"
+
+
+def test_what_the_gateway_asks_for_besides_never_reaches_the_agent(agent: Agent, upstream: Upstream) -> None:
+    reply = agent.ask(ASK).json()
+    assert (upstream.requests[0]["return_token_ids"], upstream.requests[0]["logprobs"]) == (True, True)
+    assert "prompt_token_ids" not in reply
+    assert "token_ids" not in reply["choices"][0]
+    assert reply["choices"][0]["logprobs"] is None
+
+
+def test_tokens_are_stored_as_the_engine_sampled_them(agent: Agent) -> None:
+    agent.ask(ASK)
+    call = Call.objects.get()
+    assert ids_from(call.prompt_ids).tolist() == [*ids_of(ASK), *b"assistant:"]
+    assert ids_from(call.sampled_ids).tolist() == [*b"Done.", END]
+    assert np.frombuffer(call.logprobs or b"", "<f4").tolist() == [LOGPROB] * 6
+    assert call.untrainable == ""
+
+
+def test_a_second_turn_stores_only_what_it_adds(agent: Agent) -> None:
+    first = agent.reply(ASK)
+    agent.reply(ASK, first, user("Thanks."))
+    before, call = Call.objects.order_by("id")
+    assert (call.parent_id, call.join) == (before.pk, Join.TOKENS)
+    assert call.messages == [user("Thanks.")]
+    assert ids_from(call.prompt_ids).tolist() == [*ids_of(user("Thanks.")), *b"assistant:"]
+
+
+def test_a_reply_that_comes_back_respelled_is_continued_with_a_seam(agent: Agent, upstream: Upstream) -> None:
+    upstream.replies = [calls("look", '{"at":"shelf"}'), says("There.")]
+    first = agent.reply(ASK)
+    first["tool_calls"][0]["function"]["arguments"] = '{"at": "shelf"}'  # a space that the policy never wrote
+    result = {"role": "tool", "tool_call_id": "call_0", "content": "a lamp"}
+    agent.reply(ASK, first, result)
+    before, call = Call.objects.order_by("id")
+    assert (call.parent_id, call.join, call.messages) == (before.pk, Join.MESSAGES, [result])
+    assert len(ids_from(call.prompt_ids)) == call.prompt_tokens  # the whole: nothing of it is known from before
+
+
+def test_the_same_reply_spelled_by_another_library_is_the_same_reply(agent: Agent, upstream: Upstream) -> None:
+    upstream.replies = [calls("look", "{}"), says("There.")]
+    first = agent.reply(ASK)
+    dumped = {**first, "content": "", "refusal": None, "audio": None, "annotations": []}
+    agent.reply(ASK, dumped, {"role": "tool", "tool_call_id": "call_0", "content": "a lamp"})
+    assert Call.objects.order_by("id").last().parent_id == Call.objects.order_by("id").first().pk  # type: ignore[union-attr]
+
+
+def test_a_system_prompt_with_the_time_in_it_doesnt_break_the_chat(agent: Agent) -> None:
+    first = agent.reply({"role": "system", "content": "It is 12:00."}, ASK)
+    agent.reply({"role": "system", "content": "It is 12:01."}, ASK, first, user("Thanks."))
+    before, call = Call.objects.order_by("id")
+    assert (call.parent_id, call.join) == (before.pk, Join.MESSAGES)
+
+
+def test_tools_are_stored_again_only_when_they_change(agent: Agent) -> None:
+    look, take = ({"type": "function", "function": {"name": name, "parameters": {}}} for name in ("look", "take"))
+    first = agent.reply(ASK, tools=[look])
+    second = agent.reply(ASK, first, user("And?"), tools=[look])
+    agent.reply(ASK, first, user("And?"), second, user("Take it."), tools=[take])
+    assert [call.tools for call in Call.objects.order_by("id")] == [[look], None, [take]]
+
+
+def test_missing_ids_make_a_call_untrainable_and_the_agent_never_knows(agent: Agent, upstream: Upstream) -> None:
+    upstream.loses_ids = 1
+    assert agent.reply(ASK)["content"] == "Done."
+    call = Call.objects.get()
+    assert call.untrainable == "The server counted 34 and 6 tokens, and sent 34 and 5 ids."
+    assert (call.prompt_ids, call.sampled_ids, call.logprobs) == (None, None, None)
+
+
+def test_a_server_that_isnt_vllm_is_asked_for_nothing_that_it_may_refuse(agent: Agent, upstream: Upstream) -> None:
+    upstream.owner = "somebody"
+    agent.reply(ASK, temperature=0.5, seed=3)
+    request = upstream.requests[0]
+    assert {*request} == {"model", "messages", "temperature", "seed", "authorization"}
+    assert Call.objects.get().untrainable == "The server doesn't return token ids."
+
+
+def test_a_retry_of_the_agents_library_is_answered_as_before_and_sampled_once(agent: Agent, upstream: Upstream) -> None:
+    first = agent.ask(ASK).json()
+    again = agent.ask(ASK, headers={"x-stainless-retry-count": "1"})
+    assert again.json() == first
+    assert again.headers["x-retrace-replayed"] == "true"
+    assert len(upstream.requests) == 1
+    assert Call.objects.count() == 1
+
+
+def test_a_retry_of_what_was_never_answered_is_asked(agent: Agent, upstream: Upstream) -> None:
+    upstream.status = 503
+    assert agent.ask(ASK).status_code == 503
+    upstream.status = 200
+    assert agent.ask(ASK, headers={"x-stainless-retry-count": "1"}).status_code == 200
+    assert [call.status for call in Call.objects.order_by("id")] == ["failed", "ok"]
+
+
+def test_a_finished_session_is_a_trajectory_with_its_tokens_and_its_outcome(agent: Agent, upstream: Upstream) -> None:
+    upstream.replies = [calls("look", '{"at": "shelf"}'), says("On the shelf.")]
+    first = agent.reply(ASK)
+    agent.reply(ASK, first, {"role": "tool", "tool_call_id": "call_0", "content": "a lamp"})
+    sessions.finish_session(session=agent.session, success=True, reward=1.0)
+    trajectory = Path.objects.get().trajectory
+    assert (trajectory.success, trajectory.reward, trajectory.source) == (True, 1.0, "gateway")
+    assert (trajectory.policy_id, trajectory.task.instruction) == (agent.session.policy_id, "Where is the lamp?")
+    look, said = trajectory.steps.order_by("index")
+    assert look.message["tool_calls"][0]["function"]["arguments"] == {"at": "shelf"}
+    assert said.context == [{"role": "tool", "tool_call_id": "call_0", "content": "a lamp"}]
+    assert said.info["context_ids"] == [*b"tool:a lamp", END, *b"assistant:"]
+    assert said.info["token_ids"] == [*b"On the shelf.", END]
+
+
+def test_a_sub_agent_is_a_trajectory_of_its_own_without_the_outcome(agent: Agent) -> None:
+    first = agent.reply(ASK)
+    agent.reply(user("Summarize this."))
+    agent.reply(ASK, first, user("Thanks."))
+    sessions.finish_session(session=agent.session, success=True, reward=1.0)
+    main, other = Path.objects.order_by("-is_main")
+    assert (main.trajectory.step_count, main.trajectory.success) == (2, True)
+    assert (other.trajectory.step_count, other.trajectory.success, other.trajectory.reward) == (1, None, None)
+    assert other.trajectory.parent_id is None
+
+
+def test_a_branch_knows_where_it_parts_from_the_main_path(agent: Agent) -> None:
+    first = agent.reply(ASK)
+    agent.reply(ASK, first, user("Left?"))
+    second = agent.reply(ASK, first, user("Right?"))
+    agent.reply(ASK, first, user("Right?"), second, user("Thanks."))
+    sessions.finish_session(session=agent.session)
+    main, other = Path.objects.order_by("-is_main")
+    assert (main.trajectory.step_count, other.trajectory.step_count) == (3, 2)
+    assert (other.trajectory.parent_id, other.trajectory.branch_step) == (main.trajectory_id, 1)

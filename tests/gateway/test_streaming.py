@@ -1,0 +1,125 @@
+"""Streams pass through as they come; what they amount to is stored before their end does."""
+
+import json
+import time
+from typing import Any
+
+from apps.gateway.call_graph import prefix_digests
+from apps.gateway.models import Call, Join
+from apps.gateway.session_trajectories import ids_from
+from tests.gateway.conftest import Agent
+from tests.gateway.upstream import END, Upstream, calls, says
+
+ASK = {"role": "user", "content": "Where is the lamp?"}
+
+
+def pieces_of(text: str) -> list[dict[str, Any]]:
+    """The chunks of a stream that ended as it should."""
+    *chunks, done, rest = text.split("\n\n")
+    assert (done, rest) == ("data: [DONE]", "")
+    return [json.loads(chunk.removeprefix("data: ")) for chunk in chunks]
+
+
+def test_a_stream_comes_piece_by_piece_under_the_name_that_was_asked_for(agent: Agent) -> None:
+    chunks = pieces_of(agent.ask(ASK, stream=True).text)
+    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == "Done."
+    assert {chunk["model"] for chunk in chunks} == {"whatever"}
+    assert not any("usage" in chunk or "prompt_token_ids" in chunk for chunk in chunks)
+    assert not any("token_ids" in chunk["choices"][0] for chunk in chunks)
+
+
+def test_usage_is_streamed_to_who_asks_for_it(agent: Agent) -> None:
+    *_, last = pieces_of(agent.ask(ASK, stream=True, stream_options={"include_usage": True}).text)
+    assert (last["choices"], last["usage"]["completion_tokens"]) == ([], 6)
+
+
+def test_a_streamed_reply_is_stored_as_the_one_that_it_amounts_to(agent: Agent, upstream: Upstream) -> None:
+    upstream.replies = [calls("look", '{"at": "shelf"}')]
+    agent.ask(ASK, stream=True)
+    streamed = Call.objects.get()
+    agent.ask(ASK)
+    whole = Call.objects.exclude(pk=streamed.pk).get()
+    assert streamed.reply["choices"][0]["message"]["tool_calls"][0]["function"] == {
+        "name": "look",
+        "arguments": '{"at": "shelf"}',
+    }
+    assert bytes(streamed.chat_digest) == bytes(whole.chat_digest)
+    assert bytes(streamed.sequence_digest or b"") == bytes(whole.sequence_digest or b"")
+    assert ids_from(streamed.sampled_ids).tolist() == [*b'look({"at": "shelf"})', END]
+    assert streamed.untrainable == ""
+    assert streamed.first_seconds is not None
+
+
+def test_a_streamed_turn_is_continued_by_tokens(agent: Agent) -> None:
+    agent.ask(ASK, stream=True)
+    agent.ask(ASK, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks."}, stream=True)
+    before, call = Call.objects.order_by("id")
+    assert (call.parent_id, call.join) == (before.pk, Join.TOKENS)
+
+
+def test_the_end_of_a_stream_comes_only_when_the_call_is_stored(agent: Agent, upstream: Upstream) -> None:
+    upstream.replies = [says("Hi")]
+    seen: list[int] = []
+    body = {"model": "m", "messages": [ASK], "stream": True}
+    with agent.http.stream("POST", "chat/completions", json=body) as response:
+        for line in response.iter_lines():
+            if '"finish_reason":"stop"' in line or "[DONE]" in line:
+                seen.append(Call.objects.count())
+    assert seen == [1, 1]
+
+
+def test_an_agent_that_goes_away_ends_the_stream_upstream_and_is_noted(agent: Agent, upstream: Upstream) -> None:
+    upstream.replies, upstream.seconds_a_piece = [says("x" * 500)], 0.02
+    body = {"model": "m", "messages": [ASK], "stream": True}
+    with agent.http.stream("POST", "chat/completions", json=body) as response:
+        next(response.iter_lines())
+    assert upstream.gone.wait(10)
+    call = waited_for_call()
+    assert (call.status, call.error, call.reply) == ("cancelled", "The agent went away.", None)
+
+
+def test_an_agent_that_goes_away_before_the_reply_is_noted_too(agent: Agent, upstream: Upstream) -> None:
+    def slowly(body: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(1)
+        return {"role": "assistant", "content": "late"}
+
+    upstream.replies = [slowly]
+    try:
+        agent.http.post("chat/completions", json={"model": "m", "messages": [ASK]}, timeout=0.3)
+    except Exception as error:
+        assert "Timeout" in type(error).__name__
+    assert waited_for_call().status == "cancelled"
+
+
+def test_a_stream_that_breaks_off_says_so_to_the_agent_and_is_no_reply(agent: Agent, upstream: Upstream) -> None:
+    upstream.breaks_after = 3
+    *_, last, rest = agent.ask(ASK, stream=True).text.split("\n\n")
+    error = json.loads(last.removeprefix("data: "))["error"]
+    assert rest == ""
+    assert error["message"] == "The policy's server ended its reply before it was complete."
+    call = Call.objects.get()
+    assert (call.status, call.reply) == ("failed", None)
+
+
+def test_a_retried_stream_is_streamed_again_and_sampled_once(agent: Agent, upstream: Upstream) -> None:
+    upstream.replies = [calls("look", "{}")]
+    agent.ask(ASK, stream=True)
+    again = agent.ask(ASK, stream=True, headers={"x-stainless-retry-count": "2"})
+    first, last = pieces_of(again.text)
+    assert first["choices"][0]["delta"]["tool_calls"][0]["function"]["name"] == "look"
+    assert last["choices"][0]["finish_reason"] == "tool_calls"
+    assert len(upstream.requests) == 1
+
+
+def test_digests_of_chats_grow_message_by_message() -> None:
+    first, second = prefix_digests([ASK, {"role": "assistant", "content": "Hi"}])
+    assert first != second
+    assert prefix_digests([ASK]) == [first]
+
+
+def waited_for_call() -> Call:
+    for _ in range(200):
+        if call := Call.objects.first():
+            return call
+        time.sleep(0.05)
+    raise AssertionError("no call was stored")

@@ -1,0 +1,159 @@
+"""A real HTTP server that speaks chat completions as vLLM does, with token ids, over a tokenizer of bytes. It can misbehave."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+END = 256
+LOGPROB = -0.25
+Reply = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def ids_of(message: dict[str, Any]) -> list[int]:
+    """A message as this server's chat template renders it."""
+    return [*f"{message['role']}:{written(message)}".encode(), END]
+
+
+def written(message: dict[str, Any]) -> str:
+    """What a policy writes to say this."""
+    calls = message.get("tool_calls") or []
+    if isinstance(calls, str):
+        return calls
+    return (message.get("content") or "") + "".join(
+        f"{call['function']['name']}({call['function']['arguments']})" for call in calls
+    )
+
+
+def says(text: str) -> Reply:
+    return lambda body: {"role": "assistant", "content": text}
+
+
+def calls(name: str, arguments: str) -> Reply:
+    """`arguments` as the policy spelled them."""
+    call = {"id": "call_0", "type": "function", "function": {"name": name, "arguments": arguments}}
+    return lambda body: {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+class Upstream:
+    """Answers each request with the next of `replies`, and with the last one for ever."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies) or [says("Done.")]
+        self.requests: list[dict[str, Any]] = []
+        self.owner = "vllm"
+        """Who `/v1/models` says it is: others return no token ids."""
+        self.status = 200
+        self.error: bytes = b'{"error": {"message": "too hot", "type": "invalid_request_error", "code": 7}}'
+        self.loses_ids = 0
+        """Sampled ids that it keeps to itself."""
+        self.seconds_a_piece = 0.0
+        self.breaks_after: int | None = None
+        """Pieces of a stream after which the connection ends."""
+        self.gone = threading.Event()
+        """Set when somebody went away before the end of a stream."""
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self.answer(200, json.dumps({"data": [{"id": "served", "owned_by": outer.owner}]}).encode())
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.requests.append(body | {"authorization": self.headers.get("Authorization")})
+                if outer.status != 200:
+                    self.answer(outer.status, outer.error)
+                    return
+                reply = outer.replies.pop(0) if len(outer.replies) > 1 else outer.replies[0]
+                message = reply(body)
+                if body.get("stream"):
+                    self.stream(body, message)
+                else:
+                    self.answer(200, json.dumps(outer.completion(body, message)).encode())
+
+            def stream(self, body: dict[str, Any], message: dict[str, Any]) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.send_header("Connection", "close")
+                self.end_headers()
+                self.close_connection = True
+                try:
+                    for number, chunk in enumerate(outer.chunks(body, message)):
+                        if number == outer.breaks_after:
+                            return
+                        self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+                        self.wfile.flush()
+                        time.sleep(outer.seconds_a_piece)
+                    self.wfile.write(b"data: [DONE]\n\n")
+                except OSError:
+                    outer.gone.set()
+
+            def answer(self, status: int, answer: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
+
+    def completion(self, body: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+        prompt, sampled = self._tokens(body, message)
+        reason = "tool_calls" if message.get("tool_calls") else "stop"
+        choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
+        reply: dict[str, Any] = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"]}
+        if body.get("logprobs"):
+            choice["logprobs"] = {"content": [{"token": "", "logprob": LOGPROB} for _ in sampled]}
+        if body.get("return_token_ids"):
+            reply["prompt_token_ids"] = prompt
+            choice["token_ids"] = sampled[self.loses_ids :]
+        usage = {"prompt_tokens": len(prompt), "completion_tokens": len(sampled), "total_tokens": 0}
+        return reply | {"choices": [choice], "usage": usage}
+
+    def chunks(self, body: dict[str, Any], message: dict[str, Any]) -> list[dict[str, Any]]:
+        """Content letter by letter, a call in two pieces; ids along with them."""
+        whole = self.completion(body, message)
+        shared = {"id": whole["id"], "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
+        deltas: list[dict[str, Any]] = [{"content": letter} for letter in message.get("content") or ""]
+        for index, call in enumerate(message.get("tool_calls") or []):
+            name, arguments = call["function"]["name"], call["function"]["arguments"]
+            deltas.append({"tool_calls": [{**call, "index": index, "function": {"name": name, "arguments": ""}}]})
+            deltas.append({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]})
+        first = {**shared, "choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]}
+        ids = whole["choices"][0].get("token_ids")
+        if ids is not None:
+            first["prompt_token_ids"] = whole["prompt_token_ids"]
+        pieces = [first]
+        for number, delta in enumerate(deltas):
+            is_last = number == len(deltas) - 1
+            choice: dict[str, Any] = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+            if ids is not None:
+                taken, ids = (ids, []) if is_last else (ids[:1], ids[1:])
+                choice["token_ids"] = taken
+                choice["logprobs"] = {"content": [{"token": "", "logprob": LOGPROB} for _ in taken]}
+            if is_last:
+                choice["finish_reason"] = whole["choices"][0]["finish_reason"]
+            pieces.append({**shared, "choices": [choice]})
+        if (body.get("stream_options") or {}).get("include_usage"):
+            pieces.append({**shared, "choices": [], "usage": whole["usage"]})
+        return pieces
+
+    def _tokens(self, body: dict[str, Any], message: dict[str, Any]) -> tuple[list[int], list[int]]:
+        prompt = [token for each in body["messages"] for token in ids_of(each)] + list(b"assistant:")
+        return prompt, [*written(message).encode(), END]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.shutdown()
+        self.http.server_close()
