@@ -324,6 +324,7 @@ SPECTACULAR_SETTINGS = {
         "QueueKind": "apps.annotation.models.Queue.Kind",
         "QueueState": "apps.annotation.models.Queue.State",
         "RunState": "apps.training.models.Run.State",
+        "SessionState": "apps.gateway.models.Session.State",
         "VersionState": "apps.datasets.models.Version.State",
     },
     "POSTPROCESSING_HOOKS": [

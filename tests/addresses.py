@@ -35,6 +35,8 @@ ASKED = {
     "trajectories:steps": {"from": "0", "to": "0"},
     "trajectories:episode_steps": {"from": "0"},
     "trajectories:compare_rows": {"row": "0-0"},
+    "gateway:session_part": {"at": "call.0.0"},
+    "gateway:session_steps": {"from": "0"},
     "annotation:part": {"at": "call.0.0", "raw": "1"},
     "annotation:review_part": {"at": "call.0.0", "raw": "1"},
 }
@@ -171,6 +173,7 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "right_id": other.pk,
         "run_id": run.pk,
         "secret": invited.secret,
+        "session_id": factories.session(of=here, messages=[step["message"]]).pk,
         "side": "run",
         "start": 0,
         "task_id": first.task_id,

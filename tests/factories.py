@@ -12,7 +12,9 @@ from django.utils.timezone import now
 from apps.accounts.models import ApiToken, Membership, Role, User, Workspace
 from apps.annotation.models import Annotator, Assignment, Item, Preference, Queue
 from apps.datasets.models import Dataset, Version
-from apps.policies.models import Policy
+from apps.gateway.models import Call, Session
+from apps.gateway.sessions import open_session
+from apps.policies.models import Endpoint, Policy
 from apps.training.models import Run
 from apps.trajectories.comparison.actions import digest_of
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
@@ -168,6 +170,32 @@ def imported_run(
     prepared = prepare(record, original)
     copy_in([prepared], Origin(workspace_id=(of or workspace()).pk, source="retrace"))
     return Trajectory.objects.get(pk=prepared.id)
+
+
+def session(*, of: Workspace | None = None, messages: Sequence[dict[str, Any]] = (), **fields: Any) -> Session:
+    """An open session in which the policy has said `messages`, one after the other."""
+    home = of or workspace()
+    endpoint = Endpoint.objects.create(workspace=home, name=f"server-{next(_number)}", base_url="http://127.0.0.1:9/v1")
+    served = policy(of=home, kind=Policy.Kind.ENDPOINT, location="served", endpoint=endpoint)
+    made = open_session(workspace=home, policy=served, by=None, **fields).session
+    parent: Call | None = None
+    for number, message in enumerate(messages):
+        parent = Call.objects.create(
+            session=made,
+            parent=parent,
+            status=Call.Status.OK,
+            request={},
+            messages=[{"role": "user", "content": "Where is the lamp?"}] if parent is None else [],
+            reply={"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]},
+            http_status=200,
+            untrainable="The server doesn't return token ids.",
+            body_digest=bytes([number]) * 16,
+            chat_digest=bytes([number]) * 16,
+            tools_digest=bytes(16),
+            seconds=0.1,
+            began_at=now(),
+        )
+    return made
 
 
 def queue(*, of: Workspace | None = None, **fields: Any) -> Queue:

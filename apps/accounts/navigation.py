@@ -32,7 +32,15 @@ class Link:
 PLACES = (
     Place("Home", "home", "home", "g h", Role.ANNOTATOR),
     Place("Queues", "annotation:queues", "queue", "g q", Role.ANNOTATOR, "annotation"),
-    Place("Trajectories", "trajectories:list", "trajectory", "g t", Role.REVIEWER, "trajectories"),
+    Place(
+        "Trajectories",
+        "trajectories:list",
+        "trajectory",
+        "g t",
+        Role.REVIEWER,
+        "trajectories",
+        ("gateway:list", "gateway:session"),
+    ),
     Place("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
     Place("Training", "training:list", "run", "g r", Role.RESEARCHER, "training"),
     Place(

@@ -133,7 +133,7 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
     url = serializers.SerializerMethodField()
     policy_name = serializers.CharField(source="policy.name", read_only=True)
     calls = serializers.IntegerField(source="call_count", default=0, read_only=True)
-    trajectory = serializers.UUIDField(source="trajectory_id", default=None, read_only=True)
+    trajectory = serializers.UUIDField(source="trajectory_id", default=None, allow_null=True, read_only=True)
     task = serializers.JSONField(read_only=True)
 
     class Meta:

@@ -24,7 +24,12 @@ def error_of(response: httpx.Response) -> tuple[int, str]:
 
 def test_a_key_that_opens_nothing_is_refused_as_openai_refuses_it(gateway_url: str) -> None:
     with httpx.Client(base_url=gateway_url) as http:
-        for headers in ({}, {"Authorization": "Bearer rs_nothing"}, {"Authorization": "Basic eDp5"}, {"x-api-key": "rs_no"}):
+        for headers in (
+            {},
+            {"Authorization": "Bearer rs_nothing"},
+            {"Authorization": "Basic eDp5"},
+            {"x-api-key": "rs_no"},
+        ):
             response = http.post("chat/completions", json={"messages": [ASK]}, headers=headers)
             assert error_of(response) == (401, "invalid_api_key")
 

@@ -15,7 +15,9 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def test_an_agent_gets_the_reply_of_its_policy_under_the_name_that_it_asked_for(agent: Agent, upstream: Upstream) -> None:
+def test_an_agent_gets_the_reply_of_its_policy_under_the_name_that_it_asked_for(
+    agent: Agent, upstream: Upstream
+) -> None:
     reply = agent.ask(ASK).json()
     assert reply["choices"][0]["message"]["content"] == "Done."
     assert reply["model"] == "whatever"
