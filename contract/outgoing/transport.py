@@ -14,6 +14,8 @@ from contract.outgoing.networks import AddressRefused, OutgoingRules, resolve
 
 LARGEST_REPLY = 64 * 1024 * 1024
 """Bytes of one reply, its headers included."""
+IDLE_SECONDS = 3.0
+"""For how long an idle connection is kept. uvicorn, and with it vLLM, closes one after 5 s; a request on its way meanwhile would be lost."""
 AsyncClient = httpx.AsyncClient
 """What `async_http_client` makes, for annotations: nobody else makes one."""
 UNPACKED = {"Accept-Encoding": "identity"}
@@ -74,7 +76,9 @@ class _Transport(httpx.HTTPTransport):
     def __init__(self) -> None:
         super().__init__()
         # httpx has no public way to hand a network backend to its pool; its version is pinned.
-        self._pool = httpcore.ConnectionPool(ssl_context=httpx.create_ssl_context(), network_backend=_Backend())
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=httpx.create_ssl_context(), keepalive_expiry=IDLE_SECONDS, network_backend=_Backend()
+        )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         response = super().handle_request(request)
@@ -90,7 +94,10 @@ class _AsyncTransport(httpx.AsyncHTTPTransport):
     def __init__(self, connections: int) -> None:
         super().__init__()
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(), max_connections=connections, network_backend=_AsyncBackend()
+            ssl_context=httpx.create_ssl_context(),
+            max_connections=connections,
+            keepalive_expiry=IDLE_SECONDS,
+            network_backend=_AsyncBackend(),
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

@@ -1,0 +1,204 @@
+"""The gateway beside calling a policy's server directly: added latency and throughput, with 64 sessions at once.
+
+The server is a stand-in that answers at the pace of an engine: the first token after 200 ms, then one every 25 ms. Each session takes turns
+of its own pace, directly and through the gateway in alternating rounds, so that both meet the same machine. Agents, server, gateway and
+PostgreSQL share its cores, so what the others take counts against the gateway too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import psutil
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+SESSIONS = 64
+ROUNDS = 4
+TURNS = 4
+TOKENS = 32
+FIRST_SECONDS = 0.2
+NEXT_SECONDS = 0.025
+PAUSE_SECONDS = 1.0
+"""Between two turns of an agent: its tool runs. As many calls as an engine serves, not as many as this machine can take."""
+KINDS = {"whole": False, "streamed": True}
+
+
+def measure(size: Any) -> Iterator[Any]:
+    from apps.accounts.models import Workspace
+    from apps.gateway.models import Call
+    from apps.gateway.sessions import open_session
+    from apps.policies.models import Endpoint, Policy
+    from bench.harness import Figure, percentile, serving
+
+    workspace = Workspace.objects.create(name="bench", slug="bench")
+    with upstream() as direct, serving(1) as server:
+        endpoint = Endpoint.objects.create(workspace=workspace, name="server", base_url=direct)
+        policy = Policy.objects.create(
+            workspace=workspace, name="served", kind=Policy.Kind.ENDPOINT, location="served", endpoint=endpoint
+        )
+        through = f"{server.url}/gateway/v1"
+        for kind, is_streamed in KINDS.items():
+            asyncio.run(play(through, keys(open_session, workspace, policy), is_streamed, turns=1))  # connections open
+            taken: dict[str, list[tuple[float, float]]] = {direct: [], through: []}
+            spans: dict[str, list[float]] = {direct: [], through: []}
+            before, worked = Call.objects.count(), processor_seconds(server.pids)
+            for _ in range(ROUNDS):
+                for url in (direct, through):
+                    opened = keys(open_session, workspace, policy)
+                    began = time.perf_counter()
+                    taken[url] += asyncio.run(play(url, opened, is_streamed, turns=TURNS))
+                    spans[url].append(time.perf_counter() - began)
+            facts = {"sessions": SESSIONS, "calls": SESSIONS * ROUNDS * TURNS}
+            for part, place in (("to the first token", 0), ("to the end", 1)):
+                if part == "to the first token" and not is_streamed:
+                    continue
+                alone, added = ([sample[place] * 1000 for sample in taken[url]] for url in (direct, through))
+                for percent, limit in ((50, 5.0), (95, 15.0)):
+                    extra = percentile(added, percent) - percentile(alone, percent)
+                    yield Figure(
+                        name=f"{kind}: added {part}, p{percent}",
+                        value=extra,
+                        unit="ms",
+                        limit=limit,
+                        with_=facts | {"direct": round(percentile(alone, percent), 1)},
+                    )
+            calls = SESSIONS * ROUNDS * TURNS
+            spent = 1000 * (processor_seconds(server.pids) - worked) / calls
+            yield Figure(name=f"{kind}: processor time of the gateway", value=spent, unit="ms a call", with_=facts)
+            ratio = 100 * sum(spans[direct]) / sum(spans[through])
+            yield Figure(
+                name=f"{kind}: throughput of the server's",
+                value=ratio,
+                unit="%",
+                limit=95.0,
+                better="higher",
+                with_=facts,
+            )
+            lost = SESSIONS * ROUNDS * TURNS - (Call.objects.count() - before)
+            yield Figure(name=f"{kind}: calls lost or doubled", value=abs(lost), unit="calls", limit=0.0, with_=facts)
+
+
+def processor_seconds(pids: list[int]) -> float:
+    times = [psutil.Process(pid).cpu_times() for pid in pids]
+    return sum(each.user + each.system for each in times)
+
+
+def keys(open_session: Any, workspace: Any, policy: Any) -> list[str]:
+    return [open_session(workspace=workspace, policy=policy, by=None).key for _ in range(SESSIONS)]
+
+
+async def play(url: str, opened: list[str], is_streamed: bool, *, turns: int) -> list[tuple[float, float]]:
+    """Seconds to the first piece and to the end of each call; the sessions begin spread over a turn."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as http:
+        spread = PAUSE_SECONDS / len(opened)
+        found = await asyncio.gather(
+            *(agent(http, key, is_streamed, turns, number * spread) for number, key in enumerate(opened))
+        )
+    return [sample for samples in found for sample in samples]
+
+
+async def agent(
+    http: httpx.AsyncClient, key: str, is_streamed: bool, turns: int, delay: float
+) -> list[tuple[float, float]]:
+    await asyncio.sleep(delay)
+    messages: list[dict[str, str]] = [{"role": "user", "content": "Where is the lamp?" * 20}]
+    samples = []
+    for _ in range(turns):
+        body = {"model": "served", "messages": messages, "stream": is_streamed}
+        began, first = time.perf_counter(), 0.0
+        text = b""
+        async with http.stream(
+            "POST", "chat/completions", json=body, headers={"Authorization": f"Bearer {key}"}
+        ) as response:
+            async for piece in response.aiter_raw():
+                first = first or time.perf_counter() - began
+                text += piece
+        assert response.status_code == 200, text
+        samples.append((first, time.perf_counter() - began))
+        messages += [{"role": "assistant", "content": "x" * TOKENS}, {"role": "user", "content": "And then?"}]
+        await asyncio.sleep(PAUSE_SECONDS)
+    return samples
+
+
+class upstream:
+    """The stand-in, in a process of its own."""
+
+    def __enter__(self) -> str:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        command = [sys.executable, "-m", "uvicorn", "bench.gateway:stand_in", "--port", str(port), "--no-access-log"]
+        self.process = subprocess.Popen(
+            [*command, "--log-level", "warning"], env={**os.environ, "PYTHONPATH": os.getcwd()}
+        )
+        url = f"http://127.0.0.1:{port}/v1"
+        for _ in range(200):
+            try:
+                httpx.get(f"{url}/models")
+                return url
+            except httpx.TransportError:
+                time.sleep(0.1)
+        raise RuntimeError("The stand-in doesn't answer.")
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+async def completions(request: Request) -> Response:
+    """What vLLM answers, ids included where they are asked for."""
+    body = await request.json()
+    prompt = list(range(20 * len(body["messages"])))
+    usage = {"prompt_tokens": len(prompt), "completion_tokens": TOKENS, "total_tokens": len(prompt) + TOKENS}
+    shared = {"id": "c", "created": 1, "model": "served"}
+    wants_ids = bool(body.get("return_token_ids"))
+    if not body.get("stream"):
+        await asyncio.sleep(FIRST_SECONDS + NEXT_SECONDS * TOKENS)
+        choice: dict[str, Any] = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": "x" * TOKENS},
+        }
+        if wants_ids:
+            choice |= {"token_ids": list(range(TOKENS)), "logprobs": {"content": [{"logprob": -0.5}] * TOKENS}}
+            shared["prompt_token_ids"] = prompt  # type: ignore[assignment]  # a reply has more than text
+        return JSONResponse({**shared, "object": "chat.completion", "choices": [choice], "usage": usage})
+
+    async def pieces() -> AsyncIterator[bytes]:
+        await asyncio.sleep(FIRST_SECONDS)
+        for number in range(TOKENS):
+            piece: dict[str, Any] = {"index": 0, "delta": {"content": "x"}, "finish_reason": None}
+            if wants_ids:
+                piece |= {"token_ids": [number], "logprobs": {"content": [{"logprob": -0.5}]}}
+            if number == TOKENS - 1:
+                piece["finish_reason"] = "stop"
+            chunk: dict[str, Any] = {**shared, "object": "chat.completion.chunk", "choices": [piece]}
+            if wants_ids and number == 0:
+                chunk["prompt_token_ids"] = prompt
+            yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
+            await asyncio.sleep(NEXT_SECONDS)
+        if (body.get("stream_options") or {}).get("include_usage"):
+            yield b"data: " + json.dumps({**shared, "choices": [], "usage": usage}).encode() + b"\n\n"
+        yield b"data: [DONE]\n\n"
+
+    return StreamingResponse(pieces(), media_type="text/event-stream")
+
+
+async def models(request: Request) -> Response:
+    return JSONResponse({"data": [{"id": "served", "owned_by": "vllm"}]})
+
+
+stand_in = Starlette(routes=[Route("/v1/chat/completions", completions, methods=["POST"]), Route("/v1/models", models)])
