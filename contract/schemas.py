@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from contract.configs import RUN_CONFIGS
 from contract.configs.schema import DRAFT, for_openapi, run_schema
 from contract.events import EVENT_OF_KIND, Event
+from contract.questions import Question
 from contract.rows import ROWS
 from contract.trajectory import Trajectory
 
@@ -26,6 +27,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {
         **{f"run-{kind}": run_schema(cls) for kind, cls in RUN_CONFIGS.items()},
         "trajectory": described(Trajectory),
+        "question": {**described(Question), "required": ["name"]},
         "event": {
             "$schema": DRAFT,
             "title": "Line of events.jsonl",
@@ -33,6 +35,11 @@ def schemas() -> dict[str, dict[str, Any]]:
         },
         **{f"rows-{name}": {**described(cls), "title": name} for name, cls in ROWS.items()},
     }
+
+
+def questions_schema() -> dict[str, Any]:
+    """Of a list of questions, for OpenAPI."""
+    return {"type": "array", "items": for_openapi({**described(Question), "required": ["name"]})}
 
 
 def row_schemas() -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ urlpatterns = [
     path("queues/of-judgements/", imported_judgments.new_adopted, name="new_adopted"),
     path("queues/of-judgements/preview/", imported_judgments.preview_adopted, name="preview_adopted"),
     path("imports/<uuid:batch_id>/judgements/", imported_judgments.adoptable, name="adoptable"),
+    path("queues/questions/preview/", queues.preview_questions, name="preview_questions"),
     path("queues/guidelines/preview/", queues.preview_guidelines, name="preview_guidelines"),
     path("queues/<uuid:queue_id>/", queues.queue, name="queue"),
     path("queues/<uuid:queue_id>/items/", queues.items, name="items"),

@@ -15,7 +15,7 @@ from django.db import DatabaseError, models, transaction
 from django.test import Client
 
 from apps.accounts.models import Membership, Workspace
-from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks
+from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, comparison
 from apps.annotation.models import Queue
 from tests.addresses import ASKED, PUBLIC, Address
 from tests.annotation import making
@@ -134,7 +134,7 @@ def queues_of(workspace: Workspace) -> list[Queue]:
     """Queues that ask for hostile aspects and questions; what they ask for becomes labels and hints of forms."""
     question = Question(SHORT, PAYLOAD, low=PAYLOAD[:60], high=PAYLOAD[:60])
     return [
-        making.queue(of=workspace, asks=PairwiseAsks((Aspect(SHORT, PAYLOAD[:60]),))),
+        making.queue(of=workspace, asks=PairwiseAsks((comparison(SHORT, PAYLOAD[:60]),))),
         making.queue_of_runs(Queue.Kind.RATING, of=workspace, asks=RatingAsks((question,))),
     ]
 

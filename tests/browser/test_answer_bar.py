@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.kinds.questions import Asks, Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
+from apps.annotation.kinds.questions import Asks, PairwiseAsks, Question, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import Preference, Queue, Rating
 from tests import factories
 from tests.annotation import making
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 Open = Callable[..., Page]
 
 ASPECTS = PairwiseAsks(
-    tuple(Aspect(name, f"Which is more {name}?") for name in ["polite", "fast", "safe", "honest"]), True
+    tuple(comparison(name, f"Which is more {name}?") for name in ["polite", "fast", "safe", "honest"]), True
 )
 QUESTIONS = RatingAsks(
     tuple(Question(name, f"Was it {name}?") for name in ["polite", "fast", "safe", "honest", "brief"])

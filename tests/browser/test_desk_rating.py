@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Membership, Role
-from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks
+from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, comparison
 from apps.annotation.models import Preference, Queue, Rating
 from tests import factories
 from tests.annotation import making
@@ -65,7 +65,7 @@ def test_a_run_without_steps_is_rated_and_nothing_in_it_can_be_marked(open_as, a
 
 
 def test_aspects_of_a_pair_take_digits_while_one_grades_them(open_as, annotator):
-    asks = PairwiseAsks((Aspect("success", "Task success", 7), Aspect("safety", "Safety", 3)), confidence=True)
+    asks = PairwiseAsks((comparison("success", "Task success", 7), comparison("safety", "Safety", 3)), confidence=True)
     queue = making.queue(of=annotator.workspace, asks=asks, items=2)
     page = open_as(annotator.user)
     page.goto(f"/desk/{queue.pk}/")

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from apps.annotation.desk import actions, assignments
 from apps.annotation.desk.known_answers import in_words, taught
 from apps.annotation.kinds import KINDS, kind_of
-from apps.annotation.kinds.questions import Asks
+from apps.annotation.kinds.questions import Asks, field_of
 from apps.annotation.models import Assignment, Queue
 from apps.annotation.queries import latest_guideline
 from apps.annotation.refusals import Refusal
@@ -27,14 +27,24 @@ from contract.quoting import legible
 
 TOLD = ("role", "content", "reasoning_content")
 """Of a message. A speaker's name may be a model's, and calls are spelled anew: `_call`."""
+
+
+@extend_schema_field(
+    {"oneOf": [{"type": "integer"}, {"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+)
+class AnswerValue(serializers.JSONField):
+    """The answer to a question."""
+
+
 ANSWERS = {
     name: request_of(
         kind.form,
         f"{name.title()}Judgment",
         answers=serializers.DictField(
-            child=serializers.IntegerField(),
+            child=AnswerValue(),
             default=dict,
-            help_text="Key of an aspect or a question in the queue's `asks` -> its grade.",
+            help_text="Key of a question in the queue's `asks` -> its answer: a point or a grade (in favor of the left side), an option, a list of options, or "
+            "text. Answers to questions that aren't asked, because of another answer, aren't kept.",
         ),
     )
     for name, kind in KINDS.items()
@@ -130,11 +140,11 @@ class JudgmentView(MemberView):
 
 
 def _as_sent_by_pages(judgment: dict[str, Any], asks: Asks) -> dict[str, Any]:
-    """What the desk's form reads: lists as JSON, and a field for each aspect or question."""
-    fields = {row.key: row.field for row in asks.rows}
+    """What the desk's form reads: lists as JSON, and a field for each question."""
+    fields = {each.key: field_of(each) for each in asks.of_items}
     if unknown := sorted(set(judgment["answers"]) - set(fields)):
         known = f"known are {', '.join(fields)}" if fields else "this queue asks for none"
-        problem = f"“{legible(unknown[0], 60)}” is no aspect or question here; {known}."
+        problem = f"“{legible(unknown[0], 60)}” is no question of an item here; {known}."
         raise ValidationError({"answers": [problem]})
     sent = {name: json.dumps(value) if isinstance(value, list) else value for name, value in judgment.items()}
     return sent | {fields[key]: grade for key, grade in judgment["answers"].items()}

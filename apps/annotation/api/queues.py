@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 from uuid import UUID
 
 from django.http import QueryDict
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -16,7 +17,8 @@ from rest_framework.response import Response
 from apps.accounts.models import Role
 from apps.annotation.api.of_queue import OfQueue, QueueSerializer
 from apps.annotation.forms.queues import QueueForm
-from apps.annotation.kinds import PAIRWISE, RATING, STEPS, Kind
+from apps.annotation.kinds import KINDS, PAIRWISE, RATING, STEPS, Kind
+from apps.annotation.kinds.question_lines import read_aspects, read_lines
 from apps.annotation.models import Judgement, Queue
 from apps.annotation.queues.queue_lifecycle import create_queue
 from apps.annotation.queues.sources import Selection
@@ -24,7 +26,29 @@ from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, ListView, cleaned
 from apps.common.api_forms import request_of
 from apps.trajectories.filters import BadFilter, Filters
+from contract.questions import BadQuestions
 from contract.quoting import legible
+from contract.schemas import questions_schema
+
+asked_words = str(QueueForm.base_fields["questions"].help_text)
+
+
+@extend_schema_field(questions_schema())
+class QuestionsValue(serializers.JSONField):
+    """Questions as `contract.questions` reads them."""
+
+
+def asked_questions(kind: str, body: Mapping[str, Any]) -> Any:
+    """What a request asks, in whichever notation. Raises ValidationError."""
+    allowed = KINDS[kind].asks.allowed
+    try:
+        if body["aspects"] is not None and allowed.comparisons:
+            return [each.to_json() for each in read_aspects(body["aspects"], allowed)]
+        if isinstance(body["questions"], str) and not body["questions"].lstrip().startswith(("[", "{")):
+            return [each.to_json() for each in read_lines(body["questions"], allowed)]
+    except BadQuestions as problem:
+        raise ValidationError({"aspects" if body["aspects"] is not None else "questions": [str(problem)]}) from None
+    return body["questions"]
 
 
 def refuse_unknown_filters(query: str) -> None:
@@ -38,6 +62,16 @@ NewQueueSerializer = request_of(
     QueueForm,
     "NewQueue",
     names={"judged": "kind"},
+    questions=QuestionsValue(
+        default=None, allow_null=True, help_text=f"{asked_words} Text is read in an older notation, a question a line."
+    ),
+    aspects=serializers.CharField(
+        default=None,
+        allow_null=True,
+        allow_blank=True,
+        max_length=10_000,
+        help_text="Older notation: a comparison a line, “Safety: 3”. Use `questions`.",
+    ),
     trajectories=serializers.ListField(
         child=serializers.UUIDField(), default=list, max_length=10_000, help_text="These and no others."
     ),
@@ -71,6 +105,7 @@ class QueuesView(ListView):
         given = NewQueueSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         asked = {**given.validated_data, "judged": given.validated_data["kind"]}
+        asked["questions"] = asked_questions(asked["judged"], asked)
         workspace = self.member.workspace
         form = QueueForm({name: value for name, value in asked.items() if value is not None}, workspace=workspace)
         cleaned(form)

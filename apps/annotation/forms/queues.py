@@ -1,5 +1,7 @@
 """The settings of queues, as researchers send them. What is sent from the desk is in `forms.desk`."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -11,8 +13,44 @@ from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.kinds.questions import Asks
 from apps.annotation.models import Queue
 from apps.annotation.models.queues import MOST_OVERLAP
+from contract.questions import BadQuestions, Question, read
 
+LONGEST_QUESTIONS = 100_000
 PAIRS = [("all", "All"), ("some", "Some, drawn by chance"), ("one", "One")]
+
+
+class QuestionsField(forms.JSONField):
+    """Questions as JSON: text from a page, or what it holds over REST. Only the queue's kind says which of them there may be, so the form reads it."""
+
+    def __init__(self, **options: Any) -> None:
+        textarea = forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "input mono"})
+        super().__init__(required=False, widget=textarea, **options)
+
+    def clean(self, value: Any) -> Any:
+        if isinstance(value, str) and len(value) > LONGEST_QUESTIONS:
+            raise forms.ValidationError(f"That is longer than {LONGEST_QUESTIONS:,} characters.")
+        return value
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return data  # as it was sent, or what is wrong in it could not be found
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if isinstance(value, str) or value is None else written(value)
+
+
+def written(questions: Sequence[Question]) -> str:
+    """Questions as JSON for people, one a line."""
+    lines = ",\n  ".join(json.dumps(each.to_json(), ensure_ascii=False) for each in questions)
+    return f"[\n  {lines}\n]" if lines else "[]"
+
+
+def builder_kinds() -> str:
+    """What the builder has to know of each kind of queue, as JSON: what may be asked, and what usually is."""
+    kinds = {
+        name: {**kind.asks.allowed._asdict(), "usual": [each.to_json() for each in kind.asks.usual]}
+        for name, kind in KINDS.items()
+    }
+    return json.dumps(kinds, ensure_ascii=False)
 
 
 class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type: ignore[misc]  # mypy knows no bases that are looked up
@@ -25,6 +63,11 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
         initial=Queue.Kind.PAIRWISE.value,
         widget=forms.RadioSelect,
         required=False,
+    )
+    questions = QuestionsField(
+        label="Questions",
+        help_text="What is asked beside the main thing, as a JSON list. Left out: the kind's usual questions. Each needs a name; "
+        "type is scale, choice, choices, text or, of pairs, comparison.",
     )
     pairs = forms.ChoiceField(label="Of each task", choices=PAIRS, initial="all", widget=forms.RadioSelect)
     per_task = forms.IntegerField(label="How many a task", min_value=1, max_value=10_000, initial=3, required=False)
@@ -68,7 +111,8 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
     )
 
     def __init__(self, data: Any = None, *, workspace: Workspace, initial: dict[str, Any] | None = None) -> None:
-        super().__init__(data, workspace=workspace, initial=initial)
+        usual = KINDS[self.base_fields["judged"].initial].asks.usual
+        super().__init__(data, workspace=workspace, initial={"questions": usual, **(initial or {})})
 
     def _standing(self, name: str) -> Any:
         """A field's value where it is valid, else what it starts with."""
@@ -97,8 +141,16 @@ class QueueForm(*(kind.asks_form for kind in KINDS.values()), AsksForm):  # type
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
-        if problem := self.kind().asks_problem(data):
-            self.add_error(*problem)
+        asks = self.kind().asks
+        given = data.get("questions")
+        try:
+            data["questions"] = asks.usual if given is None else read(given, asks.allowed)
+        except BadQuestions as problem:
+            data["questions"] = ()
+            self.add_error("questions", str(problem))
+            return data
+        if missing := self.kind().asks_problem(data):
+            self.add_error(*missing)
         return data
 
     def overlap_of(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from django import forms
 
 from apps.accounts.models import User, Workspace
+from apps.annotation.forms.queues import QuestionsField
 from apps.annotation.judges.enrollment import DEFAULT_PROMPT, JUDGING
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.kind import Known
@@ -15,8 +16,10 @@ from apps.annotation.models import Adjudication, Item, Judge, Queue
 from apps.annotation.models.queues import MOST_OVERLAP
 from apps.annotation.phrases import a_is_left_in_review
 from apps.annotation.queues.overlap import FewerPeople
-from apps.annotation.queues.settings import BadAsks, Settings, with_more_asks
+from apps.annotation.queues.question_changes import version_of
+from apps.annotation.queues.settings import Settings
 from apps.policies.models import Policy
+from contract.questions import BadQuestions, Question, read
 
 
 class SettingsForm(forms.Form):
@@ -71,10 +74,16 @@ class SettingsForm(forms.Form):
         label="Blind review", required=False, help_text="Reviewers decide before they see the judgments."
     )
 
-    more_asks = forms.CharField(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 3}))
+    questions = QuestionsField(
+        label="Questions",
+        help_text="A JSON list. A question that has answers keeps its text, type, points and options; whether it's required, when it's asked and its place "
+        "can change, and options can be added. Judgments made before lack the answers to what is added.",
+    )
+    questions_seen = forms.CharField(required=False, max_length=16, widget=forms.HiddenInput)
 
     def __init__(self, data: Any = None, *, queue: Queue) -> None:
         named = [user.pk for user in queue.labellers.all()]
+        asks = kind_of(queue).asked(queue)
         initial = {
             "name": queue.name,
             "overlap": queue.overlap,
@@ -87,6 +96,8 @@ class SettingsForm(forms.Form):
             "ends_after": queue.ends_after,
             "lease_minutes": max(1, queue.lease_seconds // 60),
             "skipped_come_back": queue.skipped_come_back,
+            "questions": asks.questions,
+            "questions_seen": version_of(asks),
         }
         super().__init__(data, initial=initial)
         self.queue = queue
@@ -97,29 +108,18 @@ class SettingsForm(forms.Form):
             self.fields["overlap"].help_text = "The experiment's plan fixed it before the first answer."
         if not kind_of(queue).takes_models:
             del self.fields["shows_machines"]
-        self._say_what_is_asked()
         members = User.objects.filter(memberships__workspace=queue.workspace_id).order_by("name", "email")
         cast("forms.ModelMultipleChoiceField[User]", self.fields["labellers"]).queryset = members
 
-    def _say_what_is_asked(self) -> None:
-        more, field = kind_of(self.queue).asked(self.queue).more, self.fields["more_asks"]
-        if more is None:
-            del self.fields["more_asks"]
-            return
-        field.label = more.label
-        field.help_text = (
-            f"One a line; {more.line}. Judgments made before lack them, and agreement counts who answered. "
-            f"What is once asked can be neither renamed nor taken away"
-            f"{': ' + ', '.join(more.asked) if more.asked else ''}."
-        )
-
-    def clean_more_asks(self) -> str:
-        lines: str = self.cleaned_data["more_asks"]
+    def clean_questions(self) -> tuple[Question, ...] | None:
+        given = self.cleaned_data["questions"]
         try:
-            with_more_asks(self.queue, lines)
-        except BadAsks as refusal:
-            raise forms.ValidationError(str(refusal)) from None
-        return lines
+            return None if given is None else read(given, kind_of(self.queue).asks.allowed)
+        except BadQuestions as problem:
+            raise forms.ValidationError(str(problem)) from None
+
+    def _as_asked(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {**vars(kind_of(self.queue).asked(self.queue)), "questions": data["questions"]}
 
     def clean_overlap(self) -> int:
         overlap: int = self.cleaned_data["overlap"]
@@ -129,6 +129,8 @@ class SettingsForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
+        if data.get("questions") is not None and (missing := kind_of(self.queue).asks_problem(self._as_asked(data))):
+            self.add_error(*missing)
         if data.get("who") == "named" and not data.get("labellers"):
             self.add_error("labellers", "Choose at least one person, or let everybody label.")
         return data
@@ -145,7 +147,8 @@ class SettingsForm(forms.Form):
             shows_machines=data.get("shows_machines", False),
             ends_at=data["ends_at"],
             ends_after=data["ends_after"],
-            more_asks=data.get("more_asks", ""),
+            questions=data["questions"],
+            questions_seen=data["questions_seen"],
             labellers=[user.pk for user in data["labellers"]] if data["who"] == "named" else None,
         )
 

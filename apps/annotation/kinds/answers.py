@@ -1,12 +1,26 @@
 """What a judgment says, apart from the database: what forms give, and what stored judgments are compared with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from uuid import UUID
 
-from apps.annotation.kinds.questions import StepsAsks
+from apps.annotation.kinds.questions import Asks, StepsAsks, UnfitAnswers
 from apps.annotation.models import Correction, Inspection, Mark, Preference, Rating, StepLabel
 from apps.annotation.refusals import Incomplete
+from contract.questions import Answers
+
+
+def check_answers(
+    asks: Asks, answers: Answers, step_answers: Mapping[str, Answers], *, needed: int, steps: int = 0
+) -> None:
+    """Raises Incomplete for answers to a queue's questions that it did not ask for or still wants; the first `needed` steps have to be answered."""
+    if beyond := [index for index in map(int, step_answers) if index >= steps]:
+        raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {steps}.")
+    try:
+        asks.check(answers, step_answers, needed)
+    except UnfitAnswers as problem:
+        raise Incomplete(str(problem)) from None
 
 
 @dataclass(frozen=True)
@@ -17,12 +31,20 @@ class Choice:
     both_bad: bool = False
     rationale: str = ""
     aspects: dict[str, int] = field(default_factory=dict)
+    """Of questions that compare, by their keys."""
     confidence: int | None = None
+    answers: Answers = field(default_factory=dict)
+    """Of the other questions."""
 
     @classmethod
     def of(cls, preference: Preference) -> Self:
         return cls(
-            preference.strength, preference.both_bad, preference.rationale, preference.aspects, preference.confidence
+            preference.strength,
+            preference.both_bad,
+            preference.rationale,
+            preference.aspects,
+            preference.confidence,
+            preference.answers,
         )
 
     @property
@@ -73,6 +95,9 @@ class Walk:
     labels: tuple[Label, ...] = ()
     corrections: tuple[BetterAction, ...] = ()
     rationale: str = ""
+    answers: Answers = field(default_factory=dict)
+    step_answers: dict[str, Answers] = field(default_factory=dict)
+    """By the index of the step."""
 
     @classmethod
     def of(cls, inspection: Inspection) -> Self:
@@ -82,6 +107,8 @@ class Walk:
             tuple(Label.of(label) for label in inspection.labels.order_by("index")),
             tuple(BetterAction.of(correction) for correction in inspection.corrections.order_by("index")),
             inspection.rationale,
+            inspection.answers,
+            inspection.step_answers,
         )
 
     def check(self, asks: StepsAsks, *, steps: int) -> None:
@@ -95,9 +122,11 @@ class Walk:
             raise Incomplete("Mark the first wrong step with x, or choose another ending.")
         if self.first_error is not None and values.get(self.first_error) != -1:
             raise Incomplete(f"Step {self.first_error + 1} is marked as the first error, so it cannot be good.")
-        if self.ending in (Inspection.Ending.BAD_PROBLEM, Inspection.Ending.GIVE_UP) or not asks.every_step:
+        gave_up = self.ending in (Inspection.Ending.BAD_PROBLEM, Inspection.Ending.GIVE_UP)
+        needed = 0 if gave_up else steps if self.first_error is None else self.first_error + 1
+        check_answers(asks, self.answers, self.step_answers, needed=needed, steps=steps)
+        if not asks.every_step:
             return
-        needed = steps if self.first_error is None else self.first_error + 1
         if missing := [index + 1 for index in range(needed) if index not in values]:
             shown = ", ".join(map(str, missing[:5]))
             raise Incomplete(
@@ -122,12 +151,13 @@ class MarkedStep:
 class Scores:
     """A run rated as a whole. `marks` in the order of their steps."""
 
-    answers: dict[str, int] = field(default_factory=dict)
+    answers: Answers = field(default_factory=dict)
     thumb: int | None = None
     marks: tuple[MarkedStep, ...] = ()
     rationale: str = ""
+    step_answers: dict[str, Answers] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rating: Rating) -> Self:
         marks = tuple(sorted(MarkedStep.of(mark) for mark in rating.marks.all()))
-        return cls(rating.answers, rating.thumb, marks, rating.rationale)
+        return cls(rating.answers, rating.thumb, marks, rating.rationale, rating.step_answers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, NamedTuple
@@ -10,9 +11,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from apps.accounts.models import Workspace
-from apps.annotation.kinds.questions import Asks, Aspect, Question, UnreadableLine, aspect_field, question_field
+from apps.annotation.kinds.questions import Asks, field_of
 from apps.annotation.models import Assignment
 from apps.common.text_encoding import UNSTORABLE
+from contract.questions import LONGEST_ANSWER, Answers, Question
 
 TEXT = 20_000
 SECONDS = 86_400.0
@@ -29,14 +31,17 @@ class Option(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """An aspect or question with its possible answers."""
+    """A question as the desk asks it."""
 
-    name: str
+    question: Question
     field: str
     options: list[Option]
-    low: str = ""
-    high: str = ""
-    required: bool = False
+    text: str = ""
+    condition: str = ""
+    """Name of the field that decides whether it is asked; empty: always."""
+    any_of: str = ""
+    """The values there, as JSON."""
+    condition_words: str = ""
 
 
 DEGREES = {1: ["better"], 2: ["better", "much better"], 3: ["slightly better", "better", "much better"]}
@@ -47,14 +52,33 @@ def arrows(grade: int) -> str:
     return "←" * grade or "→" * -grade or "="
 
 
-def asked_aspect(aspect: Aspect, draft: Mapping[str, Any]) -> Asked:
-    """With the grade that the draft gives it."""
-    field = aspect_field(aspect.key)
-    options = [
-        Option(str(grade), arrows(grade), draft.get(field) == grade, _favor(grade, aspect.most))
-        for grade in aspect.grades
-    ]
-    return Asked(aspect.name, field, options)
+def asked_rows(asks: Asks, draft: Mapping[str, Any]) -> list[Asked]:
+    """A queue's questions in their order, with the answers of a draft. Those of steps are filled in by the page, step by step."""
+    by_key = {each.key: each for each in asks.questions}
+    return [_asked(each, by_key, draft) for each in asks.questions]
+
+
+def _asked(question: Question, by_key: Mapping[str, Question], draft: Mapping[str, Any]) -> Asked:
+    field = field_of(question)
+    answer = draft.get(field) if question.per == "item" else None
+    options = [_option(question, value, answer) for value in question.values]
+    text = answer if question.type == "text" and isinstance(answer, str) else ""
+    if not (when := question.when):
+        return Asked(question, field, options, text)
+    other = by_key[when.question]
+    any_of = [str(value) for value in when.any_of]
+    words = f"Only if “{other.name}” is {' or '.join(any_of)}."
+    return Asked(question, field, options, text, field_of(other), json.dumps(any_of), words)
+
+
+def _option(question: Question, value: int | str, answer: Any) -> Option:
+    checked = value in answer if isinstance(answer, list) else answer == value
+    if not isinstance(value, int):
+        return Option(value, value, checked)
+    if question.type == "comparison":
+        return Option(str(value), arrows(value), checked, _favor(value, question.most))
+    ends = {1: question.low, question.points: question.high}
+    return Option(str(value), str(value), checked, ends.get(value, ""))
 
 
 def _favor(grade: int, most: int) -> str:
@@ -63,12 +87,17 @@ def _favor(grade: int, most: int) -> str:
     return f"{'left' if grade > 0 else 'right'} {DEGREES[most][abs(grade) - 1]}"
 
 
-def asked_question(question: Question, draft: Mapping[str, Any]) -> Asked:
-    """With the answer that the draft gives it."""
-    field = question_field(question.key)
-    ends = {1: question.low, question.points: question.high}
-    options = [Option(str(n), str(n), draft.get(field) == n, ends.get(n, "")) for n in question.scale]
-    return Asked(question.name, field, options, question.low, question.high, question.required)
+def _form_field(question: Question) -> forms.Field:
+    choices = [(str(value), str(value)) for value in question.values]
+    match question.type:
+        case "comparison" | "scale":
+            return forms.TypedChoiceField(choices=choices, coerce=int, empty_value=None, required=False)
+        case "choice":
+            return forms.ChoiceField(choices=choices, required=False)
+        case "choices":
+            return forms.MultipleChoiceField(choices=choices, required=False)
+        case "text":
+            return forms.CharField(max_length=LONGEST_ANSWER, required=False)
 
 
 class JudgementForm(forms.Form):
@@ -81,15 +110,17 @@ class JudgementForm(forms.Form):
     def __init__(self, data: Mapping[str, Any], *, asks: Asks) -> None:
         super().__init__(data)
         self.asks = asks
-        for row in asks.rows:
-            self.fields[row.field] = forms.TypedChoiceField(
-                choices=[(str(value), str(value)) for value in row.values], coerce=int, empty_value=None, required=False
-            )
+        for question in asks.of_items:
+            self.fields[field_of(question)] = _form_field(question)
 
-    def answered(self) -> dict[str, int]:
-        """Key of an aspect or question -> its answer, for those that have one."""
-        given = {row.key: self.cleaned_data.get(row.field) for row in self.asks.rows}
-        return {key: value for key, value in given.items() if value is not None}
+    def answered(self) -> Answers:
+        """Key of a question -> its answer, for those that are asked and have one. A list of options in the order of the question."""
+        answers: Answers = {}
+        for question in self.asks.of_items:
+            value = self.cleaned_data.get(field_of(question))
+            if value not in (None, "", []):
+                answers[question.key] = _in_order_of(question, value)
+        return self.asks.kept(answers)
 
     def to_answer(self, assignment: Assignment) -> Any:
         """What a valid form says, as `record` takes it."""
@@ -103,6 +134,10 @@ class JudgementForm(forms.Form):
         }
 
 
+def _in_order_of(question: Question, value: Any) -> Any:
+    return [each for each in question.options if each in value] if isinstance(value, list) else value
+
+
 class RowsField(forms.JSONField):
     """A JSON list of objects. `read` gives each as it is kept, and raises LookupError, TypeError, ValueError or OverflowError for one that is none."""
 
@@ -111,6 +146,8 @@ class RowsField(forms.JSONField):
         self.read = read
 
     def clean(self, value: Any) -> list[dict[str, Any]]:
+        if value in self.empty_values:
+            return []
         try:
             return [self.read(_storable(row)) for row in super().clean(value)]
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
@@ -144,18 +181,36 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted({row["index"]: row for row in rows}.values(), key=lambda row: int(row["index"]))
 
 
-class LinesField(forms.CharField):
-    """Aspects or questions, one a line, as `read` takes them."""
+def _answers_of_step(row: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(row["answers"], dict):
+        raise TypeError(row["answers"])
+    return {"index": step_index(row), "answers": row["answers"]}
 
-    def __init__(self, read: Any, **options: Any) -> None:
-        super().__init__(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 4}), **options)
-        self.read = read
 
-    def clean(self, value: Any) -> Any:
-        try:
-            return self.read(super().clean(value))
-        except UnreadableLine as problem:
-            raise forms.ValidationError(str(problem)) from None
+class TrajectoryForm(JudgementForm):
+    """A judgment of a single trajectory, whose steps may have answers of their own."""
+
+    step_answers = RowsField(_answers_of_step)
+
+    def answers_of_steps(self, of_item: Answers) -> dict[str, Answers]:
+        """By the index of the step."""
+        known = {each.key: each for each in self.asks.of_steps}
+        found = {}
+        for row in in_order(self.cleaned_data["step_answers"]):
+            given = {
+                key: _in_order_of(known[key], value) if key in known else value
+                for key, value in row["answers"].items()
+                if value not in (None, "", [])
+            }
+            unknown = {key: value for key, value in given.items() if key not in known}  # refused where it is checked
+            if kept := {**unknown, **self.asks.kept_of_step(given, of_item)}:
+                found[str(row["index"])] = kept
+        return found
+
+
+def rows_of_steps(step_answers: Mapping[str, Answers]) -> list[dict[str, Any]]:
+    """Answers of steps as drafts keep them."""
+    return [{"index": int(index), "answers": answers} for index, answers in step_answers.items()]
 
 
 class AsksForm(forms.Form):

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from apps.annotation.models import Annotator, Item, Queue
 from apps.annotation.models.judgements import JudgementQuerySet
+from contract.questions import Question
 
 AT_ONCE = 10_000
 
@@ -54,6 +55,56 @@ class Measure:
         """What this judgment says of its item, if it answers this."""
         if value is not None and value in self.values:
             self.given.append(Given(work.annotator, work.item, work.item, value))
+
+
+class QuestionMeasures:
+    """The measures of a queue's questions: a choice of many gives one for each option, words give none."""
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self._of: list[tuple[Question, list[Measure]]] = [(each, _measures_of(each)) for each in questions]
+
+    @property
+    def all(self) -> list[Measure]:
+        return [measure for _, measures in self._of for measure in measures]
+
+    def add(self, work: Work, answers: Mapping[str, Any], step_answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """What a judgment answers of its item, and of its steps."""
+        for question, measures in self._of:
+            if question.per == "item":
+                _add(question, measures, answers.get(question.key), work, work.item)
+                continue
+            for index, said in step_answers.items():
+                _add(question, measures, said.get(question.key), work, (work.item, int(index)))
+
+
+def _measures_of(question: Question) -> list[Measure]:
+    match question.type:
+        case "comparison":
+            return [Measure(question.key, question.name, range(-question.most, question.most + 1), sides=True)]
+        case "scale":
+            return [Measure(question.key, question.name, range(1, question.points + 1))]
+        case "choice":
+            return [Measure(question.key, question.name, range(len(question.options)), ordered=False)]
+        case "choices":
+            names = (f"{question.name} {option}" for option in question.options)
+            return [Measure(f"{question.key}.{n}", name, (0, 1), ordered=False) for n, name in enumerate(names)]
+        case "text":
+            return []
+
+
+def _add(question: Question, measures: Sequence[Measure], answer: Any, work: Work, thing: Hashable) -> None:
+    if answer is None:
+        return
+    match question.type:
+        case "choice":
+            values = [question.options.index(answer) if answer in question.options else -1]
+        case "choices":
+            values = [int(option in answer) for option in question.options]
+        case _:
+            values = [answer]
+    for measure, value in zip(measures, values, strict=False):
+        if value in measure.values:
+            measure.given.append(Given(work.annotator, work.item, thing, value))
 
 
 @dataclass

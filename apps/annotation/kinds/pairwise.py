@@ -11,16 +11,17 @@ from django.db.models import Q, QuerySet
 from rest_framework import serializers
 
 from apps.annotation.kinds import pair_view
-from apps.annotation.kinds.answers import Choice
-from apps.annotation.kinds.forms import AsksForm, JudgementForm, LinesField, Option, arrows, asked_aspect
+from apps.annotation.kinds.answers import Choice, check_answers
+from apps.annotation.kinds.forms import AsksForm, JudgementForm, Option, arrows, asked_rows
 from apps.annotation.kinds.kind import OF_A_JUDGEMENT, JudgementSerializer, Kind, Known, PartUrl, Place, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
-from apps.annotation.kinds.measures import Gathered, Measure, read
+from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
 from apps.annotation.kinds.pair_selection import Pairing, Preview, Run, draw, preview_of
-from apps.annotation.kinds.questions import DEFAULT_ASPECTS, PairwiseAsks, aspect_field, read_aspects
+from apps.annotation.kinds.questions import Asks, PairwiseAsks, fields_of
 from apps.annotation.models import Adjudication, Assignment, Item, Preference, Queue
 from apps.annotation.refusals import NothingToCompare
 from apps.trajectories.models import Trajectory
+from contract.questions import Answers
 
 GRADES = {1: "slightly", 2: "clearly", 3: "much"}
 BOTH_BAD = "both_bad"
@@ -79,12 +80,14 @@ class PreferenceForm(JudgementForm):
         """In favor of a trajectory: only the server knows which one was on which side."""
         answer = self.cleaned_data["answer"]
         turn = 1 if assignment.a_is_left else -1
+        aspects, others = by_side_or_not(self.asks, self.answered())
         return Choice(
             strength=0 if answer == BOTH_BAD else turn * int(answer),
             both_bad=answer == BOTH_BAD,
             rationale=self.cleaned_data["rationale"],
-            aspects={key: turn * grade for key, grade in self.answered().items()},
+            aspects={key: turn * grade for key, grade in aspects.items()},
             confidence=self.cleaned_data["confidence"],
+            answers=others,
         )
 
 
@@ -97,19 +100,13 @@ class PreferenceDraftForm(PreferenceForm):
 class PairwiseAsksForm(AsksForm):
     """What may be asked beside which is better."""
 
-    aspects = LinesField(
-        read_aspects,
-        label="Aspects that are graded by themselves",
-        initial=DEFAULT_ASPECTS,
-        help_text="One per line. “Safety: 3” gives an aspect 3 points instead of 5 (or 7). Annotators may leave aspects open. You can add more later, but not rename or remove any.",
-    )
     confidence = forms.BooleanField(label="Ask for confidence", required=False)
 
 
 class PreferenceSerializer(JudgementSerializer[Preference]):
     """A judgment of a pair that nobody took back. `strength` is in favor of `a`: 3 much better … 0 tie … -3 `b` much better.
 
-    So are `aspects`, each on the scale that the queue gave it. `confidence`: 1 unsure, 2 fairly sure, 3 sure.
+    So are `aspects`, the answers to questions that compare, each on the scale that the queue gave it; `answers` are those to the others. `confidence`: 1 unsure, 2 fairly sure, 3 sure.
     """
 
     a = serializers.UUIDField(source="item.a_id")
@@ -119,7 +116,7 @@ class PreferenceSerializer(JudgementSerializer[Preference]):
         model = Preference
         fields = [
             *("id", "item", "task", "a", "b", *OF_A_JUDGEMENT),
-            *("strength", "both_bad", "aspects", "confidence", "rationale"),
+            *("strength", "both_bad", "aspects", "answers", "confidence", "rationale"),
             *("a_was_left", "guideline_version", "seconds", "created_at"),
         ]
         read_only_fields = fields
@@ -154,14 +151,16 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         return {
             "asks": asks,
             "scale": scale(draft),
-            "aspects": [asked_aspect(aspect, draft) for aspect in asks.aspects],
+            "questions": asked_rows(asks, draft),
+            "questions_title": "Aspects" if all(each.type == "comparison" for each in asks.questions) else "Questions",
             "confidences": [Option(value, words, str(draft.get("confidence")) == value) for value, words in CONFIDENCE],
         }
 
     # Storing ----------------------------------------------------------------------------------------------------------
 
     def check(self, answer: Choice, asks: PairwiseAsks, item: Item) -> None:
-        """The database holds what a grade may be; aspects of other scales are left out of what is measured."""
+        """Raises Incomplete. The database holds what a grade may be."""
+        check_answers(asks, {**answer.aspects, **answer.answers}, {}, needed=0)
 
     def store(self, places: Sequence[Place[Choice]]) -> list[Preference]:
         made = (
@@ -182,7 +181,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
         answer = Choice.of(judgement) if judgement.a_was_left else Choice.of(judgement).turned
         return {
             "answer": BOTH_BAD if answer.both_bad else str(answer.strength),
-            **{aspect_field(key): grade for key, grade in answer.aspects.items()},
+            **fields_of(self.asked(judgement.queue), {**answer.aspects, **answer.answers}),
             "confidence": answer.confidence,
             "rationale": answer.rationale,
         }
@@ -198,14 +197,14 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
 
     def gather(self, queue: Queue) -> Gathered:
         better = Measure("better", "Which trajectory is better", range(-3, 4), sides=True)
-        aspects = [Measure(each.key, each.name, each.grades[::-1], sides=True) for each in self.asked(queue).aspects]
-        gathered = Gathered([better, *aspects])
-        graded = ["aspects"] if aspects else []
+        questions = QuestionMeasures(self.asked(queue).questions)
+        gathered = Gathered([better, *questions.all])
+        graded = ["aspects", "answers"] if questions.all else []
         for work, said in read(self.standing, queue, "strength", "a_was_left", *graded):
             gathered.work.append(work._replace(chose_left=_chose_left(said["strength"], said["a_was_left"])))
             better.add(work, said["strength"])
-            for aspect in aspects:
-                aspect.add(work, said["aspects"].get(aspect.key))
+            if graded:
+                questions.add(work, {**said["answers"], **said["aspects"]}, {})
         return gathered
 
     def chose_left(self, judgement: Preference) -> bool | None:
@@ -286,7 +285,7 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
     asks_form = PairwiseAsksForm
 
     def asks_of(self, data: Mapping[str, Any]) -> PairwiseAsks:
-        return PairwiseAsks(data["aspects"], data["confidence"])
+        return PairwiseAsks(data["questions"], data["confidence"])
 
     def preview(self, pairing: Pairing, runs: QuerySet[Trajectory]) -> Preview:
         return preview_of(pairing, runs)
@@ -324,6 +323,13 @@ class Pairwise(Kind[PairwiseAsks, Choice, Preference]):
             if value in (f"{what}_{side}" for what in NAMES_OF_SIDES) or (value == side and not side.isdecimal()):
                 return grade
         return UNMISTAKABLE.get(value.lower(), "")
+
+
+def by_side_or_not(asks: Asks, answers: Answers) -> tuple[dict[str, int], Answers]:
+    """Answers that favor a side, and all others."""
+    sided = {each.key for each in asks.questions if each.type == "comparison"}
+    favors = {key: value for key, value in answers.items() if key in sided and isinstance(value, int)}
+    return favors, {key: value for key, value in answers.items() if key not in sided}
 
 
 def called(side: str) -> str:

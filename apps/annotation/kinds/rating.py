@@ -12,18 +12,18 @@ from django import forms
 from django.db.models import Q
 from rest_framework import serializers
 
-from apps.annotation.kinds.answers import MarkedStep, Scores
-from apps.annotation.kinds.forms import AsksForm, JudgementForm, LinesField, RowsField, asked_question, step_index, text
+from apps.annotation.kinds.answers import MarkedStep, Scores, check_answers
+from apps.annotation.kinds.forms import AsksForm, RowsField, TrajectoryForm, asked_rows, rows_of_steps, step_index, text
 from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark, known_choice
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, said_by
-from apps.annotation.kinds.measures import Gathered, Measure, read
-from apps.annotation.kinds.questions import RatingAsks, question_field, read_questions
+from apps.annotation.kinds.measures import Gathered, Measure, QuestionMeasures, read
+from apps.annotation.kinds.questions import RatingAsks, fields_of, said_words
 from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
 from apps.annotation.models import Assignment, Item, Mark, Queue, Rating
 from apps.annotation.refusals import Incomplete
 
 
-class RatingForm(JudgementForm):
+class RatingForm(TrajectoryForm):
     """A run rated as a whole, as far as it is; what is missing is said when it is stored."""
 
     thumb = forms.TypedChoiceField(choices=[("1", "Up"), ("-1", "Down")], coerce=int, empty_value=None, required=False)
@@ -32,23 +32,13 @@ class RatingForm(JudgementForm):
     def to_answer(self, assignment: Assignment) -> Scores:
         data = self.cleaned_data
         marks = tuple(sorted(MarkedStep(**row) for row in data["marks"]))
-        return Scores(self.answered(), data["thumb"], marks, data["rationale"])
-
-
-DEFAULT_QUESTIONS = (
-    "How well was the task done? | 5 | not at all | perfectly\nHow pleasant was it to work with? | 5 | awful | a joy"
-)
+        answers = self.answered()
+        return Scores(answers, data["thumb"], marks, data["rationale"], self.answers_of_steps(answers))
 
 
 class RatingAsksForm(AsksForm):
     """What may be asked of a trajectory as a whole."""
 
-    questions = LinesField(
-        read_questions,
-        label="Questions",
-        initial=DEFAULT_QUESTIONS,
-        help_text="One a line: question | points (2 to 10) | what 1 means | what the most means. End a question with (optional) if it may stay open.",
-    )
     thumb = forms.BooleanField(label="Ask for a thumb up or down", required=False, initial=True)
     marks = forms.BooleanField(
         label="Steps can be marked: sub-goal reached, safety violated", required=False, initial=True
@@ -76,7 +66,7 @@ class RatingSerializer(RunSerializer[Rating]):
     class Meta:
         model = Rating
         fields = [
-            *("id", "item", "task", "trajectory", *OF_A_JUDGEMENT, "answers", "thumb", "marks"),
+            *("id", "item", "task", "trajectory", *OF_A_JUDGEMENT, "answers", "step_answers", "thumb", "marks"),
             *("rationale", "guideline_version", "seconds", "created_at"),
         ]
         read_only_fields = fields
@@ -98,33 +88,28 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
         asks, draft = self.asked(assignment.queue), assignment.draft
         return {
             "asks": asks,
-            "questions": [asked_question(question, draft) for question in asks.questions],
+            "questions": asked_rows(asks, draft),
             "thumb": str(draft.get("thumb") or ""),
-            "kept": {"marks": json.dumps(draft.get("marks") or [])},
+            "kept": {name: json.dumps(draft.get(name) or []) for name in ("marks", "step_answers")},
         }
 
     # Storing ----------------------------------------------------------------------------------------------------------
 
     def check(self, answer: Scores, asks: RatingAsks, item: Item) -> None:
         """Raises Incomplete, saying what to do, for answers that the queue did not ask for or still wants."""
-        questions = {question.key: question for question in asks.questions}
-        for key, value in answer.answers.items():
-            if key not in questions or value not in questions[key].scale:
-                raise Incomplete(f"“{key}” cannot be answered with {value} in this queue. Reload the page.")
-        if open_ones := [each.name for each in asks.questions if each.required and each.key not in answer.answers]:
-            raise Incomplete(
-                f"Answer “{open_ones[0]}” first. Where it is not on the page, reload: it has been added since."
-            )
+        steps = item.a.step_count
+        check_answers(asks, answer.answers, answer.step_answers, needed=steps, steps=steps)
         if not asks.questions and asks.thumb and answer.thumb is None:
             raise Incomplete("Choose a thumb first: y for up, n for down.")
-        if beyond := [mark.index for mark in answer.marks if mark.index >= item.a.step_count]:
-            raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {item.a.step_count}.")
+        if beyond := [mark.index for mark in answer.marks if mark.index >= steps]:
+            raise Incomplete(f"There is no step {beyond[0] + 1}: this trajectory has {steps}.")
 
     def store(self, places: Sequence[Place[Scores]]) -> list[Rating]:
         made = [
             Rating(
                 **place.columns(),
                 answers=place.answer.answers,
+                step_answers=place.answer.step_answers,
                 thumb=place.answer.thumb,
                 rationale=place.answer.rationale,
             )
@@ -144,7 +129,8 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
     def draft_of(self, judgement: Rating) -> dict[str, Any]:
         scores = Scores.of(judgement)
         return {
-            **{question_field(key): answer for key, answer in scores.answers.items()},
+            **fields_of(self.asked(judgement.queue), scores.answers),
+            "step_answers": rows_of_steps(scores.step_answers),
             "thumb": scores.thumb,
             "marks": [asdict(mark) for mark in scores.marks],
             "rationale": scores.rationale,
@@ -161,14 +147,13 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
 
     def gather(self, queue: Queue) -> Gathered:
         asked = self.asked(queue)
-        questions = [Measure(each.key, each.name, each.scale) for each in asked.questions]
+        questions = QuestionMeasures(asked.questions)
         thumb = Measure("thumb", "Thumb", (-1, 1))
-        gathered = Gathered([*questions, *([thumb] if asked.thumb else [])])
-        for work, said in read(self.standing, queue, "answers", "thumb"):
+        gathered = Gathered([*questions.all, *([thumb] if asked.thumb else [])])
+        for work, said in read(self.standing, queue, "answers", "step_answers", "thumb"):
             gathered.work.append(work)
             thumb.add(work, said["thumb"])
-            for question in questions:
-                question.add(work, said["answers"].get(question.key))
+            questions.add(work, said["answers"], said["step_answers"])
         # A question that was added late says little of people.
         gathered.measures.sort(key=lambda measure: -len(measure.given))
         return gathered
@@ -177,7 +162,7 @@ class RatingKind(RunKind[RatingAsks, Scores, Rating]):
 
     def words(self, said: Scores | Rating) -> str:
         thumb = {1: ["thumb up"], -1: ["thumb down"]}.get(said.thumb or 0, [])
-        return ", ".join([*thumb, *(f"{key} {answer}" for key, answer in said.answers.items())]) or "nothing"
+        return ", ".join([*thumb, *said_words(said.answers)]) or "nothing"
 
     def known_words(self, known: Known, *, a_is_left: bool | None = None) -> str:
         return "it is a good trajectory" if known == 1 else "it is a bad trajectory"

@@ -16,11 +16,21 @@ from rest_framework import serializers
 from apps.accounts.models import Workspace
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
 from apps.annotation.kinds.corrections import branch_after, check_corrections
-from apps.annotation.kinds.forms import TEXT, AsksForm, JudgementForm, RowsField, in_order, step_index, text
+from apps.annotation.kinds.forms import (
+    TEXT,
+    AsksForm,
+    RowsField,
+    TrajectoryForm,
+    asked_rows,
+    in_order,
+    rows_of_steps,
+    step_index,
+    text,
+)
 from apps.annotation.kinds.kind import MOST_REMARKS, OF_A_JUDGEMENT, Known, Place, StepRemark
 from apps.annotation.kinds.meanings import Info, Meanings, Survey, walks_by
-from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, read
-from apps.annotation.kinds.questions import Alternatives, StepsAsks
+from apps.annotation.kinds.measures import AT_ONCE, Gathered, Given, Measure, QuestionMeasures, read
+from apps.annotation.kinds.questions import Alternatives, StepsAsks, fields_of
 from apps.annotation.kinds.single_trajectory import RunKind, RunSerializer
 from apps.annotation.models import Assignment, Correction, Inspection, Item, Queue, StepLabel
 from apps.annotation.refusals import NoSuchStep
@@ -38,7 +48,7 @@ ABLE = (Policy.Kind.MODEL, Policy.Kind.ENDPOINT)
 """Policies that can act, and so take over in the middle of a trajectory."""
 
 
-class WalkDraftForm(JudgementForm):
+class WalkDraftForm(TrajectoryForm):
     """A run gone through step by step, as far as it is."""
 
     ending = forms.ChoiceField(choices=Ending.choices, required=False)
@@ -68,7 +78,9 @@ class WalkForm(WalkDraftForm):
             BetterAction(row["index"], row["message"], UUID(row["policy"]) if row["policy"] else None)
             for row in in_order(data["corrections"])
         )
-        return Walk(data["ending"], data["first_error"], labels, corrections, data["rationale"])
+        answers = self.answered()
+        of_steps = self.answers_of_steps(answers)
+        return Walk(data["ending"], data["first_error"], labels, corrections, data["rationale"], answers, of_steps)
 
 
 def _label(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +164,7 @@ class InspectionSerializer(RunSerializer[Inspection]):
         model = Inspection
         fields = [
             *("id", "item", "task", "trajectory", *OF_A_JUDGEMENT, "ending", "first_error", "labels"),
-            *("corrections", "rationale", "guideline_version", "seconds", "created_at"),
+            *("answers", "step_answers", "corrections", "rationale", "guideline_version", "seconds", "created_at"),
         ]
         read_only_fields = fields
 
@@ -176,7 +188,8 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
         return {
             "asks": asks,
             "runs_on": asks.alternatives is not None and assignment.item.task.environment in ENVIRONMENTS,
-            "kept": {name: json.dumps(draft.get(name) or []) for name in ("labels", "corrections")},
+            "questions": asked_rows(asks, draft),
+            "kept": {name: json.dumps(draft.get(name) or []) for name in ("labels", "corrections", "step_answers")},
         }
 
     def takes_corrections(self, asks: StepsAsks) -> bool:
@@ -199,6 +212,8 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
                 ending=place.answer.ending,
                 first_error=place.answer.first_error,
                 rationale=place.answer.rationale,
+                answers=place.answer.answers,
+                step_answers=place.answer.step_answers,
             )
             for place in places
         ]
@@ -233,7 +248,13 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             {**asdict(action), "policy": str(action.policy) if action.policy else None} for action in walk.corrections
         ]
         labels = [asdict(label) for label in walk.labels]
-        return {**vars(walk), "labels": labels, "corrections": corrections}
+        return {
+            **fields_of(self.asked(judgement.queue), walk.answers),
+            **{name: getattr(walk, name) for name in ("ending", "first_error", "rationale")},
+            "labels": labels,
+            "corrections": corrections,
+            "step_answers": rows_of_steps(walk.step_answers),
+        }
 
     # What a judgment means --------------------------------------------------------------------------------------------
 
@@ -248,10 +269,14 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
     def gather(self, queue: Queue) -> Gathered:
         ending = Measure("ending", "How it ended", range(len(ENDINGS)), ordered=False)
         steps = Measure("steps", "Label of a step", (-1, 0, 1))
-        gathered = Gathered([ending, steps])
-        for work, said in read(self.standing, queue, "ending"):
+        questions = QuestionMeasures(self.asked(queue).questions)
+        gathered = Gathered([ending, steps, *questions.all])
+        answered = ["answers", "step_answers"] if questions.all else []
+        for work, said in read(self.standing, queue, "ending", *answered):
             gathered.work.append(work)
             ending.add(work, ENDINGS[said["ending"]])
+            if answered:
+                questions.add(work, said["answers"], said["step_answers"])
         # After a first error everything is filled in as bad, which nobody said: it would agree however far apart the errors are. Before
         # it everything is filled in as good, and that is what a first error says.
         inspected = StepLabel.objects.filter(
@@ -313,7 +338,12 @@ class Steps(RunKind[StepsAsks, Walk, Inspection]):
             temperature = data["alternatives_temperature"]
             count = data["alternatives_count"] or 4
             alternatives = Alternatives(policy.pk, count, 1.0 if temperature is None else temperature)
-        return StepsAsks(data["every_step"], data["corrections"], alternatives)
+        return StepsAsks(
+            questions=data["questions"],
+            every_step=data["every_step"],
+            corrections=data["corrections"],
+            alternatives=alternatives,
+        )
 
     # Imported judgments -----------------------------------------------------------------------------------------
 

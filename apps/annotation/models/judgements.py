@@ -16,6 +16,7 @@ from apps.policies.models import Policy
 from apps.trajectories.models import Trajectory
 
 J = TypeVar("J", bound="Judgement")
+NONE = models.Value({}, models.JSONField())
 
 
 def undecided_for(member: Membership) -> models.QuerySet[Item]:
@@ -57,6 +58,22 @@ class Judgement(WorkspaceModel):
     guideline_version = models.PositiveIntegerField(default=0)
     seconds = models.FloatField(help_text="Time at work: pauses without input do not count.")
     retracted_at = models.DateTimeField(null=True)
+    answers = models.JSONField(
+        default=dict,
+        db_default=NONE,
+        help_text="Key of a question -> its answer: a point, an option, options, or words.",
+    )
+
+    class Meta:
+        abstract = True
+
+
+class TrajectoryJudgement(Judgement):
+    """A judgment of a single trajectory, some of whose questions may be asked of every step."""
+
+    step_answers = models.JSONField(
+        default=dict, db_default=NONE, help_text="Index of a step -> key of a question -> its answer there."
+    )
 
     class Meta:
         abstract = True
@@ -77,7 +94,7 @@ class Preference(Judgement):
     both_bad = models.BooleanField(default=False)
     aspects = models.JSONField(
         default=dict,
-        help_text="Key of an aspect -> its grade in favor of trajectory a, on the scale that the queue gave it.",
+        help_text="Key of a question that compares -> its grade in favor of trajectory a, on the scale that the queue gave it.",
     )
     confidence = models.PositiveSmallIntegerField(null=True, help_text="1 unsure, 2 fairly sure, 3 sure.")
     rationale = models.TextField(blank=True)
@@ -113,12 +130,9 @@ class RatingQuerySet(JudgementQuerySet["Rating"]):
     pass
 
 
-class Rating(Judgement):
+class Rating(TrajectoryJudgement):
     """A run's answers to the questions of its queue, a thumb, and marks on what happened in it."""
 
-    answers = models.JSONField(
-        default=dict, help_text="Key of a question -> its answer, on the scale that the queue gave it."
-    )
     thumb = models.SmallIntegerField(null=True, help_text="+1 up, −1 down.")
     rationale = models.TextField(blank=True)
 
@@ -166,7 +180,7 @@ class InspectionQuerySet(JudgementQuerySet["Inspection"]):
     pass
 
 
-class Inspection(Judgement):
+class Inspection(TrajectoryJudgement):
     """A run gone through step by step, and how that ended (the ways of PRM800K: Lightman et al., 2023, appendix D)."""
 
     class Ending(models.TextChoices):

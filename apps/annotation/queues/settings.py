@@ -1,6 +1,6 @@
 """Changing the settings of a queue, ending it when its date or its number has come, and what a researcher asks of one of its annotators."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,21 +13,18 @@ from apps.accounts.models import Membership, User
 from apps.annotation.audit import record
 from apps.annotation.desk.assignments import has_ended, lock_desk
 from apps.annotation.kinds import kind_of
-from apps.annotation.kinds.questions import Asks, UnreadableLine
 from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
 from apps.annotation.queues.known_answers import NoTrainingItems
 from apps.annotation.queues.overlap import raise_overlap
+from apps.annotation.queues.question_changes import with_questions
 from apps.annotation.queues.queue_lifecycle import close_queue
 from apps.annotation.refusals import Refusal
+from contract.questions import Question
 
 
 class NotAMember(Refusal):
     code = "not_a_member"
     message = "Only members of this workspace can be named. Reload the page and choose again."
-
-
-class BadAsks(Refusal):
-    code = "bad_asks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +41,10 @@ class Settings:
     shows_machines: bool
     ends_at: datetime | None
     ends_after: int | None
-    more_asks: str = ""
-    """Aspects or questions that are asked from now on as well, one a line as `asks` reads them."""
+    questions: Sequence[Question] | None = None
+    """What is asked from now on; None: what is asked now. What has answers stays as it was asked."""
+    questions_seen: str = ""
+    """The version of the questions that these are a change of; see `question_changes.version_of`."""
     labellers: Collection[int] | None
     """Ids of the users who may label; None for everybody of the workspace."""
 
@@ -65,7 +64,7 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
         "ends_at": settings.ends_at,
         "ends_after": settings.ends_after,
         "is_restricted": settings.labellers is not None,
-        "asks": with_more_asks(held, settings.more_asks),
+        "asks": with_questions(held, settings.questions, settings.questions_seen),
     }
     named = set(settings.labellers or ())
     if Membership.objects.filter(workspace=held.workspace_id, user__in=named).count() != len(named):
@@ -80,17 +79,6 @@ def change_settings(*, queue: Queue, settings: Settings, by: User) -> Queue:
     changed = {name: [_plain(before[name]), _plain(value)] for name, value in columns.items() if before[name] != value}
     record(held, by, "changed settings of", **changed, labellers=len(named))
     return held
-
-
-def with_more_asks(queue: Queue, lines: str) -> dict[str, Any]:
-    """What `queue` asks and these lines, one an aspect or question. What it asked before stays, for there are answers. Raises BadAsks."""
-    asks: Asks = kind_of(queue).asked(queue)
-    if not lines.strip():
-        return dict(queue.asks)
-    try:
-        return asks.with_more(lines).to_json()
-    except UnreadableLine as problem:
-        raise BadAsks(str(problem)) from None
 
 
 def _plain(value: Any) -> Any:

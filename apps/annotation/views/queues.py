@@ -14,11 +14,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation import queries
-from apps.annotation.forms.queues import GuidelinesForm, QueueForm
+from apps.annotation.forms.queues import LONGEST_QUESTIONS, GuidelinesForm, QueueForm, builder_kinds
 from apps.annotation.forms.settings import KnownForm
 from apps.annotation.judges.machines import said_by_machines
-from apps.annotation.kinds import kind_of
+from apps.annotation.kinds import KINDS, PAIRWISE, kind_of
 from apps.annotation.kinds.blindness import blind_to, is_on_desk
+from apps.annotation.kinds.forms import asked_rows
 from apps.annotation.models import Adjudication, Item, Queue
 from apps.annotation.models.items import on_desk_of
 from apps.annotation.phrases import a_is_left_in_review
@@ -33,6 +34,7 @@ from apps.common.pages import page_of
 from apps.trajectories.filters import BadFilter
 from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering import markdown
+from contract.questions import BadQuestions, read
 
 GUIDELINES = 2
 """The level of the heading over them."""
@@ -79,7 +81,12 @@ def new_queue(request: HtmxRequest) -> HttpResponse:
             return redirect("annotation:queue", queue_id=queue.pk)
         except (Refusal, BadFilter) as refusal:
             form.add_error(None, str(refusal))
-    context = {"form": form, "selection": selection, **_preview(request, form, selection)}
+    context = {
+        "form": form,
+        "selection": selection,
+        "kinds_of_questions": builder_kinds(),
+        **_preview(request, form, selection),
+    }
     return render(request, "annotation/new_queue.html", context, status=422 if form.is_bound else 200)
 
 
@@ -90,6 +97,18 @@ def preview(request: HtmxRequest) -> HttpResponse:
     form = QueueForm(request.POST, workspace=request.member.workspace)
     form.is_valid()
     return render(request, "annotation/_preview.html", _preview(request, form, Selection.from_query(request.POST)))
+
+
+@at_least(Role.RESEARCHER)
+@require_POST
+def preview_questions(request: HtmxRequest) -> HttpResponse:
+    """The questions of a form as the desk asks them, or the first thing that is wrong with them."""
+    kind = KINDS.get(request.POST.get("judged", ""), PAIRWISE)
+    try:
+        asks = kind.asks(questions=read(request.POST.get("questions", "")[:LONGEST_QUESTIONS], kind.asks.allowed))
+    except BadQuestions as problem:
+        return render(request, "annotation/_questions_preview.html", {"problem": str(problem)})
+    return render(request, "annotation/_questions_preview.html", {"rows": asked_rows(asks, {})})
 
 
 def _preview(request: HtmxRequest, form: QueueForm, selection: Selection) -> dict[str, Any]:

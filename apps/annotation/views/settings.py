@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from uuid import UUID
 
@@ -12,10 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role, User
+from apps.annotation.forms.queues import builder_kinds
 from apps.annotation.forms.settings import DrawGoldForm, KnownForm, ReasonForm, SettingsForm
 from apps.annotation.kinds import kind_of
 from apps.annotation.models import Annotator, Item, Queue
 from apps.annotation.queues import known_answers
+from apps.annotation.queues.question_changes import answered
 from apps.annotation.queues.settings import change_settings, pause_annotator, resume_annotator, retrain_annotator
 from apps.annotation.refusals import Refusal
 from apps.annotation.views.visible import visible_queue
@@ -35,7 +38,15 @@ def settings(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
             return redirect("annotation:settings", queue_id=queue.pk)
         except Refusal as refusal:
             form.add_error(None, str(refusal))
-    context = {"queue": queue, "kind": kind_of(queue), "form": form, "gold_form": DrawGoldForm()}
+    answers = answered(queue, kind_of(queue).asked(queue).questions)
+    context = {
+        "queue": queue,
+        "kind": kind_of(queue),
+        "form": form,
+        "gold_form": DrawGoldForm(),
+        "kinds_of_questions": builder_kinds(),
+        "answered": json.dumps(answers) if answers else "",
+    }
     return render(request, "annotation/settings.html", context, status=422 if form.is_bound else 200)
 
 

@@ -1,4 +1,4 @@
-// Beside which run of a pair is better: its aspects, each on a scale of its own, and how sure one is.
+// Beside the main thing: the queue's questions, which take digits while one answers them, and how sure one is.
 import { attach } from "../core/attach.js";
 import { bind } from "../core/keys.js";
 import { read, write } from "../core/storage.js";
@@ -29,15 +29,15 @@ attach("[data-aspects]", (details, signal) => {
   }
 
   bind({
-    keys: "a",
-    label: "Grade the aspects, or stop",
+    keys: details.dataset.aspectsKey,
+    label: "Answer the questions, or stop",
     group: "Answer",
     run: () => (active ? leave() : enter()),
     signal,
   });
   bind({
     keys: "Escape",
-    label: "Stop grading the aspects",
+    label: "Stop answering the questions",
     group: "Questions",
     run: leave,
     enabled: () => active,
@@ -45,7 +45,19 @@ attach("[data-aspects]", (details, signal) => {
   });
   details.addEventListener("toggle", () => write(OPEN, details.open ? "1" : null), { signal });
   details.addEventListener("input", count, { signal });
+  details.addEventListener("questions:shown", count, { signal });
   article.addEventListener("draft:restored", count, { signal });
+  article.addEventListener(
+    "desk:check",
+    ({ detail }) => {
+      const missing = detail.problem ? "" : questions.missing();
+      if (!missing) return;
+      enter();
+      questions.missing();
+      detail.problem = `Answer “${missing}” first.`;
+    },
+    { signal },
+  );
   count();
 });
 

@@ -1,12 +1,14 @@
 // The desk: shows an item, takes its answer, and has the next one ready. An answer is on its way while the next item
 // is already on the screen; what the server did not acknowledge is kept and sent again (outbox.js).
 import "./alternatives.js";
+import "./conditions.js";
 import "./aspects.js"; // before the bar is measured, they are open or not
 import "./answer_bar.js";
 import "./corrections.js";
 import "./guidelines.js";
 import "./step_labels.js";
 import "./rating.js";
+import "./step_answers.js";
 import "./pair.js";
 import "../replay/long_content.js";
 import { attach } from "../core/attach.js";

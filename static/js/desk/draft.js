@@ -7,12 +7,14 @@ const WAIT_MS = 800;
 
 const keyOf = (item) => `draft:${item}`;
 
-/** The values of the answer's form: a group of radios without a choice is "", so that taking a choice back is kept too. */
+/** The values of the answer's form: a group of radios without a choice is "", of boxes [], so that taking a choice back is kept too. */
 export function valuesOf(form) {
-  const values = Object.fromEntries(
-    [...form.elements].filter(({ type }) => type === "radio").map(({ name }) => [name, ""]),
-  );
-  Object.assign(values, Object.fromEntries(new FormData(form)));
+  const values = {};
+  for (const { type, name } of form.elements)
+    if (type === "radio" || type === "checkbox") values[name] = type === "radio" ? "" : [];
+  for (const [name, value] of new FormData(form))
+    if (Array.isArray(values[name])) values[name].push(value);
+    else values[name] = value;
   delete values.csrfmiddlewaretoken;
   return values;
 }
@@ -42,6 +44,7 @@ function restore(form, draft) {
   for (const field of form.elements) {
     if (!(field.name in draft)) continue;
     if (field.type === "radio") field.checked = field.value === draft[field.name];
+    else if (field.type === "checkbox") field.checked = [draft[field.name]].flat().includes(field.value);
     else if (field.type !== "submit") field.value = draft[field.name] ?? "";
   }
   form.dispatchEvent(new CustomEvent("draft:restored", { bubbles: true }));

@@ -63,7 +63,7 @@ attach("[data-pair]", (article, signal) => {
   article.addEventListener(
     "desk:check",
     ({ detail }) => {
-      if (!article.querySelector("[name=answer]:checked")) detail.problem = UNCHOSEN;
+      if (!detail.problem && !article.querySelector("[name=answer]:checked")) detail.problem = UNCHOSEN;
     },
     { signal },
   );

@@ -97,8 +97,9 @@ attach("[data-rating]", (article, signal) => {
     ({ detail }) => {
       const missing = questions.missing();
       const thumbs = article.querySelectorAll("[name=thumb]");
+      if (detail.problem) return;
       if (missing) detail.problem = `Answer “${missing}” first.`;
-      else if (!questions.all.length && thumbs.length && ![...thumbs].some((thumb) => thumb.checked))
+      else if (!questions.every.length && thumbs.length && ![...thumbs].some((thumb) => thumb.checked))
         detail.problem = NO_THUMB;
     },
     { signal },

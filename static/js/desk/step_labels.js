@@ -259,7 +259,7 @@ class Labels {
       this.read();
       this.goOn();
     });
-    on("desk:check", ({ detail }) => (detail.problem = this.problem()));
+    on("desk:check", ({ detail }) => (detail.problem ||= this.problem()));
     on(
       "better:kept",
       ({ detail }) => (this.labels.get(detail.index)?.value ?? null) === null && this.label(detail.index, -1),

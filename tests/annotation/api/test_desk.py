@@ -87,6 +87,45 @@ def test_what_is_wrong_with_a_new_queue_is_told_by_its_field(
     assert not Queue.objects.exists()
 
 
+def test_questions_are_taken_and_given_as_the_same_json(
+    researcher: Caller, annotator: Caller, workspace: Workspace
+) -> None:
+    making.attempt(factories.task(of=workspace), 2)
+    cause = {
+        "key": "cause",
+        "name": "What went wrong?",
+        "type": "choices",
+        "options": ["a tool", "the plan"],
+        "required": True,
+    }
+    which = {
+        "key": "which",
+        "name": "Which?",
+        "type": "text",
+        "required": True,
+        "when": {"question": "cause", "any_of": ["a tool"]},
+    }
+    sure = {"key": "sure", "name": "Sure?", "type": "scale", "points": 3, "required": False, "per": "step"}
+    body = {"name": "Why", "kind": "rating", "thumb": False, "questions": [cause, which, sure]}
+    answer = researcher.post("queues", body)
+    assert (answer.status_code, answer.json()["asks"]["questions"]) == (201, [cause, which, sure]), answer.content
+    queue = Queue.objects.get(pk=answer.json()["id"])
+    items.fill(str(queue.pk))
+    held = annotator.next(queue)
+    said: dict[str, object] = {"cause": ["the plan", "a tool"]}
+    missing = annotator.judge(held, answers=said)
+    assert (missing.status_code, missing.json()["detail"][:24]) == (409, "Answer “Which?” first. W")
+    steps = [{"index": 1, "answers": {"sure": 2}}]
+    assert annotator.judge(held, answers={**said, "which": "search"}, step_answers=steps).status_code == 201
+    rating = Rating.objects.get()
+    assert rating.answers == {"cause": ["a tool", "the plan"], "which": "search"}
+    assert rating.step_answers == {"1": {"sure": 2}}
+    refused = researcher.post("queues", {**body, "questions": [{**cause, "type": "stars"}]})
+    assert "Question 1 (“What went wrong?”): `type` is" in str(refused.json()["fields"]["questions"])
+    old = researcher.post("queues", {"name": "Old", "kind": "rating", "questions": "Was it polite? | 3 | no | yes"})
+    assert [each["key"] for each in old.json()["asks"]["questions"]] == ["was-it-polite"]
+
+
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])
 def test_queues_are_made_by_researchers(workspace: Workspace, role: Role) -> None:
     making.pair(of=workspace)
@@ -157,7 +196,7 @@ def test_only_who_holds_an_item_judges_it_and_only_once(
         ({}, "answer", "This field is required"),
         ({"answer": "5"}, "answer", "t one of the choices"),
         ({"answer": "2", "thumb": "1"}, "thumb", "There is no such field"),
-        ({"answer": "2", "answers": {"Safety": 1}}, "answers", "“Safety” is no aspect or question here"),
+        ({"answer": "2", "answers": {"Safety": 1}}, "answers", "“Safety” is no question of an item here"),
         ({"answer": "2", "seconds": -1}, "seconds", "Give 0 or more"),
     ],
 )

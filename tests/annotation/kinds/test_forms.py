@@ -2,9 +2,9 @@
 
 import pytest
 
-from apps.annotation.kinds.forms import asked_aspect
+from apps.annotation.kinds.forms import asked_rows
 from apps.annotation.kinds.pairwise import scale
-from apps.annotation.kinds.questions import Aspect
+from apps.annotation.kinds.questions import PairwiseAsks, comparison
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,9 @@ from apps.annotation.kinds.questions import Aspect
     ],
 )
 def test_an_aspects_arrows_point_to_the_better_side(points, drawn, read_out):
-    options = asked_aspect(Aspect("safety", "Safety", points), {"aspect.safety": 1}).options
+    asks = PairwiseAsks((comparison("safety", "Safety", points),))
+    (row,) = asked_rows(asks, {"aspect.safety": 1})
+    options = row.options
     assert " ".join(option.words for option in options) == drawn
     assert [option.hint for option in options] == read_out
     assert [option.value for option in options if option.checked] == ["1"]  # left better

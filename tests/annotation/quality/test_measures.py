@@ -118,7 +118,7 @@ def test_everything_is_json_and_says_why_it_is_undefined():
 
 @pytest.mark.django_db
 def test_aspects_are_measured_by_themselves():
-    queue = factories.queue(overlap=2, asks={"aspects": [{"key": "safety", "name": "Safety", "points": 5}]})
+    queue = factories.queue(overlap=2, asks={"questions": [{"key": "safety", "name": "Safety", "type": "comparison"}]})
     for item in [factories.item(of=queue) for _ in range(3)]:
         for strength, safety in ((2, 2), (-1, 2)):
             factories.preference(strength, on=item, aspects={"safety": safety, "unknown": 9})

@@ -1,4 +1,7 @@
-"""Asking for more aspects and questions than a queue began with."""
+"""Changing what a queue asks while people answer it."""
+
+import json
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -6,17 +9,20 @@ from django.urls import reverse
 
 from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.actions import record
-from apps.annotation.kinds.answers import Choice, Scores
-from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks, UnreadableLine
+from apps.annotation.kinds.answers import Choice, Scores, Walk
+from apps.annotation.kinds.questions import PairwiseAsks, Question, RatingAsks, StepsAsks, comparison
 from apps.annotation.models import Queue
 from apps.annotation.quality.reports import gather
+from apps.annotation.queues.question_changes import version_of
 from apps.annotation.refusals import Incomplete
 from tests import factories
 from tests.annotation import making
 from tests.annotation.desk.test_assignments import take
 
 pytestmark = pytest.mark.django_db
-SUCCESS, SAFETY = Aspect("success", "Success"), Aspect("safety", "Safety", 3)
+SUCCESS, SAFETY = comparison("success", "Success"), comparison("safety", "Safety", 3)
+POLITE = Question("was-it-polite", "Was it polite?", 3, "no", "yes")
+CAUSE = Question("cause", "Why?", type="choice", options=("a tool", "the plan"))
 SETTINGS = {"name": "Runs", "who": "all", "gold_percent": 0, "lease_minutes": 5, "overlap": 2}
 
 
@@ -35,18 +41,18 @@ def address(queue: Queue) -> str:
     return reverse("annotation:settings", args=[queue.pk])
 
 
-def test_what_is_added_stands_behind_what_is_asked():
-    assert PairwiseAsks((SUCCESS,)).with_more("Safety: 3").aspects == (SUCCESS, SAFETY)
-    with pytest.raises(UnreadableLine, match="“success” already exists"):
-        PairwiseAsks((SUCCESS,)).with_more("success: 7")
+def asking(asks: Any, *questions: dict[str, Any] | Question) -> dict[str, Any]:
+    """The form with these questions in place of those of `asks`, which it was opened with."""
+    asked = [each.to_json() if isinstance(each, Question) else each for each in questions]
+    return {**SETTINGS, "questions": json.dumps(asked), "questions_seen": version_of(asks)}
 
 
 def test_an_aspect_added_later_is_measured_by_who_graded_it(researcher, workspace):
-    queue = making.queue(of=workspace, overlap=2, steps=0, asks=PairwiseAsks((SUCCESS,)))
+    asks = PairwiseAsks((SUCCESS,))
+    queue = making.queue(of=workspace, overlap=2, steps=0, asks=asks)
     before = making.rule(of=workspace)
     record(assignment=take(queue, before), answer=Choice(1, aspects={"success": 2}))
-    assert "can be neither renamed nor taken away: Success." in researcher.get(address(queue)).content.decode()
-    assert researcher.post(address(queue), {**SETTINGS, "more_asks": "Safety: 3"}).status_code == 302
+    assert researcher.post(address(queue), asking(asks, SUCCESS, SAFETY)).status_code == 302
     queue.refresh_from_db()
     assert PairwiseAsks.from_json(queue.asks) == PairwiseAsks((SUCCESS, SAFETY))
     after = making.rule(of=workspace)
@@ -66,9 +72,9 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
     who = making.rule(of=workspace)
     record(assignment=take(queue, who), answer=Scores({}, 1))
     held = take(queue, who)
-    researcher.post(address(queue), {**SETTINGS, "more_asks": "Was it polite? | 3 | no | yes"})
+    researcher.post(address(queue), asking(RatingAsks(), POLITE))
     queue.refresh_from_db()
-    assert RatingAsks.from_json(queue.asks).questions == (Question("was-it-polite", "Was it polite?", 3, "no", "yes"),)
+    assert RatingAsks.from_json(queue.asks).questions == (POLITE,)
     held.queue = queue
     with pytest.raises(Incomplete, match=r"“Was it polite\?” first\. Where it is not on the page, reload"):
         record(assignment=held, answer=Scores({}, 1))
@@ -77,15 +83,58 @@ def test_a_question_added_while_a_run_is_rated_is_asked_for_and_people_are_compa
     assert measured == [("Thumb", 2), ("Was it polite?", 1)]
 
 
-def test_what_is_no_aspect_or_is_asked_already_is_said(researcher, workspace):
-    queue = making.queue(of=workspace, overlap=2, steps=0, asks=PairwiseAsks((SUCCESS,)))
-    for lines, words in (("Safety: 4", "expected 3, 5 or 7 points"), ("Success", "“Success” already exists")):
-        answer = researcher.post(address(queue), {**SETTINGS, "more_asks": lines})
-        assert answer.status_code == 422
-        assert words in answer.content.decode()
-    assert PairwiseAsks.from_json(Queue.objects.get().asks) == PairwiseAsks((SUCCESS,))
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ([], "“Was it polite?” has 1 answer, so it can&#x27;t be removed"),
+        ([{**POLITE.to_json(), "name": "Polite?"}], "so its text can&#x27;t change"),
+        ([{**POLITE.to_json(), "points": 5}], "so its points can&#x27;t change"),
+        (
+            [POLITE, {**CAUSE.to_json(), "options": ["a tool", "bad luck"]}],
+            "its option “the plan” can&#x27;t be renamed",
+        ),
+        ([POLITE, CAUSE, POLITE], "is “was-it-polite”, like that of “Was it polite?”"),
+    ],
+)
+def test_what_was_answered_stays_as_it_was_asked(researcher, workspace, asked, words):
+    asks = RatingAsks((POLITE, CAUSE))
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, overlap=2, asks=asks)
+    record(assignment=take(queue, making.rule(of=workspace)), answer=Scores({"was-it-polite": 3, "cause": "a tool"}))
+    page = researcher.get(address(queue)).content.decode()
+    assert "A question that has answers can&#x27;t be removed" in page or "can't be removed" in page
+    answer = researcher.post(address(queue), asking(asks, *asked))
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    queue.refresh_from_db()
+    assert RatingAsks.from_json(queue.asks) == asks
 
 
-def test_a_queue_of_step_labels_has_nothing_to_add(researcher, workspace):
-    queue = making.queue_of_runs(of=workspace)
-    assert "more_asks" not in researcher.get(address(queue)).content.decode()
+def test_order_what_is_required_and_more_options_may_change_and_what_nobody_answered_may_go(researcher, workspace):
+    open_ = Question("else", "Anything else?", type="text", required=False)
+    asks = RatingAsks((POLITE, CAUSE, open_))
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, overlap=2, asks=asks)
+    record(assignment=take(queue, making.rule(of=workspace)), answer=Scores({"was-it-polite": 3, "cause": "a tool"}))
+    more = {**CAUSE.to_json(), "options": ["bad luck", "a tool", "the plan"], "required": False}
+    assert researcher.post(address(queue), asking(asks, more, POLITE)).status_code == 302
+    queue.refresh_from_db()
+    changed = Question("cause", "Why?", type="choice", options=("bad luck", "a tool", "the plan"), required=False)
+    assert RatingAsks.from_json(queue.asks).questions == (changed, POLITE)
+
+
+def test_an_answer_at_a_step_keeps_its_question_too(researcher, workspace):
+    asks = StepsAsks(questions=(Question("cause", "Why?", type="choice", options=("a", "b"), per="step"),))
+    queue = making.queue_of_runs(of=workspace, overlap=2, asks=asks)
+    walk = Walk("give_up", step_answers={"1": {"cause": "b"}})
+    record(assignment=take(queue, making.rule(of=workspace)), answer=walk)
+    assert "“Why?” has 1 answer" in researcher.post(address(queue), asking(asks)).content.decode()
+
+
+def test_the_second_of_two_tabs_is_told_of_the_first(researcher, workspace):
+    queue = making.queue_of_runs(Queue.Kind.RATING, of=workspace, overlap=2, asks=RatingAsks())
+    assert researcher.post(address(queue), asking(RatingAsks(), POLITE)).status_code == 302
+    late = researcher.post(address(queue), asking(RatingAsks(), CAUSE))
+    assert late.status_code == 422
+    assert "Somebody changed these questions meanwhile" in late.content.decode()
+    queue.refresh_from_db()
+    assert RatingAsks.from_json(queue.asks).questions == (POLITE,)
+    assert researcher.post(address(queue), SETTINGS).status_code == 302  # a form without questions leaves them alone

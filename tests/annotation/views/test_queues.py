@@ -12,13 +12,14 @@ from apps.accounts.models import Role, Workspace
 from apps.annotation.desk.actions import record
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.kinds.answers import BetterAction, Choice, Label, MarkedStep, Scores, Walk
-from apps.annotation.kinds.questions import Aspect, PairwiseAsks, Question, RatingAsks, StepsAsks
+from apps.annotation.kinds.questions import PairwiseAsks, Question, StepsAsks, comparison
 from apps.annotation.models import Desk, Guideline, Preference, Queue
 from apps.annotation.queries import totals_of
 from apps.annotation.queues.items import fill
 from apps.annotation.queues.queue_lifecycle import revise_guidelines
 from apps.annotation.review.adjudication import adjudicate
 from apps.trajectories.models import Trajectory
+from contract.questions import Condition
 from tests import factories
 from tests.annotation import making
 
@@ -256,29 +257,36 @@ def test_a_queue_of_single_runs_is_drawn_and_filled(researcher, workspace, pairs
     assert "all trajectories of a task" in researcher.get(at("queue", queue)).content.decode() or pairs == "one"
 
 
-def test_a_queue_defines_its_aspects_and_questions(researcher, workspace):
+def test_a_queue_defines_its_questions(researcher, workspace):
     making.pair(of=workspace)
     new = reverse("annotation:new_queue")
-    researcher.post(new, {**FORM, "judged": "pairwise", "aspects": "Safety: 3\n\nUsed tools well", "confidence": "on"})
-    asks = PairwiseAsks((Aspect("safety", "Safety", 3), Aspect("used-tools-well", "Used tools well", 5)), True)
+    asked = """[
+      {"name": "Safety", "type": "comparison", "points": 3, "required": false},
+      {"name": "What went wrong?", "type": "choices", "options": ["a tool", "the plan"]},
+      {"key": "which", "name": "Which tool?", "type": "text", "when": {"question": "what-went-wrong", "any_of": ["a tool"]}}
+    ]"""
+    researcher.post(new, {**FORM, "judged": "pairwise", "questions": asked, "confidence": "on"})
+    wrong = Question("what-went-wrong", "What went wrong?", type="choices", options=("a tool", "the plan"))
+    which = Question("which", "Which tool?", type="text", when=Condition("what-went-wrong", ("a tool",)))
+    asks = PairwiseAsks((comparison("safety", "Safety", 3), wrong, which), True)
     assert PairwiseAsks.from_json(Queue.objects.get().asks) == asks
-    wrong = researcher.post(new, {**FORM, "judged": "pairwise", "aspects": "Safety: 4"})
-    assert wrong.status_code == 422
-    assert "expected 3, 5 or 7 points" in wrong.content.decode()
 
-    lines = "Was it polite? | 7 | rude | kind\nWas it fast? (optional)\nWas it clear? | 5 | no | yes (optional)"
-    researcher.post(new, {**FORM, "judged": "rating", "questions": lines, "marks": "on"})
-    stored = Queue.objects.get(kind="rating").asks
-    polite = Question("was-it-polite", "Was it polite?", 7, "rude", "kind")
-    assert RatingAsks.from_json(stored) == RatingAsks(
-        (
-            polite,
-            Question("was-it-fast", "Was it fast?", required=False),
-            Question("was-it-clear", "Was it clear?", 5, "no", "yes", required=False),
-        ),
-        False,
-    )
-    assert "needs a question or a thumb" in researcher.post(new, {**FORM, "judged": "rating"}).content.decode()
+    misspelt = researcher.post(new, {**FORM, "judged": "pairwise", "questions": '[\n{"name": "Safety", "pionts": 3}]'})
+    assert misspelt.status_code == 422
+    assert "Line 2, question 1 (“Safety”): <code>pionts</code> is no field of a question" in misspelt.content.decode()
+    assert "pionts" in misspelt.context["form"]["questions"].value()  # as it was written
+
+    nothing = researcher.post(new, {**FORM, "judged": "rating", "questions": ""})
+    assert "needs a question or a thumb" in nothing.content.decode()
+
+
+def test_questions_are_shown_as_the_desk_asks_them_while_they_are_written(researcher):
+    preview = reverse("annotation:preview_questions")
+    asked = '[{"name": "Was it polite?", "low": "no", "high": "yes"}]'
+    page = researcher.post(preview, {"judged": "rating", "questions": asked}).content.decode()
+    assert 'name="question.was-it-polite" value="5"' in page
+    page = researcher.post(preview, {"judged": "rating", "questions": '[{"name": "Safety", "type": "comparison"}]'})
+    assert "comparison, which needs two sides" in page.content.decode()
 
 
 def test_the_api_lists_step_labels_corrections_and_ratings(workspace, client):

@@ -1,0 +1,40 @@
+"""The older notation of questions over REST: text with an aspect or a question a line. Pages and newer clients send JSON."""
+
+from contract.questions import POINTS, Allowed, BadQuestions, Question, read
+
+OPTIONAL = "(optional)"
+
+
+def read_aspects(text: str, allowed: Allowed) -> tuple[Question, ...]:
+    """A line an aspect: its name, and after a colon how many points its scale has (3, 5 or 7). Raises BadQuestions."""
+    found = []
+    for line in _lines(text):
+        name, _, points = (part.strip() for part in line.partition(":"))
+        if points not in ("", "3", "5", "7"):
+            raise BadQuestions(f"“{line}”: after the colon stands {points!r}; expected 3, 5 or 7 points.")
+        found.append({"name": name, "type": "comparison", "points": int(points or 5), "required": False})
+    return read(found, allowed)
+
+
+def read_lines(text: str, allowed: Allowed) -> tuple[Question, ...]:
+    """A line a question, its parts between bars: what is asked | points | what 1 means | what the most means.
+
+    All but the first may be left out. A question that ends with (optional), or the end of whose line does, may stay open. Raises BadQuestions.
+    """
+    found = []
+    for line in _lines(text):
+        parts = [part.strip() for part in _without_mark(line).split("|")]
+        name, points, low, high = [_without_mark(parts[0]), *parts[1:], "", "", ""][:4]
+        required = parts[0] == name and _without_mark(line) == line
+        if len(parts) > 4 or not (points == "" or (points.isdecimal() and int(points) in POINTS)):
+            raise BadQuestions(f"“{line}”: expected question | 2 to 10 points | what 1 means | what the most means.")
+        found.append({"name": name, "points": int(points or 5), "low": low, "high": high, "required": required})
+    return read(found, allowed)
+
+
+def _without_mark(text: str) -> str:
+    return text[: -len(OPTIONAL)].strip() if text.lower().endswith(OPTIONAL) else text
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]

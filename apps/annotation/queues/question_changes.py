@@ -1,0 +1,81 @@
+"""Changing the questions of a queue that people have answered: what was answered stays as it was asked."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import BooleanField, Func, QuerySet, Value
+
+from apps.annotation.kinds import kind_of
+from apps.annotation.kinds.questions import Asks
+from apps.annotation.models import Queue
+from apps.annotation.refusals import Refusal
+from contract import jsontext
+from contract.questions import Question
+
+
+class BadAsks(Refusal):
+    code = "bad_asks"
+
+
+KEPT: dict[str, str] = {
+    "name": "its text",
+    "type": "its type",
+    "points": "its points",
+    "low": "what 1 means",
+    "high": "what the most means",
+    "per": "whether it's asked of items or steps",
+}
+"""What a question that has answers keeps, in words."""
+
+
+def version_of(asks: Asks) -> str:
+    """Changes with every change of the questions: of two tabs that change them, the second is told of the first."""
+    return hashlib.sha256(jsontext.canonical([each.to_json() for each in asks.questions])).hexdigest()[:16]
+
+
+def answered(queue: Queue, questions: Sequence[Question]) -> dict[str, int]:
+    """How many standing judgments answer each of them; those that none answers are left out."""
+    counts = {each.key: _answering(queue, each).count() for each in questions}
+    return {key: count for key, count in counts.items() if count}
+
+
+def _answering(queue: Queue, question: Question) -> QuerySet[Any]:
+    rows = kind_of(queue).standing.filter(queue=queue)
+    if question.per == "step":
+        exists = "jsonb_path_exists(%(expressions)s::jsonpath)"
+        return rows.filter(
+            Func("step_answers", Value(f'$.*."{question.key}"'), template=exists, output_field=BooleanField())
+        )
+    column = "aspects" if question.type == "comparison" else "answers"
+    return rows.filter(**{f"{column}__has_key": question.key})
+
+
+def with_questions(queue: Queue, questions: Sequence[Question] | None, seen: str) -> dict[str, Any]:
+    """What `queue` asks with these questions in place of those that it asks now. Raises BadAsks, saying what can't change."""
+    asks: Asks = kind_of(queue).asked(queue)
+    if questions is None or tuple(questions) == asks.questions:
+        return dict(queue.asks)
+    changed = replace(asks, questions=tuple(questions))
+    if seen != version_of(asks):
+        raise BadAsks("Somebody changed these questions meanwhile. Reload the page and make your change again.")
+    after = {each.key: each for each in questions}
+    for key, count in answered(queue, asks.questions).items():
+        before = next(each for each in asks.questions if each.key == key)
+        refuse(before, after.get(key), count)
+    return changed.to_json()
+
+
+def refuse(before: Question, after: Question | None, count: int) -> None:
+    """Raises BadAsks for a change of a question that so many judgments have answered."""
+    have = f"“{before.name}” has {count:,} answer{'s' if count > 1 else ''}"
+    if after is None:
+        raise BadAsks(f"{have}, so it can't be removed. It can become optional.")
+    for name, words in KEPT.items():
+        if getattr(before, name) != getattr(after, name):
+            raise BadAsks(
+                f"{have}, so {words} can't change: these answers were to what was asked. Add another question instead."
+            )
+    if gone := [each for each in before.options if each not in after.options]:
+        raise BadAsks(f"{have}, so its option “{gone[0]}” can't be renamed or removed. Options can be added.")

@@ -1,0 +1,350 @@
+"""The questions of a queue, as JSON: what builders write, REST takes and gives, and `Queue.asks` keeps. Read here, and refused here by their place."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
+
+from pydantic import Field
+
+from contract import jsontext
+from contract.quoting import legible
+
+Type = Literal["comparison", "scale", "choice", "choices", "text"]
+Scope = Literal["item", "step"]
+Value = int | str | list[str]
+"""An answer: a grade or a point, an option, options, or words."""
+Answers = dict[str, Value]
+"""Key of a question -> its answer."""
+
+MOST = 50
+LONGEST_TEXT = 300
+LONGEST_ANSWER = 5000
+POINTS = range(2, 11)
+OPTIONS = range(2, 11)
+"""As many as there are digits to answer with."""
+GRADES = {3: 1, 5: 2, 7: 3}
+"""Points of a comparison -> its strongest grade: 5 points are −2 … +2."""
+KEY = re.compile(r"[\w-]{1,60}")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When a question is asked: if an earlier one was answered with one of these."""
+
+    question: Annotated[str, Field(description="Key of an earlier question: a scale, a choice or choices.")]
+    any_of: Annotated[tuple[int | str, ...], Field(description="Points of that scale, or some of its options.")]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a queue."""
+
+    key: Annotated[str, Field(description="Names its answers, and never changes. Left out, it's made from the text.")]
+    name: Annotated[str, Field(description="What is asked.")]
+    points: Annotated[
+        int, Field(description="Of a scale 2 to 10, from 1 up; of a comparison 3, 5 or 7, with a tie in the middle.")
+    ] = 5
+    low: Annotated[str, Field(description="What 1 on a scale means.")] = ""
+    high: Annotated[str, Field(description="What the highest point means.")] = ""
+    required: Annotated[bool, Field(description="Whether it must be answered where it is asked.")] = True
+    type: Annotated[
+        Type,
+        Field(
+            description="`scale`; `choice` of one option; `choices`, any number of them; `text`; `comparison`, "
+            "of pairs only: which side is better in this respect."
+        ),
+    ] = "scale"
+    options: Annotated[tuple[str, ...], Field(description="Of a choice or choices: 2 to 10.")] = ()
+    per: Annotated[Scope, Field(description="Asked once, or of every step.")] = "item"
+    when: Annotated[Condition | None, Field(description="Left out, it's always asked.")] = None
+
+    @property
+    def most(self) -> int:
+        """The strongest grade of a comparison."""
+        return GRADES[self.points]
+
+    @property
+    def values(self) -> Sequence[int | str]:
+        """The answers to choose from, in the order in which they are shown: of a comparison, what favors the left side first."""
+        match self.type:
+            case "comparison":
+                return range(self.most, -self.most - 1, -1)
+            case "scale":
+                return range(1, self.points + 1)
+            case _:
+                return self.options
+
+    def takes(self, value: Any) -> bool:
+        """Whether this can be its answer."""
+        match self.type:
+            case "comparison" | "scale":
+                return type(value) is int and value in self.values
+            case "choice":
+                return type(value) is str and value in self.options
+            case "choices":
+                return type(value) is list and bool(value) and value == [each for each in self.options if each in value]
+            case "text":
+                return type(value) is str and 0 < len(value) <= LONGEST_ANSWER
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Self:
+        """From what `to_json` gave. What comes from outside is read by `read`."""
+        when = kept.get("when")
+        condition = Condition(when["question"], tuple(when["any_of"])) if when else None
+        return cls(**{**kept, "options": tuple(kept.get("options", ())), "when": condition})
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written: without what its type has no use for, and what is as usual."""
+        kept: dict[str, Any] = {"key": self.key, "name": self.name, "type": self.type}
+        for name in OF_TYPE[self.type]:
+            value = getattr(self, name)
+            if value != "":
+                kept[name] = list(value) if name == "options" else value
+        kept["required"] = self.required
+        if self.per != "item":
+            kept["per"] = self.per
+        if self.when:
+            kept["when"] = {"question": self.when.question, "any_of": list(self.when.any_of)}
+        return kept
+
+
+OF_TYPE: dict[Type, tuple[str, ...]] = {
+    "comparison": ("points",),
+    "scale": ("points", "low", "high"),
+    "choice": ("options",),
+    "choices": ("options",),
+    "text": (),
+}
+"""The fields that only some types have."""
+CONDITIONED = ("scale", "choice", "choices")
+"""Types whose answers can decide whether another question is asked. Who grades a comparison doesn't know which side is which."""
+
+
+def asked(questions: Sequence[Question], answers: Mapping[str, Any]) -> list[Question]:
+    """Those that are asked of who answers like this, in their order."""
+    shown: dict[str, Question] = {}
+    for question in questions:
+        when = question.when
+        if when and (when.question not in shown or not _meets(answers.get(when.question), when)):
+            continue
+        shown[question.key] = question
+    return list(shown.values())
+
+
+def _meets(value: Any, when: Condition) -> bool:
+    return bool(set(value if isinstance(value, list) else [value]) & set(when.any_of))
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+class BadQuestions(ValueError):
+    """Why something is no list of questions: where, what was given, what was expected."""
+
+
+class Allowed(NamedTuple):
+    """What may be asked of the items of a queue."""
+
+    comparisons: bool
+    """Whether items have two sides."""
+    steps: bool
+    """Whether items have steps of their own."""
+
+
+def read(given: str | Sequence[Any], allowed: Allowed) -> tuple[Question, ...]:
+    """From JSON, or from what it holds. Empty text asks nothing. Raises BadQuestions."""
+    lines: Sequence[int | None]
+    if isinstance(given, str):
+        values, lines = _parsed(given)
+    elif isinstance(given, list | tuple):
+        values, lines = list(given), [None] * len(given)
+    else:
+        raise BadQuestions(f"Got {jsontext.describe(given)}; expected {EXPECTED}.")
+    if len(values) > MOST:
+        raise BadQuestions(f"Got {len(values)} questions; expected at most {MOST}.")
+    questions: list[Question] = []
+    for number, (value, line) in enumerate(zip(values, lines, strict=True), start=1):
+        name = value.get("name") if isinstance(value, dict) else None
+        quoted = f" (“{legible(name, 60)}”)" if isinstance(name, str) and name.strip() else ""
+        place = f"{f'Line {line}, q' if line else 'Q'}uestion {number}{quoted}"
+        questions.append(_Reader(value, place, allowed, questions).question())
+    return tuple(questions)
+
+
+EXPECTED = 'a list of questions, such as [{"name": "Was it polite?", "type": "scale"}]'
+
+
+def _parsed(text: str) -> tuple[list[Any], list[int]]:
+    """The elements of a JSON list, and the line on which each begins."""
+    if not text.strip():
+        return [], []
+    try:
+        whole = json.loads(text)
+    except RecursionError:
+        raise BadQuestions(f"It is nested too deeply; expected {EXPECTED}.") from None
+    except json.JSONDecodeError as error:
+        line = text.splitlines()[error.lineno - 1] if error.lineno <= len(text.splitlines()) else ""
+        place = f"Line {error.lineno}, column {error.colno}"
+        problem = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        raise BadQuestions(f"{place}: {problem}, in “{legible(line, 80)}”. Expected {EXPECTED}.") from None
+    except ValueError:
+        raise BadQuestions(f"A number has too many digits; expected {EXPECTED}.") from None
+    if not isinstance(whole, list):
+        raise BadQuestions(f"Line 1: got {jsontext.describe(whole)}; expected {EXPECTED}.")
+    decoder, lines, at = json.JSONDecoder(), [], text.index("[") + 1
+    for _ in whole:
+        at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
+        lines.append(text.count("\n", 0, at) + 1)
+        at = decoder.raw_decode(text, at)[1]
+    return whole, lines
+
+
+class _Reader:
+    """Reads one question, of which it is known where it stands and which ones come before it."""
+
+    def __init__(self, value: Any, place: str, allowed: Allowed, before: Sequence[Question]) -> None:
+        self.place = place
+        self.allowed = allowed
+        self.before = {each.key: each for each in before}
+        if not isinstance(value, dict):
+            raise self.problem("", jsontext.describe(value), 'an object such as {"name": "Was it polite?"}')
+        self.value = value
+
+    def problem(self, field: str, got: str, expected: str) -> BadQuestions:
+        what = f"`{field}` is {got}" if field else f"got {got}"
+        return BadQuestions(f"{self.place}: {what}; expected {expected}.")
+
+    def question(self) -> Question:
+        known = [field.name for field in fields(Question)]
+        if unknown := [name for name in self.value if name not in known]:
+            raise self.problem(legible(str(unknown[0]), 60), "no field of a question", f"only {', '.join(known)}")
+        kind: Type = self.one_of("type", get_args(Type), "scale")
+        name = self.words("name", LONGEST_TEXT)
+        if not name:
+            raise self.problem("name", "empty", "what is asked")
+        question = Question(
+            self.key(name),
+            name,
+            required=self.flag("required"),
+            type=kind,
+            per=self.one_of("per", get_args(Scope), "item"),
+        )
+        self.check_place(question)
+        useless = {each for names in OF_TYPE.values() for each in names} - set(OF_TYPE[kind])
+        if given := sorted(useless & self.value.keys()):
+            raise self.problem(given[0], "given", f"none: a question of type {kind} has no {given[0]}")
+        if "points" in OF_TYPE[kind]:
+            question = replace(question, points=self.points(kind))
+        if kind == "scale":
+            question = replace(question, low=self.words("low", 100), high=self.words("high", 100))
+        if "options" in OF_TYPE[kind]:
+            question = replace(question, options=self.options())
+        return replace(question, when=self.when(question))
+
+    def key(self, name: str) -> str:
+        key = self.value.get("key") or slug(name)
+        if not key:
+            raise self.problem("name", self.shown(name), "a letter or a digit in it, or a `key`")
+        if not isinstance(key, str) or not KEY.fullmatch(key):
+            raise self.problem("key", self.shown(key), "1 to 60 letters, digits, - and _")
+        if key in self.before:
+            raise self.problem(
+                "key", f"“{key}”, like that of “{self.before[key].name}”", "another one, or another text"
+            )
+        return key
+
+    def check_place(self, question: Question) -> None:
+        if question.type == "comparison" and not self.allowed.comparisons:
+            raise self.problem(
+                "type", "comparison, which needs two sides", "scale, choice, choices or text in this queue"
+            )
+        if question.per == "step" and not self.allowed.steps:
+            raise self.problem("per", "step", "item: the two trajectories of a pair share no steps")
+
+    def points(self, kind: Type) -> int:
+        points = self.value.get("points", 5)
+        allowed = GRADES if kind == "comparison" else POINTS
+        if type(points) is not int or points not in allowed:
+            expected = "3, 5 or 7" if kind == "comparison" else f"a whole number from {POINTS[0]} to {POINTS[-1]}"
+            raise self.problem("points", self.shown(points), expected)
+        return points
+
+    def options(self) -> tuple[str, ...]:
+        given = self.value.get("options")
+        if not isinstance(given, list) or len(given) not in OPTIONS:
+            got = f"{len(given)} options" if isinstance(given, list) else jsontext.describe(given)
+            raise self.problem("options", got, f"a list of {OPTIONS[0]} to {OPTIONS[-1]} texts")
+        for option in given:
+            if not isinstance(option, str) or not option.strip() or len(option) > 100 or not _is_storable(option):
+                raise self.problem("options", f"a list with {self.shown(option)}", "texts of 1 to 100 characters")
+        options = tuple(option.strip() for option in given)
+        if twice := [each for place, each in enumerate(options) if each in options[:place]]:
+            raise self.problem("options", f"a list with “{legible(twice[0], 60)}” twice", "different texts")
+        return options
+
+    def when(self, question: Question) -> Condition | None:
+        given = self.value.get("when")
+        if given is None:
+            return None
+        shape = '{"question": key of an earlier one, "any_of": [answers]}'
+        if (
+            not isinstance(given, dict)
+            or given.keys() != {"question", "any_of"}
+            or not isinstance(given["any_of"], list)
+        ):
+            raise self.problem("when", self.shown(given), shape)
+        key = given["question"]
+        earlier = self.before.get(key) if isinstance(key, str) else None
+        if earlier is None or earlier.type not in CONDITIONED:
+            able = [each.key for each in self.before.values() if each.type in CONDITIONED]
+            raise self.problem(
+                "when.question",
+                self.shown(key),
+                f"an earlier scale, choice or choices: {', '.join(able) or 'there is none'}",
+            )
+        if earlier.per == "step" and question.per == "item":
+            raise self.problem(
+                "when.question", f"“{key}”, which is asked of every step", "a question that is asked once"
+            )
+        if wrong := [each for each in given["any_of"] if type(each) not in (int, str) or each not in earlier.values]:
+            raise self.problem("when.any_of", f"a list with {self.shown(wrong[0])}", f"answers of “{earlier.name}”")
+        if not given["any_of"]:
+            raise self.problem("when.any_of", "empty", f"at least one answer of “{earlier.name}”")
+        return Condition(key, tuple(each for each in earlier.values if each in given["any_of"]))
+
+    def one_of(self, name: str, choices: Sequence[str], usual: str) -> Any:
+        value = self.value.get(name, usual)
+        if value not in choices:
+            raise self.problem(name, self.shown(value), f"one of {', '.join(choices)}")
+        return value
+
+    def words(self, name: str, most: int) -> str:
+        value = self.value.get(name, "")
+        if not isinstance(value, str) or len(value) > most or not _is_storable(value):
+            raise self.problem(name, self.shown(value), f"a text of at most {most} characters")
+        return value.strip()
+
+    def flag(self, name: str) -> bool:
+        value = self.value.get(name, True)
+        if not isinstance(value, bool):
+            raise self.problem(name, self.shown(value), "true or false")
+        return value
+
+    def shown(self, value: Any) -> str:
+        return f"`{legible(json.dumps(value, ensure_ascii=False, default=str), 60)}`"
+
+
+def _is_storable(text: str) -> bool:
+    """Whether Postgres keeps it: no NUL, no half of a character."""
+    return "\x00" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def slug(name: str) -> str:
+    """A key made from a text: “Was it polite?” is was-it-polite. Empty where it has no letter and no digit."""
+    words = re.sub(r"[^\w\s-]", "", unicodedata.normalize("NFKC", name).lower())
+    return re.sub(r"[-\s]+", "-", words).strip("-_")[:60]

@@ -1,0 +1,24 @@
+// A question that depends on another one's answer is there only while that is answered so; what is not asked is not sent.
+import { attach } from "../core/attach.js";
+
+/** Shows what is asked now, and takes away the rest. */
+export function showAsked(container) {
+  for (const question of container.querySelectorAll("[data-when]")) {
+    const isAsked = JSON.parse(question.dataset.anyOf).some((value) => valuesOf(container, question).includes(value));
+    question.hidden = !isAsked;
+    question.disabled = !isAsked;
+  }
+}
+
+/** The answers to the question that `question` depends on; those to a question that is not asked itself count for nothing. */
+function valuesOf(container, question) {
+  const fields = [...container.querySelectorAll(`[name="${CSS.escape(question.dataset.when)}"]`)];
+  return fields.filter((field) => field.checked && !field.closest("[hidden]")).map((field) => field.value);
+}
+
+attach("[data-conditions]", (container, signal) => {
+  const show = () => showAsked(container);
+  container.addEventListener("input", show, { signal });
+  container.closest("[data-item]")?.addEventListener("draft:restored", show, { signal });
+  show();
+});
