@@ -141,7 +141,7 @@ RUNS = register(
         url=lambda run: reverse("training:run", args=[run.pk]),
         on_event=_write_down,
         related=("version__dataset", "base__endpoint", "workspace"),
-        afresh={"running_since": None},
+        afresh={"running_since": None, "step_seconds": None, "evaluation_seconds": None},
         is_cancellable=True,
         is_resumable=True,
     )

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from apps.accounts.models import User
+from apps.common import quantities
 from apps.datasets.models import Version
 from apps.jobs.models import HELD, Headway, Job, JobQuerySet, Phase
 from apps.policies.models import Policy
@@ -70,6 +71,11 @@ class Run(Job):
     total_steps = models.PositiveIntegerField(default=0)
     running_since = models.DateTimeField(null=True, help_text="When this attempt's first step began.")
     running_from = models.PositiveIntegerField(default=0, help_text="The step that this attempt began at.")
+    step_seconds = models.FloatField(null=True, help_text="Of a usual step of this attempt, checkpoints included.")
+    evaluation_seconds = models.FloatField(null=True, help_text="Of a usual evaluation of this attempt.")
+    evaluations_ahead = models.PositiveIntegerField(default=0, help_text="After this step, as its settings have it.")
+    expected_seconds = models.FloatField(null=True, help_text="Of training, as its worker thought when it began.")
+    expected_because = models.TextField(blank=True, help_text="What that rests on.")
     checkpoint_step = models.PositiveIntegerField(null=True)
     device = models.CharField(max_length=100, blank=True)
     parameters = models.BigIntegerField(null=True, help_text="Weights of the model, frozen ones included.")
@@ -104,11 +110,26 @@ class Run(Job):
 
     @property
     def seconds_left(self) -> float | None:
-        """From the pace of this attempt, not of the run: a resumed one did not take the time in between."""
-        done = self.step - self.running_from
-        if self.phase not in HELD or not self.running_since or done < 1 or self.total_steps <= self.step:
+        """At the pace of this attempt's steps and evaluations; before the first step, what its worker expected."""
+        if self.phase not in HELD or not self.running_since:
             return None
-        return (now() - self.running_since).total_seconds() / done * (self.total_steps - self.step)
+        if self.step_seconds is None:
+            if self.expected_seconds is None or self.running_from:
+                return None
+            return max(0.0, self.expected_seconds - (now() - self.running_since).total_seconds())
+        evaluating = self.evaluations_ahead * (self.evaluation_seconds or 0.0)
+        return self.step_seconds * max(0, self.total_steps - self.step) + evaluating
+
+    @property
+    def left_because(self) -> str:
+        """What `seconds_left` rests on."""
+        if self.step_seconds is None:
+            return self.expected_because
+        words = f"from this run’s own pace: {quantities.duration(self.step_seconds)} a step"
+        if self.evaluations_ahead and self.evaluation_seconds:
+            each = quantities.duration(self.evaluation_seconds)
+            words += f", {self.evaluations_ahead} more evaluation{'s' if self.evaluations_ahead > 1 else ''} of {each}"
+        return words
 
     @property
     def resumes_from(self) -> str:

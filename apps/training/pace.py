@@ -1,20 +1,21 @@
-"""How fast earlier runs of a workspace practiced, from their metrics."""
+"""How fast earlier runs were: those that learned from rollouts by their metrics, those that read a version by what was measured of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import quantiles
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 
 from apps.accounts.models import Workspace
+from apps.datasets.models import Version
 from apps.training.models import Metric, Run
 
 NEWEST = 3
 """Runs to go by: what is older met another machine, or another version."""
 LEAST_STEPS = 3
-ALIKE = 0.1
+SAME_SIZE = 0.1
 """Models whose sizes differ by less count as one size: a run counts its adapters too."""
 
 
@@ -23,6 +24,22 @@ class Range(NamedTuple):
 
     low: float
     high: float
+
+
+class Alike(NamedTuple):
+    """What two runs have in common whose paces can be compared: a model of one size, trained in the same way on the same kind of device."""
+
+    parameters: int
+    with_adapters: bool
+    on_gpu: bool | None
+    """None where nobody knows."""
+
+    def among(self, runs: QuerySet[Run]) -> QuerySet[Run]:
+        runs = runs.filter(parameters__range=(self.parameters * (1 - SAME_SIZE), self.parameters * (1 + SAME_SIZE)))
+        if self.on_gpu is not None:
+            runs = runs.filter(device__startswith="cuda") if self.on_gpu else runs.exclude(device__startswith="cuda")
+        whole_weights = ~Q(config__has_key="lora") | Q(config__lora=None)
+        return runs.exclude(whole_weights) if self.with_adapters else runs.filter(whole_weights)
 
 
 class Pace(NamedTuple):
@@ -38,16 +55,15 @@ class Pace(NamedTuple):
     playing: Range
 
 
-def paces_of(
-    workspace: Workspace, *, environment: str, parameters: int, with_adapters: bool, on_gpu: bool | None
-) -> list[Pace]:
-    """Of the newest online runs in `environment` with a model of this size, trained in the same way on the same kind of device; two queries.
-
-    on_gpu: None where nobody knows.
-    """
-    runs = _alike(workspace, environment, parameters, with_adapters)
-    if on_gpu is not None:
-        runs = runs.filter(device__startswith="cuda") if on_gpu else runs.exclude(device__startswith="cuda")
+def paces_of(workspace: Workspace, alike: Alike, *, environment: str) -> list[Pace]:
+    """Of the newest online runs in `environment` with such a model; two queries."""
+    runs: QuerySet[Run] = Run.objects.filter(
+        workspace=workspace,
+        algorithm__in=(Run.Algorithm.GRPO, Run.Algorithm.RLOO),
+        step__gte=LEAST_STEPS,
+        config__tasks__environment=environment,
+    )
+    runs = alike.among(runs)
     newest = list(runs.order_by("-pk").only("name", "config")[:NEWEST])
     measured = Metric.objects.filter(run__in=newest, values__has_keys=["step_time", "rollout_seconds"])
     steps: dict[object, list[tuple[float, float]]] = {run.pk: [] for run in newest}
@@ -55,18 +71,6 @@ def paces_of(
         if None not in seconds:
             steps[run_id].append((seconds[0], seconds[1]))
     return [_pace(run, steps[run.pk]) for run in newest if len(steps[run.pk]) >= LEAST_STEPS]
-
-
-def _alike(workspace: Workspace, environment: str, parameters: int, with_adapters: bool) -> QuerySet[Run]:
-    runs = Run.objects.filter(
-        workspace=workspace,
-        algorithm__in=(Run.Algorithm.GRPO, Run.Algorithm.RLOO),
-        step__gte=LEAST_STEPS,
-        parameters__range=(parameters * (1 - ALIKE), parameters * (1 + ALIKE)),
-        config__tasks__environment=environment,
-    )
-    whole_weights = ~Q(config__has_key="lora") | Q(config__lora=None)
-    return runs.exclude(whole_weights) if with_adapters else runs.filter(whole_weights)
 
 
 def _pace(run: Run, steps: Sequence[tuple[float, float]]) -> Pace:
@@ -83,3 +87,26 @@ def _pace(run: Run, steps: Sequence[tuple[float, float]]) -> Pace:
 def _usual(seconds: Sequence[float]) -> Range:
     tenths = quantiles(seconds, n=10, method="inclusive")
     return Range(tenths[0], tenths[-1])
+
+
+class EarlierRun(NamedTuple):
+    """What a step of a finished run took, and what it had to do in it."""
+
+    version: Version
+    config: dict[str, Any]
+    step_seconds: float
+    evaluation_seconds: float | None
+
+
+def earlier_runs(alike: Alike, *, algorithm: str) -> list[EarlierRun]:
+    """The newest runs of this installation that read a version and trained such a model.
+
+    Of all workspaces: nothing of them is shown but their number, and machines are no slower for somebody else. One query.
+    """
+    runs = alike.among(Run.objects.filter(state=Run.State.FINISHED, algorithm=algorithm, step_seconds__isnull=False))
+    newest = runs.select_related("version").order_by("-finished_at")[:NEWEST]
+    return [
+        EarlierRun(run.version, run.config, run.step_seconds, run.evaluation_seconds)
+        for run in newest
+        if run.version is not None and run.step_seconds is not None
+    ]

@@ -50,12 +50,26 @@ class News:
     began: Beginning | None = None
     step: int | None = None
     total_steps: int | None = None
+    step_seconds: float | None = None
+    evaluation_seconds: float | None = None
+    evaluations_ahead: int | None = None
     checkpoint_step: int | None = None
     memory_mb: float | None = None
     metrics: dict[int, dict[str, float | None]] = field(default_factory=dict)
     measured_at: dict[int, datetime] = field(default_factory=dict)
     """When the last of a step's metrics were logged; now, where it is not said."""
     happenings: list[Happening] = field(default_factory=list)
+
+
+MEASURED = (
+    "step",
+    "total_steps",
+    "step_seconds",
+    "evaluation_seconds",
+    "evaluations_ahead",
+    "checkpoint_step",
+    "memory_mb",
+)
 
 
 @transaction.atomic
@@ -77,7 +91,7 @@ def apply(*, run: Run, news: News) -> bool:
             "device": news.began.device[:100],
             "parameters": news.began.parameters or F("parameters"),
         }
-    for name in ("step", "total_steps", "checkpoint_step", "memory_mb"):
+    for name in MEASURED:
         if (value := getattr(news, name)) is not None:
             changes[name] = value
     if news.checkpoint_step is not None:  # it gets on, so the workers that vanished before were not lost in a row

@@ -26,6 +26,8 @@ class Headway:
     end: str
     done: int | None
     total: int
+    because: str = ""
+    """What the time that is left rests on."""
 
 
 def runs_for_list(member: Membership) -> QuerySet[Run]:
@@ -76,7 +78,8 @@ def headway(run: Run, *, at: datetime | None = None) -> Headway:
             return Headway(f"Loading the model and the data on {run.worker.partition(':')[0]}", "", None, total)
         case Run.State.RUNNING:
             left = about(run.seconds_left)
-            return Headway(steps.capitalize(), f"{left} left" if left else "", run.step, total)
+            because = run.left_because if left else ""
+            return Headway(steps.capitalize(), f"{left} left" if left else "", run.step, total, because)
         case Run.State.CANCELLING:
             return Headway(f"Saving a checkpoint at {steps}, then it stops", "", run.step, total)
         case Run.State.FINISHED:

@@ -45,10 +45,10 @@ def since(job: Job, minutes: int = 1) -> Job:
 
 
 def half_done(run: Run, *, minutes: int) -> Run:
-    """The run, at work for so long and with as much before it."""
+    """The run, at work, with so much before it."""
     start(run)
     Run.objects.filter(pk=run.pk).update(
-        state="running", step=50, total_steps=100, running_since=now() - minutes * MINUTE
+        state="running", step=50, total_steps=100, running_since=now(), step_seconds=minutes * 60 / 50
     )
     return run
 

@@ -6,7 +6,7 @@ import pytest
 
 from apps.policies.models import Policy
 from apps.training.models import Metric, Run
-from apps.training.pace import Pace, Range, paces_of
+from apps.training.pace import Alike, Pace, Range, paces_of
 from apps.training.plan import preset_config
 from contract.configs import GrpoConfig, run_config_from_json
 from tests import factories
@@ -173,6 +173,6 @@ def test_what_nobody_knows_is_said_with_its_reason(base: Policy, monkeypatch: py
 def test_earlier_runs_are_found_with_two_queries(base: Policy, runs: int, django_assert_num_queries):
     for _ in range(runs):
         practised(base)
-    asked = {"environment": "office", "parameters": 600_000_000, "with_adapters": False, "on_gpu": None}
+    alike = Alike(600_000_000, with_adapters=False, on_gpu=None)
     with django_assert_num_queries(2):
-        assert len(paces_of(base.workspace, **asked)) == runs
+        assert len(paces_of(base.workspace, alike, environment="office")) == runs

@@ -87,6 +87,20 @@ def test_a_run_becomes_a_policy_with_metrics_checkpoint_and_report(version: Vers
     assert run.report["kind"] == "sft"
 
 
+def test_a_run_leaves_its_pace_to_those_that_are_planned_after_it(version: Version):
+    run = work_on(sft(version))
+    assert run.step_seconds is not None
+    assert run.finished_at is not None
+    assert run.running_since is not None
+    took = (run.finished_at - run.running_since).total_seconds()
+    assert 0 < run.step_seconds * run.step < took
+    assert (run.evaluation_seconds or 0) > 0
+    assert run.evaluations_ahead == 0
+    assert run.expected_because.startswith("calculated from a probe of the worker’s processor")
+    again = work_on(sft(version))
+    assert again.expected_because.startswith("from 1 earlier run here")
+
+
 def test_dpo_begins_from_the_base_and_names_it_as_its_parent(version: Version, a_model: Path, settings):
     settings.MODEL_ROOTS = [a_model.parent]
     base = small_base(version.workspace, a_model)

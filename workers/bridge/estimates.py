@@ -1,19 +1,21 @@
 """How much memory, disk and time a run will take, from the shape of its model. Reads headers, loads nothing, imports no torch.
 
 The figures are for one device and about right, not exact: activations follow Korthikanti et al. (2022), with memory-efficient attention. Time is the
-arithmetic of a run's passes over what the worker's device does in a second, right within a factor of two or so: a pass forward takes 2 operations a weight
-and token, a pass backward twice as many (Kaplan et al., 2020, section 2.1); under adapters the frozen weights need no gradient, which is half of the backward
-pass. Attention's own share is left out: it is small below some 10,000 tokens.
+arithmetic of a run's passes over what the worker's device does in a second: a pass forward takes 2 operations a weight and token, and 2 a layer, token,
+earlier token and width for attention; a pass backward takes twice as many (Kaplan et al., 2020, section 2.1); under adapters the frozen weights need no
+gradient, which is half of the backward pass. It is used only where no earlier run tells better (`workers/bridge/forecasts.py`).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import struct
 import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -192,7 +194,7 @@ STEP_SECONDS = 0.05
 EVALUATIONS = 11
 """Before, at each tenth, and after."""
 USED = 0.35
-"""Share of a device's peak that training reaches."""
+"""Share of a GPU's peak that training reaches."""
 GPU_TFLOPS = {
     "B200": 2250,
     "H200": 989,
@@ -211,25 +213,37 @@ GPU_TFLOPS = {
     "T4": 8.1,
 }
 """Peak of dense bfloat16 (float32 where there is none, as `auto` computes there) matrix products, from the makers' data sheets."""
-SIDE = 768
+CPU_USED = 0.26
+"""The same of a processor, as 800 steps of the demo's first model took on two cores (tests/workers/test_forecasts.py has the figures)."""
+SIDE = 64
+"""Of a matrix so small that one thread multiplies it."""
+PROBES, PRODUCTS = 5, 2000
+
+
+PADDING = 1.25
+"""Rows of a batch are padded to the longest of them: so much longer than the usual one, as measured on chats with tools."""
 
 
 def seconds_of(
-    config: FileTrainingConfig, facts: ModelFacts, *, rows: int, validation_rows: int, row_tokens: int, tflops: float
+    config: FileTrainingConfig, facts: ModelFacts, *, rows: int, validation_rows: int, row_tokens: float, tflops: float
 ) -> float:
-    """Of training alone, without loading. row_tokens: length of a usual row; tflops: 10¹² operations a second that the device really does."""
+    """Of training alone, without loading. row_tokens: of a usual chat; tflops: 10¹² operations a second that the device really does."""
     optimizer = config.optimizer
-    tokens_a_row = (2 if isinstance(config, DpoConfig | KtoConfig | RewardModelConfig) else 1) * min(
-        row_tokens, optimizer.max_length
-    )
-    rows_a_step = optimizer.batch_size * optimizer.gradient_accumulation
-    steps = optimizer.max_steps or max(1, round(optimizer.epochs * rows / rows_a_step))
+    sides = sides_of(config)
+    tokens = min(row_tokens * PADDING, optimizer.max_length)
+    steps = config.steps(rows)
     reference = 2 if isinstance(config, DpoConfig | KtoConfig) else 0
     backward = 2 if config.lora else 4
     recomputed = 2 if optimizer.gradient_checkpointing else 0
-    training = steps * rows_a_step * tokens_a_row * (2 + backward + recomputed + reference)
-    evaluating = EVALUATIONS * validation_rows * tokens_a_row * (2 + reference)
-    return steps * STEP_SECONDS + facts.parameters * (training + evaluating) / (tflops * 1e12)
+    training = steps * config.rows_a_step * sides * tokens * (2 + backward + recomputed + reference)
+    evaluating = EVALUATIONS * validation_rows * sides * tokens * (2 + reference)
+    a_token = facts.parameters + facts.layers * facts.hidden * tokens
+    return steps * STEP_SECONDS + a_token * (training + evaluating) / (tflops * 1e12)
+
+
+def sides_of(config: FileTrainingConfig) -> int:
+    """Chats that a row makes the model read: KTO reads each once with a prompt that isn't its own."""
+    return 2 if isinstance(config, DpoConfig | KtoConfig | RewardModelConfig) else 1
 
 
 def gpu_tflops(name: str) -> float | None:
@@ -242,11 +256,16 @@ def gpu_tflops(name: str) -> float | None:
 
 @cache
 def cpu_tflops() -> float:
-    """What this machine's processor does now, measured in a moment."""
+    """What this machine's processor does for training, with nothing else at work.
+
+    Counted in processor time of one thread, which is the same however busy the machine is.
+    """
     left = np.ones((SIDE, SIDE), dtype=np.float32)
-    best = 0.0
-    for _ in range(3):
-        began = time.perf_counter()
-        left @ left
-        best = max(best, 2 * SIDE**3 / (time.perf_counter() - began) / 1e12)
-    return best * USED
+    out = np.empty_like(left)
+    speeds = []
+    for _ in range(PROBES):
+        began = time.thread_time()
+        for _ in range(PRODUCTS):
+            np.matmul(left, left, out=out)
+        speeds.append(PRODUCTS * 2 * SIDE**3 / (time.thread_time() - began) / 1e12)
+    return median(speeds) * len(os.sched_getaffinity(0)) * CPU_USED

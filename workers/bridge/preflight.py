@@ -16,8 +16,7 @@ from apps.datasets.models import Split, Version
 from apps.policies.models import Policy
 from apps.training.folders import RunFolder
 from apps.training.launch import Check, Refusal
-from apps.training.pace import paces_of
-from contract.configs import FileTrainingConfig, ModelConfig, OnlineConfig, TrainingConfig
+from contract.configs import ModelConfig, TrainingConfig
 from contract.hub_ids import is_hub_id
 from trainer.failures import ConfigFailure, OutOfMemory, RunFailure
 from workers.bridge.capacity import Capacity, largest, measured
@@ -31,9 +30,9 @@ from workers.bridge.estimates import (
     facts_of_folder,
     facts_of_hub,
     facts_of_scratch,
-    seconds_of,
 )
-from workers.bridge.rollout_forecast import Forecast, from_paces, from_shape, unknown
+from workers.bridge.forecasts import UNSEEN, forecast_of
+from workers.bridge.rollout_forecast import Forecast, unknown
 
 BYTES_A_TOKEN = 3.0
 """Of JSON, in English and code: low, so that rows are rather thought too long."""
@@ -68,7 +67,7 @@ def check(plan: dict[str, Any]) -> Check:
         notes.append("No training worker has told what it has, so whether it fits is seen when one takes the run.")
     needs = _needs(config, facts, capacity, _row_tokens(version)) if facts else None
     refusals = _reasons(needs, capacity, folder) if needs else []
-    forecast = _forecast(config, facts, capacity, version=version, base=base)
+    forecast = forecast_of(config, facts, capacity, version=version, base=base)
     if config.lora and config.lora.quantized and capacity and not capacity.on_gpu:
         words = (
             f"QLoRA needs an NVIDIA GPU, and the training worker has none ({capacity.device}). LoRA runs everywhere."
@@ -94,16 +93,19 @@ def check(plan: dict[str, Any]) -> Check:
     )
 
 
-def refuse_what_cannot_work(config: TrainingConfig, folder: RunFolder, *, version: Version | None) -> None:
-    """The same on the worker that took the run, against what it really has. Raises RunFailure; nothing has started then."""
+def refuse_what_cannot_work(
+    config: TrainingConfig, folder: RunFolder, *, version: Version | None, base: Policy | None
+) -> Forecast:
+    """The same on the worker that took the run, against what it really has: how long it will take. Raises RunFailure; nothing has started then."""
     facts = model_facts(config.model, folder.path, [])
-    if facts is None:
-        return
     capacity = measured()
+    if facts is None:
+        return unknown(UNSEEN)
     needs = _needs(config, facts, capacity, _row_tokens(version))
     for refusal in _reasons(needs, capacity, folder):
         failure = OutOfMemory if refusal.field == "optimizer.batch_size" else RunFailure
         raise failure(f"{refusal.message} Nothing was started.", advice="Launch it again with smaller settings.")
+    return forecast_of(config, facts, capacity, version=version, base=base)
 
 
 def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFacts | None:
@@ -123,46 +125,6 @@ def model_facts(model: ModelConfig, folder: Path, notes: list[str]) -> ModelFact
 
 def _needs(config: TrainingConfig, facts: ModelFacts, capacity: Capacity | None, row_tokens: int) -> Estimate:
     return estimate(config, facts, row_tokens=row_tokens, has_bf16=bool(capacity and capacity.has_bf16))
-
-
-def _forecast(
-    config: TrainingConfig,
-    facts: ModelFacts | None,
-    capacity: Capacity | None,
-    *,
-    version: Version | None,
-    base: Policy | None,
-) -> Forecast:
-    """How long it will take, as far as anyone can say."""
-    if facts is None:
-        return unknown("nobody here has seen the model yet")
-    if isinstance(config, OnlineConfig) and base is not None:
-        paces = paces_of(
-            base.workspace,
-            environment=config.tasks.environment,
-            parameters=facts.parameters,
-            with_adapters=config.lora is not None,
-            on_gpu=capacity.on_gpu if capacity else None,
-        )
-        if paces:
-            return from_paces(config, paces)
-    if capacity is None:
-        return unknown("no training worker has told what it has")
-    if capacity.tflops is None:
-        return unknown(f"nobody knows how fast the worker is ({capacity.device})")
-    if isinstance(config, OnlineConfig):
-        return from_shape(config, facts, capacity.tflops)
-    if not isinstance(config, FileTrainingConfig) or version is None:
-        return unknown("how much it learns from depends on which of its rollouts succeed")
-    seconds = seconds_of(
-        config,
-        facts,
-        rows=version.row_counts.get(Split.TRAIN.value, 0),
-        validation_rows=version.row_counts.get(Split.VALIDATION.value, 0),
-        row_tokens=_row_tokens(version),
-        tflops=capacity.tflops,
-    )
-    return Forecast(seconds, seconds)
 
 
 def _reasons(needs: Estimate, capacity: Capacity | None, folder: RunFolder) -> list[Refusal]:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from trainer.failures import DataFailure
 from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import training_config
 from workers.bridge.event_digest import digest
+from workers.bridge.forecasts import holds_out
 from workers.bridge.preflight import refuse_what_cannot_work
+from workers.bridge.stopwatch import Stopwatch, evaluations_ahead
 
 
 class TrainingJob(ChildJob[Run]):
@@ -33,6 +36,9 @@ class TrainingJob(ChildJob[Run]):
         self.events_offset = run.events_offset
         self._seq = run.events_seq
         self._phase = run.phase
+        self._stopwatch = Stopwatch()
+        self._evaluates_every: int | None = None
+        """None where nothing is held out to evaluate on."""
 
     def prepare(self) -> None:
         self.show()
@@ -41,7 +47,11 @@ class TrainingJob(ChildJob[Run]):
         files = {split.value: materialise(version, split, self.folder.path) for split in splits if version}
         config = training_config(self.job, files=files)
         assert isinstance(config, TrainingConfig), "runs are trained"
-        refuse_what_cannot_work(config, self.folder, version=version)
+        forecast = refuse_what_cannot_work(config, self.folder, version=version, base=self.job.base)
+        seconds = None if forecast.high is None or forecast.low is None else (forecast.low + forecast.high) / 2
+        lifecycle.write(self.job, expected_seconds=seconds, expected_because=forecast.words if seconds else "")
+        if holds_out(config, version):
+            self._evaluates_every = config.evaluate_every
         write_run_config(config, self.folder.config)
 
     def started(self, process_id: int) -> None:
@@ -51,11 +61,22 @@ class TrainingJob(ChildJob[Run]):
         news = digest(events, after=self._seq, offset=offset)
         if news is None:
             return
-        progress.apply(run=self.job, news=news)
+        progress.apply(run=self.job, news=self._timed(news, events))
         self._seq = news.seq
         if news.began:
             self.show()
         self.show_now_and_then()
+
+    def _timed(self, news: progress.News, events: Sequence[StampedEvent]) -> progress.News:
+        measured, every = self._stopwatch.hear(events), self._evaluates_every
+        if news.step is not None and news.total_steps is not None and every is not None:
+            ahead = evaluations_ahead(every, step=news.step, total=news.total_steps)
+            news = replace(news, evaluations_ahead=ahead)
+        return replace(
+            news,
+            step_seconds=measured.step,
+            evaluation_seconds=measured.evaluation,
+        )
 
     def pulse(self) -> bool:
         phase = lifecycle.renew(self.job)

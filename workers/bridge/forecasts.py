@@ -1,0 +1,95 @@
+"""How long a planned run will take, and what that rests on: earlier runs of this installation where there are any like it, else arithmetic."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from apps.datasets.models import Split, Version
+from apps.policies.models import Policy
+from apps.training.pace import Alike, EarlierRun, earlier_runs, paces_of
+from contract.configs import FileTrainingConfig, OnlineConfig, TrainingConfig
+from contract.configs.training import OptimizerConfig
+from workers.bridge.capacity import Capacity
+from workers.bridge.estimates import STEP_SECONDS, ModelFacts, seconds_of
+from workers.bridge.rollout_forecast import Forecast, from_paces, from_shape, unknown
+from workers.bridge.row_lengths import chat_tokens
+from workers.bridge.stopwatch import evaluations_ahead
+
+UNSEEN = "nobody here has seen the model yet"
+
+
+def forecast_of(
+    config: TrainingConfig,
+    facts: ModelFacts | None,
+    capacity: Capacity | None,
+    *,
+    version: Version | None,
+    base: Policy | None,
+) -> Forecast:
+    """As far as anyone can say."""
+    if facts is None:
+        return unknown(UNSEEN)
+    alike = Alike(facts.parameters, config.lora is not None, capacity.on_gpu if capacity else None)
+    if isinstance(config, OnlineConfig) and base is not None:
+        paces = paces_of(base.workspace, alike, environment=config.tasks.environment)
+        if paces:
+            return from_paces(config, paces)
+    if isinstance(config, FileTrainingConfig) and version is not None:
+        earlier = earlier_runs(alike, algorithm=config.to_json()["kind"])
+        if earlier:
+            return from_earlier_runs(config, facts, earlier, version=version)
+    if capacity is None:
+        return unknown("no training worker has told what it has")
+    if capacity.tflops is None:
+        return unknown(f"nobody knows how fast the worker is ({capacity.device})")
+    if isinstance(config, OnlineConfig):
+        return from_shape(config, facts, capacity.tflops)
+    if not isinstance(config, FileTrainingConfig) or version is None:
+        return unknown("how much it learns from depends on which of its rollouts succeed")
+    seconds = seconds_of(
+        config,
+        facts,
+        rows=version.row_counts.get(Split.TRAIN.value, 0),
+        validation_rows=version.row_counts.get(Split.VALIDATION.value, 0),
+        row_tokens=chat_tokens(version, facts),
+        tflops=capacity.tflops,
+    )
+    speed = (
+        "the usual speed of its GPU"
+        if capacity.on_gpu
+        else "a probe of the worker’s processor, as if nothing else used it"
+    )
+    return Forecast(seconds, seconds, f"calculated from {speed}: no run here was like it yet")
+
+
+def from_earlier_runs(
+    config: FileTrainingConfig, facts: ModelFacts, earlier: list[EarlierRun], *, version: Version
+) -> Forecast:
+    """Each took so long for a step; where steps have more or longer rows now, they take as much longer, but for what a step takes anyway."""
+    tokens = chat_tokens(version, facts)
+    steps = config.steps(version.row_counts.get(Split.TRAIN.value, 0))
+    evaluations = evaluations_of(config, version, steps)
+    seconds = []
+    for run in earlier:
+        longer = tokens / chat_tokens(run.version, facts)
+        optimizer = OptimizerConfig.from_json(run.config.get("optimizer", {}))
+        larger = config.rows_a_step / (optimizer.batch_size * optimizer.gradient_accumulation)
+        step = min(run.step_seconds, STEP_SECONDS) + max(0.0, run.step_seconds - STEP_SECONDS) * longer * larger
+        held_out_before = run.version.row_counts.get(Split.VALIDATION.value, 0)
+        more = version.row_counts.get(Split.VALIDATION.value, 0) / held_out_before if held_out_before else 0.0
+        seconds.append(steps * step + evaluations * (run.evaluation_seconds or 0.0) * longer * more)
+    count = len(earlier)
+    words = f"from {count} earlier run{'s' if count > 1 else ''} here of this algorithm, size, and kind of worker"
+    return Forecast(median(seconds), median(seconds), words)
+
+
+def evaluations_of(config: TrainingConfig, version: Version | None, steps: int) -> int:
+    """Of the whole run, the one before the first step included."""
+    return 1 + evaluations_ahead(config.evaluate_every, step=0, total=steps) if holds_out(config, version) else 0
+
+
+def holds_out(config: TrainingConfig, version: Version | None) -> bool:
+    """Whether there is something to evaluate on."""
+    if isinstance(config, FileTrainingConfig):
+        return version is not None and bool(version.row_counts.get(Split.VALIDATION.value))
+    return bool(getattr(config, "held_out", 0))

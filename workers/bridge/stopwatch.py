@@ -1,0 +1,67 @@
+"""How long steps and evaluations of a run take, from what its trainer says. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from statistics import fmean
+from typing import NamedTuple
+
+from contract.events import CheckpointSaved, Metrics, Progress, StampedEvent, Started
+
+RECENT = 200
+"""Steps to go by: enough for a few checkpoints, which count toward their steps, and few enough to notice that a machine got slower."""
+
+
+class Measured(NamedTuple):
+    """Seconds, as far as they are known."""
+
+    step: float | None
+    """Of a usual step."""
+    evaluation: float | None
+    """Of a usual evaluation."""
+
+
+class Stopwatch:
+    """Listens to one attempt. A step lasts from one word of progress to the next, less the evaluations in between; an evaluation
+    from what was said before its figures."""
+
+    def __init__(self) -> None:
+        self._begin(at=0.0, step=0)
+
+    def _begin(self, *, at: float, step: int) -> None:
+        self._steps: deque[float] = deque(maxlen=RECENT)
+        self._evaluations: dict[int, float] = {}
+        self._step, self._stepped_at, self._said_at = step, at, at
+        self._evaluating = 0.0
+
+    def hear(self, events: Iterable[StampedEvent]) -> Measured:
+        for at, event in ((stamped.at, stamped.event) for stamped in events):
+            match event:
+                case Started(step=step):
+                    self._begin(at=at, step=step)
+                case Progress(step=step) if step > self._step:
+                    count = step - self._step
+                    self._steps += [max(0.0, at - self._stepped_at - self._evaluating) / count] * count
+                    self._step, self._stepped_at, self._evaluating = step, at, 0.0
+                case Metrics(step=step, values=values) if any(name.startswith("eval/") for name in values):
+                    self._evaluations[step] = self._evaluations.get(step, 0.0) + at - self._said_at
+                    self._evaluating += at - self._said_at
+            if isinstance(event, Started | Progress | Metrics | CheckpointSaved):
+                self._said_at = at
+        return Measured(
+            step=fmean(self._steps) if self._steps else None,
+            evaluation=fmean(self._evaluations.values()) if self._evaluations else None,
+        )
+
+
+TENTHS = 10
+"""The trainer evaluates before, at each tenth, and after, unless told otherwise."""
+
+
+def evaluations_ahead(every: int, *, step: int, total: int) -> int:
+    """After this step, the last one included. every: steps; 0 for each tenth."""
+    if step >= total:
+        return 0
+    every = every or max(1, total // TENTHS)
+    return (total - 1) // every - step // every + 1
