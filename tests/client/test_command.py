@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +16,10 @@ import pytest
 from retrace import Client
 
 from apps.accounts.models import Workspace
+from apps.policies import registration
 from apps.training.models import Run
 from tests import factories
+from tests.client.network import Network
 from tests.client.rows import pairs
 from tests.live import LiveStack
 from tests.workers.frozen import SMALLEST, freeze
@@ -139,8 +143,30 @@ def test_errors_are_one_sentence_without_a_traceback(retrace: Shell) -> None:
         assert "Traceback" not in done.stderr, arguments
 
 
+def test_nothing_that_somebody_wrote_reaches_the_terminal_as_a_command(retrace: Shell, workspace: Workspace) -> None:
+    run = factories.run(of=workspace, name="\x1b[2Jgone\x9b1m\tüber", state=Run.State.QUEUED)
+    assert retrace("runs", "list").stdout == f"{run.pk}\tqueued\t{run.algorithm}\t0\t0\t\\u001b[2Jgone\\u009b1m über\n"
+    assert json.loads(retrace("runs", "list", "--json").stdout)["name"] == run.name
+    assert "\\u009b1m" in retrace("runs", "show", str(run.pk)).stdout
+
+
 def test_the_token_can_be_an_option(retrace: Shell, token: str) -> None:
     assert retrace("runs", "list", "--token", token, RETRACE_TOKEN="rt_wrong").returncode == 0
+
+
+def test_interrupting_a_wait_leaves_no_traceback(
+    environment: dict[str, str], network: Network, workspace: Workspace
+) -> None:
+    run = factories.run(of=workspace, state=Run.State.RUNNING)
+    command = [sys.executable, "-m", "retrace", "runs", "wait", str(run.pk)]
+    waiting = subprocess.Popen(
+        command, env={**environment, "RETRACE_URL": network.url}, stderr=subprocess.PIPE, text=True
+    )
+    while len(network.seen) < 2:
+        assert waiting.poll() is None
+        time.sleep(0.02)
+    waiting.send_signal(signal.SIGINT)
+    assert (waiting.communicate(timeout=30)[1], waiting.returncode) == ("", 130)
 
 
 def test_progress_is_shown_on_a_terminal(environment: dict[str, str], tmp_path: Path) -> None:
@@ -155,3 +181,20 @@ def test_progress_is_shown_on_a_terminal(environment: dict[str, str], tmp_path: 
     assert f"{size:,} of {size:,} bytes (100 %)" in shown
     assert shown.endswith("\r\x1b[K")  # nothing of it stays
     assert done.stdout == b"runs.jsonl: 4 trajectories of 2 tasks\n"
+
+
+def test_sessions_are_listed_shown_traced_and_finished(retrace: Shell, client: Client, workspace: Workspace) -> None:
+    registration.register_served(
+        workspace=workspace, name="clerk", base_url="http://127.0.0.1:9/v1", model="served", by=factories.user()
+    )
+    opened = client.sessions.create(policy="clerk", task={"instruction": "Find the lamp."}, agent="mine")
+    client.sessions.record(opened.id, key="1", type="reward", value=0.5)
+    assert retrace("sessions", "list").stdout == f"{opened.id}\topen\tclerk\t0\t\tmine\n"
+    assert json.loads(retrace("sessions", "trace", opened.id).stdout)["task"]["instruction"] == "Find the lamp."
+    assert json.loads(retrace("sessions", "trace", opened.id, "--json").stdout)["events"][0]["value"] == 0.5
+    assert retrace("sessions", "finish", opened.id, "--outcome", "failure").stdout == f"{opened.id}: finished\n"
+    shown = dict(line.split("  ", 1) for line in retrace("sessions", "show", opened.id).stdout.splitlines())
+    assert (shown["success"].strip(), shown["reward"].strip()) == ("false", "0.5")
+    again = retrace("sessions", "finish", opened.id, "--outcome", "success")
+    assert again.returncode == 1
+    assert again.stderr == "retrace: This session is finished already, and its outcome stays what it was.\n"

@@ -82,6 +82,15 @@ def test_an_upload_whose_answer_was_lost_is_sent_again_and_counted_once(far_clie
     assert len({key for key in network.idempotency_keys() if key}) == 1
 
 
+def test_a_trajectory_comes_back_with_all_its_characters(client: Client) -> None:
+    row = pairs(1)[0]
+    words = "half \ud83d a pair, \u2028 a line, 😀"
+    row["steps"][0]["message"]["content"] = words
+    batch = client.wait(client.import_([row]), timeout=60)
+    [trajectory] = client.trajectories.list(batch=batch.id)
+    assert client.trajectories.read(trajectory.id)["steps"][0]["message"]["content"] == words
+
+
 def test_a_file_that_is_not_there_is_named(client: Client, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nothing\.jsonl"):
         client.import_(tmp_path / "nothing.jsonl")

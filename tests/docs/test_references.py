@@ -8,7 +8,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "client" / "README.md", *(ROOT / "docs").rglob("*.md")])
-PACKAGES = ("apps", "bench", "client", "contract", "docs", "templates", "static", "tests", "trainer", "workers", ".ci")
+PACKAGES = (
+    "apps",
+    "bench",
+    "client",
+    "contract",
+    "docs",
+    "examples",
+    "templates",
+    "static",
+    "tests",
+    "trainer",
+    "workers",
+    ".ci",
+)
 CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, Generic, Self
+from typing import Any, Generic, Self, Unpack
 
 import httpx
 
@@ -18,6 +18,7 @@ from retrace.errors import RetraceError
 from retrace.export import export_rows
 from retrace.models.datasets import Version
 from retrace.models.imports import Import
+from retrace.models.sessions import NewSession
 from retrace.resources.datasets import Datasets, Format, Split, Versions
 from retrace.resources.experiments import Experiments
 from retrace.resources.imports import Imports
@@ -27,7 +28,9 @@ from retrace.resources.policies import Policies, Publications
 from retrace.resources.queues import Judges, Queues
 from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
+from retrace.resources.sessions import Sessions
 from retrace.resources.trajectories import Trajectories
+from retrace.sessions import Session
 from retrace.uploads import Source, import_source
 from retrace.waiting import W, wait_for
 
@@ -48,8 +51,13 @@ class _Operations(Resource[C], Generic[C]):
         self.runs = Runs(connection)
         self.rollouts = Rollouts(connection)
         self.experiments = Experiments(connection)
+        self.sessions = Sessions(connection)
         self.jobs = Jobs(connection)
         self.lineage = Lineage(connection)
+
+    def session(self, **session: Unpack[NewSession]) -> Session[C]:
+        """A session for one episode of an agent, opened by `with`: its `base_url` and `api_key` go into the agent's library."""
+        return Session(self._connection, session)
 
     @operation
     def import_(

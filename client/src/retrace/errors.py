@@ -32,8 +32,13 @@ class RequestRefused(RetraceError):
         self.detail = detail
         self.fields = {name: list(problems) for name, problems in (fields or {}).items()}
         self.retry_after = retry_after
-        named = (f"{name}: {' '.join(problems)}" for name, problems in self.fields.items())
-        super().__init__(" ".join([detail, *named]), status=status, request=request)
+        untold = [
+            f"{name}: {problem}"
+            for name, problems in self.fields.items()
+            for problem in problems
+            if problem not in detail
+        ]
+        super().__init__(" ".join([detail, *untold]), status=status, request=request)
 
 
 class NotAuthorized(RequestRefused):

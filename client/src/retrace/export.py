@@ -63,7 +63,7 @@ def _download(request: Request, part: Path, file: File, retries: Retries, progre
         try:
             with _Part(part, file.bytes, progress) as sink:
                 reply = yield from receive(ranged, sink)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             delay = retries.delay(attempt)
             if delay is None:
                 raise unreachable(ranged, error, attempt + 1) from error

@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from retrace.cli import export, imports, runs
-from retrace.cli.output import Output
+from retrace.cli import export, imports, runs, sessions
+from retrace.cli.output import Output, harmless
 from retrace.client import Client
 from retrace.errors import RetraceError
 from retrace.version import VERSION
@@ -50,7 +50,7 @@ def entry_point() -> None:
 
 
 def _refuse(error: Exception, status: int) -> int:
-    print(f"retrace: {error}", file=sys.stderr)
+    print(harmless(f"retrace: {error}"), file=sys.stderr)
     return status
 
 
@@ -62,6 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--token", help="an API token; better in RETRACE_TOKEN, where no other user sees it")
     common.add_argument("--json", action="store_true", help="print JSON")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (imports, export, runs):
+    for module in (imports, export, runs, sessions):
         module.add_to(commands, common)
     return parser

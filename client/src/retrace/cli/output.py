@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from retrace.core.request import Progress
+
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Output:
@@ -23,18 +26,14 @@ class Output:
     def one(self, answer: BaseModel | dict[str, Any], text: str) -> None:
         """One answer: as a JSON object, or as `text`."""
         self.end_progress()
-        print(_json(answer) if self.is_json else text)
+        print(harmless(_json(answer) if self.is_json else text))
 
     def table(self, answers: Iterable[BaseModel], columns: Sequence[str]) -> None:
         """A list, as it comes: JSON Lines, or one line each with tabs between `columns`."""
         for answer in answers:
             facts = answer.model_dump(mode="json")
-            cells = ("" if facts[name] is None else str(facts[name]) for name in columns)
-            print(
-                _json(answer)
-                if self.is_json
-                else "\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells)
-            )
+            cells = (_cell(facts[name]).replace("\t", " ").replace("\n", " ") for name in columns)
+            print(harmless(_json(answer) if self.is_json else "\t".join(cells)))
 
     def progress(self, progress: Progress) -> None:
         """Rewrite the line that says how far it is."""
@@ -53,12 +52,23 @@ class Output:
             self._shown = False
 
 
+def harmless(text: str) -> str:
+    """As JSON escapes what a terminal would obey or can't write: names and trajectories may come from anywhere."""
+    return UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
 def facts(answer: BaseModel, names: Sequence[str]) -> str:
     """One fact a line. What is empty is left out."""
     dumped = answer.model_dump(mode="json")
     shown = {name: dumped[name] for name in names if dumped[name] not in (None, "", [], {})}
     width = max(map(len, shown), default=0)
-    return "\n".join(f"{name.replace('_', ' '):<{width}}  {value}" for name, value in shown.items())
+    return "\n".join(f"{name.replace('_', ' '):<{width}}  {_cell(value)}" for name, value in shown.items())
+
+
+def _cell(value: object) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _json(answer: BaseModel | dict[str, Any]) -> str:

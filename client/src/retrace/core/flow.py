@@ -105,7 +105,7 @@ class _Work:
 
 
 def send(request: Request) -> Flow[Reply]:
-    """Send once. Raises httpx.TransportError where no answer came."""
+    """Send once. Raises httpx.RequestError where no answer came."""
     reply: Reply = yield _Send(request)
     return reply
 

@@ -41,11 +41,15 @@ class Resource(Generic[C]):
     def _read(self, template: str, *parts: object, answer: type[T], **query: Any) -> Flow[T]:
         return self._ask(Request("GET", address(template, *parts), query), answer)
 
-    def _create(self, template: str, *parts: object, answer: type[T], body: object) -> Flow[T]:
+    def _create(
+        self, template: str, *parts: object, answer: type[T], body: object, is_remembered: bool = False
+    ) -> Flow[T]:
         """Make something. `body` is a dict of the caller's keywords. The key tells the server that a repetition is one."""
         assert isinstance(body, dict)
         headers = {IDEMPOTENCY_KEY: str(uuid4())}
-        return self._ask(Request("POST", address(template, *parts), body=_plain(body), headers=headers), answer)
+        path = address(template, *parts)
+        request = Request("POST", path, body=_plain(body), headers=headers, is_remembered=is_remembered)
+        return self._ask(request, answer)
 
     def _text(self, request: Request) -> Flow[str]:
         reply = yield from self._exchange(request)

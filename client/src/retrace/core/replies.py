@@ -34,16 +34,21 @@ def parsed(request: Request, reply: Reply, answer: type[T]) -> T:
     """The reply's body as `answer`. Raises UnexpectedAnswer where it is something else."""
     try:
         adapter: TypeAdapter[T] = _adapter(answer)
-        return adapter.validate_json(reply.content)
+        # Not pydantic's own reader: it refuses lone surrogates, which trajectories may hold.
+        return adapter.validate_python(json.loads(reply.content))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the body"
-        raise UnexpectedAnswer(
-            f"The answer to {request} isn't what this client reads: {place}: {first['msg']}. "
-            "Check that the URL is Retrace's, and that client and server have about the same version.",
-            status=reply.status,
-            request=str(request),
-        ) from error
+        raise _unexpected(request, reply, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except ValueError as error:
+        raise _unexpected(request, reply, f"no JSON: {error}") from error
+
+
+def _unexpected(request: Request, reply: Reply, problem: str) -> UnexpectedAnswer:
+    message = (
+        f"The answer to {request} isn't what this client reads: {problem}. "
+        "Check that the URL is Retrace's, and that client and server have about the same version."
+    )
+    return UnexpectedAnswer(message, status=reply.status, request=str(request))
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=256)(TypeAdapter)

@@ -65,7 +65,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     upload: Upload | None = None
     is_remembered: bool = False
-    """Whether the server knows this request again by its idempotency key."""
+    """Whether the server knows this request again and answers what it answered before."""
 
     @property
     def may_be_repeated(self) -> bool:

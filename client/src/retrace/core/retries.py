@@ -47,7 +47,7 @@ def exchange(request: Request, retries: Retries) -> Flow[Reply]:
     while True:
         try:
             reply = yield from send(request)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             may = request.may_be_repeated or isinstance(error, NEVER_SENT)
             delay = retries.delay(attempt) if may else None
             if delay is None:

@@ -29,7 +29,8 @@ class Preference(Answer):
     annotator_source: str  # The file that it came in with; empty: judged here.
     strength: int  # In favor of trajectory a: +3 much better … 0 tie … −3 b much better.
     both_bad: bool
-    aspects: Any  # Key of an aspect -> its grade in favor of trajectory a, on the scale that the queue gave it.
+    aspects: Any  # Key of a question that compares -> its grade in favor of trajectory a.
+    answers: Any  # Key of a question -> its answer: a point, an option, options, or words.
     confidence: int | None  # 1 unsure, 2 fairly sure, 3 sure.
     rationale: str
     a_was_left: bool | None  # Null: judged elsewhere, and nothing says it.
@@ -71,6 +72,8 @@ class Inspection(Answer):
     first_error: int | None  # Index of the first step that is wrong.
     labels: list[StepLabel]
     corrections: list[Correction]
+    answers: Any  # Key of a question -> its answer: a point, an option, options, or words.
+    step_answers: Any  # Index of a step -> key of a question -> its answer there.
     rationale: str
     guideline_version: int
     seconds: float  # Time at work: pauses without input do not count.
@@ -95,7 +98,8 @@ class Rating(Answer):
     annotator: str
     annotator_kind: str
     annotator_source: str  # The file that it came in with; empty: judged here.
-    answers: Any  # Key of a question -> its answer, on the scale that the queue gave it.
+    answers: Any  # Key of a question -> its answer: a point, an option, options, or words.
+    step_answers: Any  # Index of a step -> key of a question -> its answer there.
     thumb: int | None  # +1 up, −1 down.
     marks: list[Mark]
     rationale: str
@@ -142,13 +146,15 @@ class Decide(TypedDict, total=False):
 class Judgment(TypedDict, total=False):
     """A judgment of an item. Which fields it takes depends on the kind of its queue."""
 
-    answers: Mapping[str, int]  # Key of an aspect or a question in the queue's `asks` -> its grade.
+    answers: Mapping[str, int | str | Sequence[str]]  # Key of a question in the queue's `asks` -> its answer.
     rationale: str | None
     seconds: float | None  # Time at work.
     guideline_version: int | None
     # pairs
     answer: Literal["3", "2", "1", "0", "-1", "-2", "-3", "both_bad"]  # 3: left is much better … -3: right is.
     confidence: Literal["1", "2", "3"] | None
+    # steps and ratings
+    step_answers: Sequence[Mapping[str, Any]]
     # steps
     ending: Literal["found_error", "solved", "bad_problem", "give_up"]
     first_error: int | None

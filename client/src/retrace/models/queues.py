@@ -71,12 +71,34 @@ class Held(Answer):
     runs: list[BlindRun]
 
 
+class Condition(TypedDict):
+    """When a question is asked: if an earlier one was answered by any of these."""
+
+    question: str  # Its key: a scale, a choice, or choices.
+    any_of: Sequence[int | str]  # Points of that scale, or some of its options.
+
+
+class Question(TypedDict, total=False):
+    """One question of a queue."""
+
+    name: Required[str]  # What is asked.
+    key: str  # Names its answers, and never changes. Left out, it's made from the text.
+    type: Literal["comparison", "scale", "choice", "choices", "text"]
+    points: int  # Of a scale 2 to 10, from 1 up; of a comparison 3, 5, or 7, with a tie in the middle.
+    low: str  # What 1 on a scale means.
+    high: str  # What the highest point means.
+    options: Sequence[str]  # Of a choice or choices: 2 to 10.
+    required: bool  # Whether it must be answered where it is asked.
+    per: Literal["item", "step"]  # Asked once, or of every step.
+    when: Condition | None  # Left out, it's always asked.
+
+
 class NewQueue(TypedDict, total=False):
     """A queue to create, with the fields of every kind."""
 
     trajectories: Sequence[str]  # These and no others.
     filter: str  # Where no ids are given: the query string of a list of trajectories, such as `batch=<id>`; empty: all.
-    questions: str | None  # One a line: question | points (2 to 10) | what 1 means | what the most means.
+    questions: Sequence[Question] | None  # What is asked beside the main thing. Left out: the usual questions.
     thumb: bool  # Ask for a thumb up or down
     marks: bool  # Steps can be marked: sub-goal reached, safety violated
     every_step: bool  # Each step needs a label, up to the first error
@@ -84,7 +106,7 @@ class NewQueue(TypedDict, total=False):
     alternatives: str | None  # A policy that corrections are sampled from.
     alternatives_count: int | None  # How many
     alternatives_temperature: float | None
-    aspects: str | None  # One a line. “Safety: 3” gives an aspect 3 points instead of 5.
+    aspects: str | None  # Older notation: a comparison a line, “Safety: 3”. Use `questions`.
     confidence: bool  # Ask for confidence
     name: Required[str]  # Annotators see it, so don't name policies in it.
     kind: Literal["pairwise", "steps", "rating"] | None  # What is done

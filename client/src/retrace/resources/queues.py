@@ -6,6 +6,7 @@ from typing import Unpack
 
 from retrace.core.flow import Flow
 from retrace.core.operations import C, Listing, Resource, listing, operation
+from retrace.core.replies import parsed
 from retrace.core.request import Request, address
 from retrace.models.judges import Judge, Send
 from retrace.models.judgments import (
@@ -40,8 +41,9 @@ class Queues(Resource[C]):
     @operation
     def next(self, queue_id: str) -> Flow[Held | None]:
         """The item to judge: the one that is assigned already, or the next. None when nothing is left."""
-        reply = yield from self._exchange(Request("POST", address("/queues/{}/next", queue_id)))
-        return Held.model_validate_json(reply.content) if reply.content else None
+        request = Request("POST", address("/queues/{}/next", queue_id))
+        reply = yield from self._exchange(request)
+        return parsed(request, reply, Held) if reply.content else None
 
     @operation
     def judge(self, assignment_id: str, **judgment: Unpack[Judgment]) -> Flow[Judged]:

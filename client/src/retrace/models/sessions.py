@@ -1,0 +1,106 @@
+"""Sessions of agents that live elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal, Required, TypedDict
+
+from retrace.models.answer import Answer
+
+
+class Session(Answer):
+    """One episode of an agent that lives elsewhere."""
+
+    id: str
+    url: str  # Where to ask again.
+    state: str
+    policy: str
+    policy_name: str
+    task: Any
+    group: str  # Sessions of one task that are compared.
+    attempt: int | None  # Which of its group.
+    agent: str  # What runs it.
+    metadata: Any
+    max_calls: int | None
+    max_tokens: int | None  # Tokens read and written, over all calls.
+    idle_seconds: int  # Without a call for so long, the session is abandoned.
+    expires_at: datetime  # When it is abandoned unless something happens.
+    created_at: datetime
+    ended_at: datetime | None
+    success: bool | None
+    reward: float | None
+    rewards: Any  # Named rewards of the whole session.
+    calls: int
+    trajectory: str | None
+    problem: str  # Why it is no trajectory, where it could not become one.
+
+
+class OpenedSession(Session):
+    """A session with its key, which is shown this once."""
+
+    base_url: str  # For the agent's library.
+    api_key: str  # For the agent's library. It opens this session, and nothing else.
+
+
+class SessionEvent(Answer):
+    """What was noted of a session."""
+
+    key: str
+    type: str
+    name: str
+    value: Any
+    call: str | None
+    created_at: datetime
+
+
+class Trace(Answer):
+    """What a session has come to so far."""
+
+    trajectory: dict[str, Any]  # Its longest path, in Retrace's own import format.
+    counts: dict[str, int]  # answered, failed, retried, seams, untrainable, tokens.
+    events: list[SessionEvent]
+
+
+class NewTask(TypedDict, total=False):
+    """A task that needn't be known yet. Sessions with the same environment and key are attempts at one task."""
+
+    key: str  # Left out: told by the instruction.
+    instruction: str
+    environment: str
+    category: str
+    difficulty: str
+    held_out: bool  # Nothing is ever trained on it.
+
+
+class NewSession(TypedDict, total=False):
+    """A session to open."""
+
+    policy: Required[str]  # Who answers: a served policy's id or name.
+    task: str | NewTask | None  # A task's id, or a task. Left out: the first user message.
+    group: str  # Sessions that are compared.
+    attempt: int | None
+    agent: str  # What runs it.
+    metadata: Mapping[str, Any]  # Anything else to find it by.
+    max_calls: int | None
+    max_tokens: int | None  # Read and written, over all calls.
+    idle_seconds: int  # Without a call or an event for so long, the session is abandoned.
+
+
+class NewEvent(TypedDict, total=False):
+    """Something to note of a session."""
+
+    key: Required[str]  # Of your choice; the same key again is the same event.
+    type: Required[Literal["reward", "custom"]]
+    name: str
+    value: Any  # A number for a reward.
+    call: str | None  # The call that it's about.
+
+
+class Finish(TypedDict, total=False):
+    """How a session went."""
+
+    success: bool | None
+    reward: float | None  # Left out: the sum of the session's reward events.
+    rewards: Mapping[str, float]  # Named rewards beside it.
+    metadata: Mapping[str, Any]  # Added to the session's.

@@ -1,0 +1,143 @@
+"""A session around a `with` block, for an agent's program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Literal
+from uuid import uuid4
+
+from retrace.core.connection import AsyncConnection, Connection
+from retrace.core.flow import Flow
+from retrace.core.operations import C, Resource, operation
+from retrace.core.request import Request, address
+from retrace.core.retries import Retries, exchange
+from retrace.errors import RetraceError
+from retrace.models.sessions import Finish, NewSession, OpenedSession, SessionEvent, Trace
+from retrace.models.sessions import Session as SessionState
+from retrace.resources.sessions import Sessions
+
+Outcome = Literal["success", "failure", "none"]
+SUCCESS: dict[Outcome, bool | None] = {"success": True, "failure": False, "none": None}
+LONGEST_MESSAGE = 2000
+HASTY = Retries(most=1)
+"""While an exception waits: what happened to the agent matters more than the note of it."""
+
+
+class Session(Resource[C]):
+    """One episode, opened by `with` or `async with`.
+
+    An agent's library takes `base_url` and `api_key` and needs nothing else. A block that ends by itself finishes the session.
+    After an exception it stays unfinished, with the exception on record, and ends as abandoned: nobody knows how it went.
+    """
+
+    def __init__(self, connection: C, session: NewSession) -> None:
+        super().__init__(connection)
+        self._wanted = session
+        self._opened: OpenedSession | None = None
+        self._is_finished = False
+
+    @property
+    def opened(self) -> OpenedSession:
+        """What the server answered when it was opened."""
+        if self._opened is None:
+            raise RetraceError("The session isn't open yet. Use it in a block: with client.session(…) as session.")
+        return self._opened
+
+    @property
+    def id(self) -> str:
+        return self.opened.id
+
+    @property
+    def base_url(self) -> str:
+        """For the agent's library, in place of the address of its model."""
+        return self.opened.base_url
+
+    @property
+    def api_key(self) -> str:
+        """For the agent's library. It opens this session, and nothing else."""
+        return self.opened.api_key
+
+    @operation
+    def reward(
+        self, value: float, *, name: str | None = None, call: str | None = None, key: str | None = None
+    ) -> Flow[SessionEvent]:
+        """Record a reward of the session or, with `call`, of one of its calls. The same `key` again is the same reward."""
+        return _record(self, key, {"type": "reward", "name": name, "value": value, "call": call})
+
+    @operation
+    def note(
+        self, name: str, value: Any = None, *, call: str | None = None, key: str | None = None
+    ) -> Flow[SessionEvent]:
+        """Record anything else that happened."""
+        return _record(self, key, {"type": "custom", "name": name, "value": value, "call": call})
+
+    @operation
+    def finish(
+        self,
+        *,
+        outcome: Outcome = "none",
+        reward: float | None = None,
+        rewards: Mapping[str, float] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Flow[SessionState]:
+        """Finish the session. Without `reward` it is the sum of what was recorded; `none` says that the outcome isn't known."""
+        if outcome not in SUCCESS:
+            raise ValueError(f"{outcome!r} is no outcome. Give success, failure, or none.")
+        said: Finish = {"success": SUCCESS[outcome], "rewards": rewards or {}, "metadata": metadata or {}}
+        if reward is not None:
+            said["reward"] = reward
+        return _finish(self, said)
+
+    @operation
+    def trace(self) -> Flow[Trace]:
+        """The calls so far, as a trajectory, and the events."""
+        return Sessions.trace.flow(self, self.id)
+
+    def __enter__(self: Session[Connection]) -> Session[Connection]:
+        self._connection.run(_open(self))
+        return self
+
+    def __exit__(self: Session[Connection], kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            with suppress(RetraceError):
+                self._connection.run(_note_exception(self, error))
+        elif error is None and not self._is_finished:
+            self.finish()
+
+    async def __aenter__(self: Session[AsyncConnection]) -> Session[AsyncConnection]:
+        await self._connection.run(_open(self))
+        return self
+
+    async def __aexit__(
+        self: Session[AsyncConnection], kind: object, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, Exception):
+            with suppress(RetraceError):
+                await self._connection.run(_note_exception(self, error))
+        elif error is None and not self._is_finished:
+            await self.finish()
+
+
+def _open(session: Session[Any]) -> Flow[None]:
+    if session._opened is not None:
+        raise RetraceError("The session was opened already. Open another: each episode has a session of its own.")
+    session._opened = yield from Sessions.create.flow(session, **session._wanted)
+
+
+def _record(session: Session[Any], key: str | None, event: dict[str, Any]) -> Flow[SessionEvent]:
+    said = {name: value for name, value in event.items() if value is not None}
+    return Sessions.record.flow(session, session.id, key=key or str(uuid4()), **said)
+
+
+def _finish(session: Session[Any], said: Finish) -> Flow[SessionState]:
+    state = yield from Sessions.finish.flow(session, session.id, **said)
+    session._is_finished = True
+    return state
+
+
+def _note_exception(session: Session[Any], error: Exception) -> Flow[None]:
+    value = {"type": type(error).__name__, "message": str(error)[:LONGEST_MESSAGE]}
+    event = {"key": str(uuid4()), "type": "custom", "name": "exception", "value": value}
+    request = Request("POST", address("/sessions/{}/events", session.id), body=event, is_remembered=True)
+    yield from exchange(request, HASTY)

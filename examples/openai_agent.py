@@ -1,0 +1,62 @@
+"""An agent on the openai package that refunds an order with two tools. Retrace records every call, and how it ended.
+
+pip install openai ./client
+export RETRACE_URL=https://retrace.example.org RETRACE_TOKEN=rt_…
+python examples/openai_agent.py POLICY
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import retrace
+from openai import OpenAI
+
+TASK: dict[str, Any] = {
+    "key": "refund-blue-lamp",
+    "environment": "orders",
+    "instruction": "Refund the order of the blue lamp. Look at the orders first, and refund no other.",
+}
+ORDERS = {"16": "red lamp", "17": "blue lamp", "18": "blue chair"}
+MOST_TURNS = 8
+
+
+def function(name: str, description: str, **parameters: Any) -> Any:
+    schema = {"type": "object", "properties": parameters, "required": list(parameters)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+def play(client: OpenAI) -> list[str]:
+    """Let the policy act until it says that it's done; returns which orders were refunded."""
+    refunded: list[str] = []
+    tools: dict[str, Callable[..., Any]] = {
+        "list_orders": lambda: ORDERS,
+        "refund": lambda order: (refunded.append(order), f"Order {order} is refunded.")[1],
+    }
+    offered = [
+        function("list_orders", "The number of each order, and what was ordered."),
+        function("refund", "Pay an order back.", order={"type": "string"}),
+    ]
+    messages: list[Any] = [{"role": "user", "content": TASK["instruction"]}]
+    for _ in range(MOST_TURNS):
+        message = client.chat.completions.create(model="any", messages=messages, tools=offered).choices[0].message
+        messages.append(message.model_dump(exclude_none=True))
+        for call in message.tool_calls or []:
+            try:
+                result = tools[call.function.name](**json.loads(call.function.arguments))
+            except (KeyError, TypeError, ValueError) as error:  # policies make mistakes, and may correct them
+                result = f"Error: {error}"
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
+        if not message.tool_calls:
+            break
+    return refunded
+
+
+if __name__ == "__main__":
+    with retrace.Client() as client, client.session(policy=sys.argv[1], task=TASK, agent="openai_agent") as session:
+        refunded = play(OpenAI(base_url=session.base_url, api_key=session.api_key))
+        is_right = refunded == ["17"]
+        session.reward(1.0 if is_right else 0.0, name="right_order")
+        session.finish(outcome="success" if is_right else "failure")
+        print(f"Refunded: {', '.join(refunded) or 'nothing'}. Session {session.id}")
