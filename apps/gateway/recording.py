@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 THREADS = ThreadPoolExecutor(4, thread_name_prefix="gateway-database")
 KNOWN_SESSIONS = 10_000
-OVERLAP = timedelta(seconds=10)
+OVERLAP = timedelta(seconds=3)
 """Calls that another process stored this long before our latest one are looked for again: theirs may have been committed later."""
 FLUSH_SECONDS = 2.0
 NODE = (
@@ -146,7 +146,7 @@ def store_spooled(spool: Path) -> None:
     for path in sorted(spool.glob("*.json")):
         try:
             for each in serializers.deserialize("json", path.read_text()):
-                store(cast("Call", each.object))
+                store(_with_parent(cast("Call", each.object)))
         except FileNotFoundError:  # another process was faster
             continue
         except Exception as error:
@@ -161,24 +161,33 @@ def store_spooled(spool: Path) -> None:
 @transaction.atomic
 def store(call: Call) -> None:
     """Store a call, once however often it's told. A session that has ended meanwhile gets what it lacked."""
-    if call.parent_id and not Call.objects.filter(pk=call.parent_id).exists():
-        call.parent_id = None  # its file was lost
-        call.join = ""
     Call.objects.bulk_create([call], ignore_conflicts=True)
-    session = Session.objects.select_for_update().get(pk=call.session_id)
-    if session.is_open:
-        Session.objects.filter(pk=session.pk).update(expires_at=now() + timedelta(seconds=session.idle_seconds))
-    else:
-        sessions.store_trajectories(session)
+    # It waits for whoever is finishing the session, and changes nothing then: what is finished is told by that.
+    session = call.session
+    expires_at = now() + timedelta(seconds=session.idle_seconds)
+    if not Session.objects.open().filter(pk=session.pk).update(expires_at=expires_at):
+        sessions.store_trajectories(Session.objects.select_for_update().get(pk=session.pk))
+
+
+def _with_parent(call: Call) -> Call:
+    """Without its parent where the file of that one was lost."""
+    if call.parent_id and not Call.objects.filter(pk=call.parent_id).exists():
+        call.parent_id, call.join = None, ""
+    return call
 
 
 def _load(digest: str, known: Known | None) -> Known | None:
-    session = Session.objects.select_related("endpoint", "policy").filter(key_digest=digest).first()
-    if session is None:
-        return None
-    known = known or Known(session)
-    known.session = session
-    calls = Call.objects.filter(session=session, status=Call.Status.OK)
+    if known is None:
+        session = Session.objects.select_related("endpoint", "policy").filter(key_digest=digest).first()
+        if session is None:
+            return None
+        known = Known(session)
+    else:  # all but its state was settled when it was opened
+        state = Session.objects.filter(key_digest=digest).values_list("state", flat=True)
+        if not state:
+            return None
+        known.session.state = state[0]
+    calls = Call.objects.filter(session=known.session, status=Call.Status.OK)
     if last := known.graph.last:
         calls = calls.filter(id__gte=_shortly_before(last))
     known.graph.add(_node(*row) for row in calls.values_list(*NODE))
