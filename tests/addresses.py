@@ -90,7 +90,7 @@ def routes(resolver: URLResolver, space: str = "", prefix: str = "/") -> Iterato
         if isinstance(pattern, URLResolver):
             yield from routes(pattern, f"{pattern.namespace}:" if pattern.namespace else space, path)
             continue
-        for converter in ("<uuid:", "<int:", "<slug:", "<str:"):
+        for converter in ("<uuid:", "<int:", "<slug:", "<str:", "<path:"):
             path = path.replace(converter, "{")
         path = path.replace(">", "}")
         if "/imports/" in path:

@@ -8,15 +8,17 @@ from uuid import UUID
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
 from apps.arena import lifecycle
-from apps.arena.forms import ExperimentForm, PromotionForm
+from apps.arena.forms import ExperimentForm, PromotionForm, RecordedExperimentForm
 from apps.arena.models import Experiment
 from apps.arena.queries import figures_of
+from apps.arena.recorded import NothingInCommon, start_recorded_experiment
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer, cleaned
 from apps.policies import promotions
 
@@ -59,8 +61,20 @@ class StartSerializer(RequestSerializer):
     name = serializers.CharField(max_length=200)
     policy_a = serializers.UUIDField(help_text="Usually the champion.")
     policy_b = serializers.UUIDField(help_text="Usually the challenger.")
-    environment = serializers.CharField(max_length=100)
-    tasks = serializers.IntegerField(default=40, help_text="Held-out tasks that both attempt; 2 to 2000.")
+    trajectories = serializers.ChoiceField(
+        choices=["new", "recorded"],
+        default="new",
+        help_text="New rollouts in a built-in or served environment, or trajectories that exist already.",
+    )
+    environment = serializers.CharField(
+        max_length=100,
+        allow_blank=True,
+        help_text="With recorded trajectories, the empty one is that of tasks that name none.",
+    )
+    tasks = serializers.IntegerField(default=40, help_text="Tasks that both attempt, or have attempted; 2 to 2000.")
+    held_out_only = serializers.BooleanField(
+        default=False, help_text="With recorded trajectories; new rollouts are on held-out tasks always."
+    )
     levels = serializers.ListField(
         child=serializers.CharField(max_length=20), default=list, help_text="None: the usual ones."
     )
@@ -92,20 +106,22 @@ class ExperimentsView(ListView):
     @extend_schema(
         operation_id="experiments_create",
         summary="Start a blind comparison of two policies",
-        description="Both attempt the same held-out tasks, drawn by a fresh seed; people then judge the pairs blind.",
+        description="Both attempt the same held-out tasks, drawn by a fresh seed, or have attempted them already (`trajectories`); people then judge the pairs blind.",
         request=StartSerializer,
         responses={201: ExperimentSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
     def post(self, request: Request) -> Response:
         given = StartSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        form = ExperimentForm(given.validated_data, member=self.member)
+        wanted = given.validated_data
+        is_recorded = wanted.pop("trajectories") == "recorded"
+        form = (RecordedExperimentForm if is_recorded else ExperimentForm)(wanted, member=self.member)
         cleaned(form)
-        experiment = lifecycle.start_experiment(
-            workspace=self.member.workspace,
-            **form.plan,
-            by=self.member.user,
-        )
+        start = start_recorded_experiment if is_recorded else lifecycle.start_experiment
+        try:
+            experiment = start(workspace=self.member.workspace, **form.plan, by=self.member.user)
+        except NothingInCommon as refusal:
+            raise ValidationError({"policy_b": [str(refusal)]}) from None
         answer = ExperimentSerializer(experiment, context={"request": request}).data
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
 

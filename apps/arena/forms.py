@@ -9,12 +9,15 @@ from apps.accounts.models import Membership
 from apps.arena.models import Experiment
 from apps.arena.stopping_rule import StoppingRule
 from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
-from apps.policies.models import Policy
+from apps.policies.models import Policy, PolicyQuerySet
+from apps.trajectories.models import Task
 from apps.trajectories.rollouts.rollout_batches import MOST_EPISODES
 
+MOST_ENVIRONMENTS = 200
 
-class ExperimentForm(forms.Form):
-    """Two policies, the tasks they attempt, and when it ends."""
+
+class _PlanForm(forms.Form):
+    """What every experiment settles before it begins."""
 
     name = forms.CharField(max_length=200)
     policy_a = forms.ModelChoiceField(
@@ -24,33 +27,12 @@ class ExperimentForm(forms.Form):
         Policy.objects.none(), label="Policy B", empty_label="Choose a policy", help_text="Usually the challenger."
     )
     environment = forms.ChoiceField(choices=())
-    levels = forms.MultipleChoiceField(
-        choices=[(level, level) for level in LEVELS],
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text="None: the default levels (all; for the office, L1 to L3).",
-    )
-    tasks = forms.IntegerField(
-        min_value=2,
-        max_value=2000,
-        initial=40,
-        label="Held-out tasks",
-        help_text="Both policies attempt the same ones. Detecting a win rate of 70 % takes about 40 to 100.",
-    )
     samples = forms.IntegerField(
         min_value=1,
         max_value=16,
         initial=1,
         label="Trajectories of each task",
         help_text="More tasks tell more than more attempts.",
-    )
-    steps = forms.IntegerField(
-        min_value=1,
-        max_value=200,
-        initial=20,
-        required=False,
-        label="Most steps",
-        help_text="A trajectory is cut off after them.",
     )
     overlap = forms.IntegerField(
         min_value=1,
@@ -70,10 +52,13 @@ class ExperimentForm(forms.Form):
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.member = member
-        policies = Policy.objects.visible_to(member).acting().order_by("-id")
         for side in ("policy_a", "policy_b"):
-            cast("forms.ModelChoiceField[Policy]", self.fields[side]).queryset = policies
-        cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES
+            cast("forms.ModelChoiceField[Policy]", self.fields[side]).queryset = self.policies.order_by("-id")
+
+    @property
+    def policies(self) -> PolicyQuerySet:
+        """Who may be compared."""
+        return Policy.objects.visible_to(self.member).acting()
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
@@ -85,6 +70,47 @@ class ExperimentForm(forms.Form):
         cleaned = super().clean() or {}
         if cleaned.get("policy_a") and cleaned.get("policy_a") == cleaned.get("policy_b"):
             self.add_error("policy_b", "Both sides are the same policy. Choose another one to compare with.")
+        return cleaned
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What starts it. The seed is a fresh one, so that nobody tunes a policy to the tasks that experiments always draw."""
+        chosen = {name: value for name, value in self.cleaned_data.items() if name != "min_tasks"}
+        rule = StoppingRule(min_tasks=self.cleaned_data["min_tasks"])
+        return {**chosen, "rule": rule, "seed": int(get_random_string(9, "123456789"))}
+
+
+class ExperimentForm(_PlanForm):
+    """Two policies, the tasks they attempt, and when it ends."""
+
+    levels = forms.MultipleChoiceField(
+        choices=[(level, level) for level in LEVELS],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None: the default levels (all; for the office, L1 to L3).",
+    )
+    tasks = forms.IntegerField(
+        min_value=2,
+        max_value=2000,
+        initial=40,
+        label="Held-out tasks",
+        help_text="Both policies attempt the same ones. Detecting a win rate of 70 % takes about 40 to 100.",
+    )
+    steps = forms.IntegerField(
+        min_value=1,
+        max_value=200,
+        initial=20,
+        required=False,
+        label="Most steps",
+        help_text="A trajectory is cut off after them.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        cast("forms.ChoiceField", self.fields["environment"]).choices = CHOICES
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
         episodes = (cleaned.get("tasks") or 0) * (cleaned.get("samples") or 0)
         if episodes > MOST_EPISODES:
             self.add_error(
@@ -97,12 +123,37 @@ class ExperimentForm(forms.Form):
             self.add_error("levels", f"{environment} has no {min(unknown)}; its levels: {known}.")
         return cleaned
 
+
+class RecordedExperimentForm(_PlanForm):
+    """Two policies that have attempted the same tasks, which of these, and when it ends."""
+
+    tasks = forms.IntegerField(
+        min_value=2,
+        max_value=2000,
+        initial=100,
+        label="Most tasks",
+        help_text="Drawn at random among those that both have attempted.",
+    )
+    held_out_only = forms.BooleanField(
+        required=False,
+        label="Held-out tasks only",
+        help_text="A policy that was trained on a task has an advantage there.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["environment"].required = False
+        here = Task.objects.visible_to(self.member).order_by("environment").values_list("environment", flat=True)
+        names = list(here.distinct()[:MOST_ENVIRONMENTS])
+        cast("forms.ChoiceField", self.fields["environment"]).choices = [
+            (name, name or "Tasks without an environment") for name in names
+        ]
+
     @property
-    def plan(self) -> dict[str, Any]:
-        """What `start_experiment` takes. The seed is a fresh one, so that nobody tunes a policy to the tasks that experiments always draw."""
-        chosen = {name: value for name, value in self.cleaned_data.items() if name != "min_tasks"}
-        rule = StoppingRule(min_tasks=self.cleaned_data["min_tasks"])
-        return {**chosen, "rule": rule, "seed": int(get_random_string(9, "123456789"))}
+    def policies(self) -> PolicyQuerySet:
+        """Also those that are known by name only: they have done what was imported."""
+        scoring = (Policy.Kind.REWARD_MODEL, Policy.Kind.PROCESS_MODEL)
+        return Policy.objects.visible_to(self.member).filter(archived_at=None).exclude(kind__in=scoring)
 
 
 class PromotionForm(forms.Form):

@@ -11,7 +11,7 @@ from apps.accounts.models import User, Workspace
 from apps.annotation.models import Queue
 from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs
 from apps.arena.models import Experiment
-from apps.arena.pairs import Attempt, match
+from apps.arena.pairs import Attempt, Matching, match
 from apps.arena.queries import Standing, standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
 from apps.jobs.models import JobState
@@ -120,7 +120,11 @@ def _make_queue(experiment: Experiment) -> None:
         return
     if not batches or any(batch.state != JobState.DONE for batch in batches):
         return
-    matching = match(_runs(locked.rollouts_a_id), _runs(locked.rollouts_b_id))
+    make_queue_of(locked, match(_runs(locked.rollouts_a_id), _runs(locked.rollouts_b_id)))
+
+
+def make_queue_of(locked: Experiment, matching: Matching) -> None:
+    """Have people judge these pairs blind; the experiment is being labeled from then on."""
     if not (matching.pairs or matching.alike):
         locked.state = Experiment.State.FAILED
         locked.error = "The two policies have no finished task in common, so there is nothing to compare."

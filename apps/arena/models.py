@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q
 
@@ -24,12 +25,19 @@ class Experiment(WorkspaceModel):
         STOPPED = "stopped", "Decided"
         FAILED = "failed", "Failed"
 
+    NO_ENVIRONMENT = "no environment"
+    """Stands for the environment of tasks that name none, as where a policy is champion."""
+
     name = models.CharField(max_length=200)
     environment = models.CharField(max_length=100)
     policy_a = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
     policy_b = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
     rollouts_a = models.ForeignKey(RolloutBatch, on_delete=models.PROTECT, null=True, related_name="+")
     rollouts_b = models.ForeignKey(RolloutBatch, on_delete=models.PROTECT, null=True, related_name="+")
+    recorded_a = ArrayField(
+        models.UUIDField(), default=list, help_text="Trajectories of A that existed before, where it rolled out none."
+    )
+    recorded_b = ArrayField(models.UUIDField(), default=list)
     queue = models.OneToOneField(Queue, on_delete=models.PROTECT, null=True, related_name="experiment")
     plan = models.JSONField(default=dict, help_text="tasks, samples, seed, overlap, rule: fixed at the start.")
     state = models.CharField(max_length=12, choices=State.choices, default=State.ROLLING_OUT)
@@ -58,6 +66,11 @@ class Experiment(WorkspaceModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it compares trajectories that existed before."""
+        return bool(self.plan.get("source") == "recorded")
 
     @property
     def rule(self) -> StoppingRule:

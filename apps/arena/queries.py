@@ -3,13 +3,16 @@
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
 
 from apps.annotation.models import Annotator, Item, Preference
 from apps.arena import win_rates
 from apps.arena.models import Experiment
 from apps.arena.stopping_rule import Outcome
 from apps.arena.win_rates import Interval, SideBias, Tally
-from apps.trajectories.models import RolloutBatch, Trajectory
+from apps.trajectories.models import Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +102,8 @@ def standing(experiment: Experiment) -> Standing:
     planned = {*places, *(task for task, _ in alike)}
     known = win_rates.with_ties(strengths, alike, places=places, all_known=not unfinished)
     win_rate = win_rates.confidence_sequence(list(win_rates.task_scores(known).values()), alpha=experiment.rule.alpha)
-    by_task_a, success_a = _success(experiment.rollouts_a)
-    by_task_b, success_b = _success(experiment.rollouts_b)
+    by_task_a, success_a = _success(_runs(experiment.rollouts_a_id, experiment.recorded_a))
+    by_task_b, success_b = _success(_runs(experiment.rollouts_b_id, experiment.recorded_b))
     return Standing(
         tally=win_rates.tally((row["strength"], row["both_bad"]) for row in judgements),
         win_rate=win_rate,
@@ -133,13 +136,15 @@ def _items(experiment: Experiment) -> list[dict[str, Any]]:
     return [{**row, "task": str(row["task_id"])} for row in rows.values("task_id", "position", "judged", "overlap")]
 
 
-def _success(batch: RolloutBatch | None) -> tuple[dict[str, float], Success]:
+def _runs(batch_id: UUID | None, recorded: list[UUID]) -> QuerySet[Trajectory]:
+    return Trajectory.objects.filter(Q(rollout_batch=batch_id) if batch_id else Q(pk__in=recorded))
+
+
+def _success(runs: QuerySet[Trajectory]) -> tuple[dict[str, float], Success]:
     """Per task the share of successful trajectories, and the total. Trajectories without a verdict do not count."""
     by_task: dict[str, list[bool]] = defaultdict(list)
-    if batch is not None:
-        runs = Trajectory.objects.filter(rollout_batch=batch, success__isnull=False)
-        for task, success in runs.values_list("task_id", "success"):
-            by_task[str(task)].append(bool(success))
+    for task, success in runs.filter(success__isnull=False).values_list("task_id", "success"):
+        by_task[str(task)].append(bool(success))
     shares = {task: sum(results) / len(results) for task, results in by_task.items()}
     runs_total = sum(map(len, by_task.values()))
     succeeded = sum(map(sum, by_task.values()))

@@ -9,11 +9,12 @@ app_name = "arena"
 urlpatterns = [
     path("experiments/", views.experiments, name="list"),
     path("experiments/new/", views.new_experiment, name="new"),
+    path("experiments/new/recorded/", views.new_recorded_experiment, name="new_recorded"),
     path("experiments/<uuid:experiment_id>/", views.experiment, name="experiment"),
     path("experiments/<uuid:experiment_id>/standing/", views.experiment_standing, name="standing"),
     path("experiments/<uuid:experiment_id>/stop/", views.stop, name="stop"),
     path("experiments/<uuid:experiment_id>/promote/", views.promote, name="promote"),
-    path("champions/<str:environment>/roll-back/", views.roll_back, name="roll_back"),
+    path("champions/<path:environment>/roll-back/", views.roll_back, name="roll_back"),
 ]
 
 api = [

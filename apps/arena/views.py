@@ -13,9 +13,10 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.models import Queue
 from apps.arena import lifecycle
-from apps.arena.forms import ExperimentForm, PromotionForm, ReasonForm
+from apps.arena.forms import ExperimentForm, PromotionForm, ReasonForm, RecordedExperimentForm
 from apps.arena.models import Experiment
 from apps.arena.queries import Standing, figures_of
+from apps.arena.recorded import NothingInCommon, start_recorded_experiment
 from apps.arena.stopping_rule import Outcome
 from apps.arena.win_rates import Interval
 from apps.common.fragments import fragment_of
@@ -49,6 +50,21 @@ def new_experiment(request: HtmxRequest) -> HttpResponse:
         experiment = lifecycle.start_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
         return redirect("arena:experiment", experiment.pk)
     return render(request, "arena/new_experiment.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@at_least(Role.RESEARCHER)
+def new_recorded_experiment(request: HtmxRequest) -> HttpResponse:
+    """Choose two policies that have attempted the same tasks, and start."""
+    initial = {"policy_a": request.GET.get("a"), "policy_b": request.GET.get("b")}
+    form = RecordedExperimentForm(request.POST or None, member=request.member, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            found = start_recorded_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
+            return redirect("arena:experiment", found.pk)
+        except NothingInCommon as refusal:
+            form.add_error(None, str(refusal))
+    return render(request, "arena/new_recorded.html", {"form": form}, status=422 if form.errors else 200)
 
 
 @require_safe

@@ -50,9 +50,16 @@ def _back_from(call: Call, answered: Mapping[UUID, Call]) -> list[Call]:
 
 
 def trajectory_of(
-    session: Session, path: Sequence[Call], events: Sequence[SessionEvent] = (), *, is_main: bool = True
+    session: Session,
+    path: Sequence[Call],
+    events: Sequence[SessionEvent] = (),
+    *,
+    is_main: bool = True,
+    is_branch: bool = False,
 ) -> Trajectory:
-    """What people see of a path. Only the main one has the session's outcome: a sub-agent's share of the work is no attempt at the task."""
+    """What people see of a path. Only the main one has the session's outcome. A branch parts from it; any other path is a sub-agent's, whose task is
+    what it was asked first: its share of the work is no attempt at the session's.
+    """
     rewards = {
         event.call_id: event.value for event in events if event.type == SessionEvent.Type.REWARD and event.call_id
     }
@@ -69,7 +76,7 @@ def trajectory_of(
     if seams := [index for index, call in enumerate(path) if call.join == Join.MESSAGES]:
         about["seams"] = seams
     return Trajectory(
-        task=task_of(session, path),
+        task=task_of(session, path) if is_main or is_branch else task_asked(session, path),
         steps=steps,
         outcome=outcome,
         id=str(session.pk) if is_main else f"{session.pk}/{path[-1].pk}",
@@ -82,8 +89,12 @@ def trajectory_of(
 
 def task_of(session: Session, path: Sequence[Call]) -> Task:
     """The session's task; where it names none, its first user message is the task, and sessions that begin with the same one share it."""
-    if session.task:
-        return Task.from_json(session.task)
+    return Task.from_json(session.task) if session.task else task_asked(session, path)
+
+
+def task_asked(session: Session, path: Sequence[Call]) -> Task:
+    """What the first user message of a path asks."""
+    environment = str((session.task or {}).get("environment") or "")
     asked = next(
         (
             text_of(message.get("content"))
@@ -93,7 +104,7 @@ def task_of(session: Session, path: Sequence[Call]) -> Task:
         "",
     )
     digest = hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return Task(key=digest if asked else str(session.pk), instruction=asked)
+    return Task(key=digest if asked else str(session.pk), instruction=asked, environment=environment)
 
 
 def tools_of(path: Sequence[Call]) -> list[Any]:

@@ -192,7 +192,7 @@ def store_trajectories(session: Session) -> None:
         if leaf.pk in known:
             continue
         is_main = number == 0
-        record = trajectory_of(session, path, events, is_main=is_main)
+        record = trajectory_of(session, path, events, is_main=is_main, is_branch=path[0].pk == paths[0][0].pk)
         prepared = prepare(record, jsontext.dumps(record.to_json()))
         copy_in([prepared], Origin(session.workspace_id, SOURCE, policy_id=session.policy_id))
         if is_main:

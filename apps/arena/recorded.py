@@ -1,0 +1,112 @@
+"""Experiments over trajectories that exist already: imported, recorded from agents that live elsewhere, or rolled out here before."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet, Window
+from django.db.models.functions import RowNumber
+
+from apps.accounts import audit
+from apps.accounts.models import User, Workspace
+from apps.arena.lifecycle import make_queue_of
+from apps.arena.models import Experiment
+from apps.arena.pairs import Attempt, match
+from apps.arena.stopping_rule import StoppingRule
+from apps.policies.models import Policy
+from apps.trajectories.models import Task, Trajectory
+
+FEWEST_TASKS = 2
+
+
+class NothingInCommon(Exception):
+    """The two have attempted too few of the same tasks."""
+
+
+def attempts_of(policy: Policy) -> QuerySet[Trajectory]:
+    """Its whole attempts at tasks; a branch of one is no attempt of its own."""
+    return Trajectory.objects.filter(workspace=policy.workspace_id, policy=policy, step_count__gt=0, parent=None)
+
+
+def tasks_in_common(
+    policy_a: Policy, policy_b: Policy, *, environment: str | None = None, held_out_only: bool = False
+) -> QuerySet[Task]:
+    """Tasks that both have attempted, of one environment ("" is that of tasks that name none) or of all."""
+    found = Task.objects.filter(workspace=policy_a.workspace_id)
+    if environment is not None:
+        found = found.filter(environment=environment)
+    if held_out_only:
+        found = found.filter(held_out=True)
+    for policy in (policy_a, policy_b):
+        found = found.filter(Exists(attempts_of(policy).filter(task=OuterRef("pk"))))
+    return found
+
+
+@transaction.atomic
+def start_recorded_experiment(
+    *,
+    workspace: Workspace,
+    name: str,
+    environment: str,
+    policy_a: Policy,
+    policy_b: Policy,
+    tasks: int,
+    samples: int,
+    overlap: int,
+    held_out_only: bool,
+    rule: StoppingRule,
+    seed: int,
+    by: User,
+) -> Experiment:
+    """Compare what both policies have done on the same tasks, in a blind queue under the rule of every experiment.
+
+    Which trajectories take part is settled now, without a look at how they went: `tasks` drawn by `seed` among those in common, and of each the
+    first `samples` of either policy. What arrives later changes nothing. Raises NothingInCommon.
+    """
+    known = sorted(
+        tasks_in_common(policy_a, policy_b, environment=environment, held_out_only=held_out_only).values_list(
+            "pk", flat=True
+        )
+    )
+    if len(known) < FEWEST_TASKS:
+        raise NothingInCommon(
+            f"{policy_a} and {policy_b} have attempted {len(known)} of the same {'held-out ' if held_out_only else ''}tasks there; "
+            f"a comparison needs {FEWEST_TASKS} or more. Import or record more of their trajectories first."
+        )
+    random.Random(seed).shuffle(known)
+    chosen = known[:tasks]
+    sides = [_first_attempts(policy, chosen, samples) for policy in (policy_a, policy_b)]
+    plan = {
+        "source": "recorded",
+        "tasks": len(chosen),
+        "samples": samples,
+        "overlap": overlap,
+        "seed": seed,
+        "held_out_only": held_out_only,
+        "rule": asdict(rule),
+    }
+    experiment = Experiment.objects.create(
+        workspace=workspace,
+        name=name,
+        environment=environment or Experiment.NO_ENVIRONMENT,
+        policy_a=policy_a,
+        policy_b=policy_b,
+        recorded_a=[attempt.run for attempt in sides[0]],
+        recorded_b=[attempt.run for attempt in sides[1]],
+        plan=plan,
+        created_by=by,
+    )
+    make_queue_of(experiment, match(*sides))
+    audit.record(workspace=workspace, actor=by, action="started experiment", subject=name, about=experiment, **plan)
+    return experiment
+
+
+def _first_attempts(policy: Policy, tasks: list[UUID], samples: int) -> list[Attempt]:
+    place = Window(RowNumber(), partition_by=F("task"), order_by=F("id").asc())
+    rows = attempts_of(policy).filter(task__in=tasks).annotate(place=place).filter(place__lte=samples)
+    found = [Attempt(*row) for row in rows.values_list("task_id", "id", "course")]
+    order = {task: number for number, task in enumerate(tasks)}
+    return sorted(found, key=lambda attempt: (order[attempt.task], attempt.run))
