@@ -79,3 +79,5 @@ class Start(TypedDict, total=False):
     steps: int  # An episode is cut off after that many; 1 to 200.
     overlap: int  # Different people for each pair; 1 to 20.
     min_tasks: int  # Judged tasks before the rule may end it.
+    trajectories: str  # "new" rollouts, or "recorded" ones: what both have attempted already.
+    held_out_only: bool  # With recorded trajectories.
