@@ -1,6 +1,7 @@
 """Where an experiment stands, read from its judgments and its rollouts."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
@@ -102,8 +103,11 @@ def standing(experiment: Experiment) -> Standing:
     planned = {*places, *(task for task, _ in alike)}
     known = win_rates.with_ties(strengths, alike, places=places, all_known=not unfinished)
     win_rate = win_rates.confidence_sequence(list(win_rates.task_scores(known).values()), alpha=experiment.rule.alpha)
-    by_task_a, success_a = _success(_runs(experiment.rollouts_a_id, experiment.recorded_a))
-    by_task_b, success_b = _success(_runs(experiment.rollouts_b_id, experiment.recorded_b))
+    results_a = _results(_runs(experiment.rollouts_a_id, experiment.recorded_a))
+    results_b = _results(_runs(experiment.rollouts_b_id, experiment.recorded_b))
+    shared = results_a.keys() & results_b.keys()
+    by_task_a, success_a = _success({task: results_a[task] for task in results_a if task in shared})
+    by_task_b, success_b = _success({task: results_b[task] for task in results_b if task in shared})
     return Standing(
         tally=win_rates.tally((row["strength"], row["both_bad"]) for row in judgements),
         win_rate=win_rate,
@@ -140,11 +144,16 @@ def _runs(batch_id: UUID | None, recorded: list[UUID]) -> QuerySet[Trajectory]:
     return Trajectory.objects.filter(Q(rollout_batch=batch_id) if batch_id else Q(pk__in=recorded))
 
 
-def _success(runs: QuerySet[Trajectory]) -> tuple[dict[str, float], Success]:
-    """Per task the share of successful trajectories, and the total. Trajectories without a verdict do not count."""
+def _results(runs: QuerySet[Trajectory]) -> dict[str, list[bool]]:
+    """Per task what its trajectories came to. Those without a verdict do not count."""
     by_task: dict[str, list[bool]] = defaultdict(list)
     for task, success in runs.filter(success__isnull=False).values_list("task_id", "success"):
         by_task[str(task)].append(bool(success))
+    return by_task
+
+
+def _success(by_task: Mapping[str, list[bool]]) -> tuple[dict[str, float], Success]:
+    """Per task the share of successful trajectories, and the total."""
     shares = {task: sum(results) / len(results) for task, results in by_task.items()}
     runs_total = sum(map(len, by_task.values()))
     succeeded = sum(map(sum, by_task.values()))

@@ -1,5 +1,6 @@
 """How sure a share of independent trials is. Pure."""
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import NamedTuple
 
@@ -12,9 +13,21 @@ class Bounds(NamedTuple):
     high: float
 
 
-def wilson(successes: int, trials: int, *, z: float = Z95) -> Bounds:
+def wilson(successes: float, trials: int, *, z: float = Z95) -> Bounds:
     """The Wilson score interval (Wilson, 1927): it stays within 0 and 1 and holds for few trials, of which there is one at least."""
     share = successes / trials
     centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
     return Bounds(max(0.0, centre - half), min(1.0, centre + half))
+
+
+def paired(differences: Sequence[float], *, z: float = Z95) -> Bounds:
+    """The mean of differences between two shares on the same trials, at least one, each from −1 to 1.
+
+    Agresti and Min (2005): half a trial is added to each of the four outcomes, so that it holds for few trials. Where a trial was
+    repeated, its difference may be a fraction.
+    """
+    n, total, squares = len(differences), sum(differences), sum(each * each for each in differences)
+    centre = total / (n + 2)
+    half = z * sqrt(squares + 1 - total * total / (n + 2)) / (n + 2)
+    return Bounds(max(-1.0, centre - half), min(1.0, centre + half))

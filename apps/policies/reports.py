@@ -5,26 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from apps.common.proportions import wilson
 from apps.common.quantities import duration, figure, percent
-
-
-class Share(NamedTuple):
-    """How often it succeeded, with its 95 % interval."""
-
-    succeeded: int
-    played: int
-    value: float
-    low: float
-    high: float
-
-
-def success_of(succeeded: int | None, played: int | None) -> Share | None:
-    """None where nothing was played."""
-    if not played:
-        return None
-    wins = succeeded or 0
-    return Share(wins, played, wins / played, *wilson(wins, played))
 
 
 class Figure(NamedTuple):

@@ -3,12 +3,14 @@
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Avg, FloatField, IntegerField
+from django.db.models.functions import Cast
 from django.template.loader import render_to_string
 
 from apps.accounts.models import Membership
 from apps.common import quantities
 from apps.common.live import LiveConsumer, send
-from apps.policies.reports import success_of
+from apps.policies.held_out_success import OnTask, levels_of
 from apps.training.folders import folder_of
 from apps.training.models import Run
 from apps.training.queries import TIMELINE, headway
@@ -51,8 +53,15 @@ def rollouts_context(batch: RolloutBatch) -> dict[str, Any]:
         "share": quantities.percent(batch.finished / batch.total) if batch.total else "",
         "trajectories": list(light.order_by("-id")[:SHOWN]),
         "playing": live_episodes.playing(batch.pk) if batch.is_active else [],
-        "success": success_of(batch.succeeded, batch.finished),
+        "levels": levels_of(_by_task(batch)),
     }
+
+
+def _by_task(batch: RolloutBatch) -> list[OnTask]:
+    rows = Trajectory.objects.filter(rollout_batch=batch, success__isnull=False)
+    share = Avg(Cast("success", IntegerField()), output_field=FloatField())
+    found = rows.values_list("task__environment", "task__difficulty", "task_id").annotate(share=share).order_by()
+    return [OnTask(environment, level, mean) for environment, level, _, mean in found]
 
 
 def show(run_id: UUID) -> None:

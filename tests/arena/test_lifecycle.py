@@ -222,6 +222,16 @@ def test_an_experiment_that_breaks_keeps_no_other_from_going_on(researcher, monk
     assert other.state == "labelling"
 
 
+def test_tasks_that_one_of_the_two_did_not_finish_are_in_nobodys_success(researcher):
+    experiment = begin(researcher)
+    runs_arrive(experiment, success=(True, False))
+    extra = factories.task(of=researcher.workspace)
+    factories.trajectory(of=extra, policy=experiment.policy_b, rollout_batch=experiment.rollouts_b, success=True)
+    figures = standing(experiment)
+    assert (figures.success_a.runs, figures.success_b.runs, figures.success_difference.n) == (12, 12, 12)
+    assert figures.success_b.succeeded == 0
+
+
 def test_success_is_compared_task_by_task(researcher):
     experiment = begin(researcher)
     runs_arrive(experiment, success=(True, False))

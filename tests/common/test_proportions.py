@@ -1,6 +1,6 @@
 import pytest
 
-from apps.common.proportions import wilson
+from apps.common.proportions import paired, wilson
 
 
 @pytest.mark.parametrize(
@@ -9,3 +9,15 @@ from apps.common.proportions import wilson
 def test_intervals_are_those_in_the_literature(successes, trials, low, high):
     """Newcombe (1998), Statistics in Medicine 17; the third mirrors the second."""
     assert [round(bound, 4) for bound in wilson(successes, trials)] == [low, high]
+
+
+def test_a_paired_interval_is_that_of_the_literature():
+    """Approval of a prime minister, asked twice of 1,600: 150 changed to no, 86 to yes (Agresti, 2002, table 10.1)."""
+    differences = [-1.0] * 150 + [1.0] * 86 + [0.0] * 1364
+    # −64 / 1602 ± 1.96 · √(237 − 64² / 1602) / 1602
+    assert [round(bound, 4) for bound in paired(differences)] == [-0.0587, -0.0212]
+
+
+def test_three_tasks_prove_little():
+    # 2 / 5 ± 1.96 · √(3 − 4 / 5) / 5
+    assert [round(bound, 3) for bound in paired([1.0, 1.0, 0.0])] == [-0.181, 0.981]

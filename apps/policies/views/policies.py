@@ -15,6 +15,7 @@ from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.policies.forms import PolicyForm
+from apps.policies.held_out_success import held_out_success
 from apps.policies.locations import weights_of
 from apps.policies.models import Policy, Promotion
 from apps.policies.queries import (
@@ -25,7 +26,7 @@ from apps.policies.queries import (
     publications_of,
 )
 from apps.policies.registration import PolicyRefused
-from apps.policies.reports import calibration_of, report_rows, success_of
+from apps.policies.reports import calibration_of, report_rows
 
 
 @require_safe
@@ -34,10 +35,8 @@ def policies(request: HtmxRequest) -> HttpResponse:
     """Who is champion, who descends from whom, how good each is on held-out tasks."""
     page = page_of(policies_for_list(request.member), cursor=request.GET.get("cursor", ""), size=50)
     champions = champions_of(request.member)
-    rows = [
-        (policy, champions.get(policy.pk, []), success_of(policy.held_out_succeeded, policy.held_out_played))
-        for policy in page
-    ]
+    success = held_out_success(request.member, list(page))
+    rows = [(policy, champions.get(policy.pk, []), success[policy.pk]) for policy in page]
     return render(request, "policies/policies.html", {"page": page, "rows": rows})
 
 
@@ -49,10 +48,8 @@ def show(request: HtmxRequest, policy_id: UUID) -> HttpResponse:
         "policy": policy,
         "environments": champions_of(request.member).get(policy.pk, []),
         "can_act": policy.kind not in Policy.SILENT,
-        "rollouts": [
-            (batch, success_of(batch.succeeded, batch.finished))
-            for batch in policy.rollouts.select_related("created_by").order_by("-pk")[:SHOWN_ROLLOUTS]
-        ],
+        "rollouts": policy.rollouts.select_related("created_by").order_by("-pk")[:SHOWN_ROLLOUTS],
+        "success": held_out_success(request.member, [policy])[policy.pk],
         "runs": policy.runs.select_related("version__dataset", "result")
         .defer("config", "failure")
         .order_by("-pk")[:SHOWN_ROLLOUTS],

@@ -1,0 +1,127 @@
+"""How good policies are on held-out tasks, without pooling what can't be pooled: each level by itself, and two policies on the tasks that both attempted.
+
+A share over whatever tasks a policy happened to get says as much of the tasks as of the policy. Attempts at one task are averaged first: the task
+is the unit of evidence.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Avg, FloatField, IntegerField
+from django.db.models.functions import Cast
+
+from apps.accounts.models import Membership
+from apps.common.proportions import paired, wilson
+from apps.policies.models import Policy, Promotion
+
+
+class OnTask(NamedTuple):
+    """A policy at one held-out task."""
+
+    environment: str
+    level: str
+    share: float
+    """Of its attempts that succeeded."""
+
+
+class AtLevel(NamedTuple):
+    """A policy at the held-out tasks of one level, with the 95 % interval of its success."""
+
+    environment: str
+    level: str
+    tasks: int
+    value: float
+    low: float
+    high: float
+
+
+class AgainstChampion(NamedTuple):
+    """A policy's success less the champion's, in points, over the tasks that both attempted."""
+
+    environment: str
+    champion: str
+    tasks: int
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        if not self.tasks:
+            return "not comparable: different tasks"
+        on = f"on {self.tasks} shared task{'' if self.tasks == 1 else 's'}"
+        interval = f"({_points(self.low)} to {_points(self.high)})"
+        if self.low <= 0 <= self.high:
+            return f"no difference shown: {_points(self.difference)} points {interval} {on}"
+        return f"{'better' if self.low > 0 else 'worse'} by {_points(abs(self.difference))} points {interval} {on}"
+
+
+class HeldOutSuccess(NamedTuple):
+    """What a list and a page of policies say."""
+
+    levels: list[AtLevel]
+    against: list[AgainstChampion]
+
+
+def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[UUID, HeldOutSuccess]:
+    """Of each of these policies; two queries."""
+    current = Promotion.objects.visible_to(member).current().select_related("policy")
+    champions = {each.environment: each.policy for each in current}
+    known = _by_task(member, {policy.pk for policy in (*policies, *champions.values())})
+    return {
+        policy.pk: HeldOutSuccess(
+            levels_of(known[policy.pk].values()),
+            [
+                _against(environment, champion, known[policy.pk], known[champion.pk])
+                for environment, champion in sorted(champions.items())
+                if champion.pk != policy.pk
+                and any(each.environment == environment for each in known[policy.pk].values())
+            ],
+        )
+        for policy in policies
+    }
+
+
+def levels_of(attempted: Iterable[OnTask]) -> list[AtLevel]:
+    """Success level by level, each with its own tasks."""
+    shares: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for each in attempted:
+        shares[each.environment, each.level].append(each.share)
+    return [
+        AtLevel(environment, level, len(found), sum(found) / len(found), *wilson(sum(found), len(found)))
+        for (environment, level), found in sorted(shares.items())
+    ]
+
+
+def _against(environment: str, champion: Policy, mine: dict[UUID, OnTask], its: dict[UUID, OnTask]) -> AgainstChampion:
+    shared = [task for task, each in mine.items() if task in its and each.environment == environment]
+    differences = [mine[task].share - its[task].share for task in shared]
+    if not differences:
+        return AgainstChampion(environment, champion.name, 0, 0.0, -1.0, 1.0)
+    mean = sum(differences) / len(differences)
+    return AgainstChampion(environment, champion.name, len(shared), mean, *paired(differences))
+
+
+def _by_task(member: Membership, policies: Collection[UUID]) -> dict[UUID, dict[UUID, OnTask]]:
+    """Trajectories and tasks are reached through their relations: that app knows this one."""
+    attempts = Policy.objects.visible_to(member).filter(
+        pk__in=policies,
+        trajectories__rollout_batch__isnull=False,
+        trajectories__success__isnull=False,
+        trajectories__task__held_out=True,
+    )
+    task = "trajectories__task"
+    share = Avg(Cast("trajectories__success", IntegerField()), output_field=FloatField())
+    rows = attempts.values_list("pk", f"{task}_id", f"{task}__environment", f"{task}__difficulty").annotate(share=share)
+    found: dict[UUID, dict[UUID, OnTask]] = defaultdict(dict)
+    for policy, task_id, environment, level, mean in rows.order_by():
+        found[policy][task_id] = OnTask(environment, level, mean)
+    return found
+
+
+def _points(difference: float) -> str:
+    return f"{100 * difference:.0f}".replace("-0", "0").replace("-", "−")
