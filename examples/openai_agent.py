@@ -30,10 +30,12 @@ def function(name: str, description: str, **parameters: Any) -> Any:
 def play(client: OpenAI) -> list[str]:
     """Let the policy act until it says that it's done; returns which orders were refunded."""
     refunded: list[str] = []
-    tools: dict[str, Callable[..., Any]] = {
-        "list_orders": lambda: ORDERS,
-        "refund": lambda order: (refunded.append(order), f"Order {order} is refunded.")[1],
-    }
+
+    def refund(order: str) -> str:
+        refunded.append(order)
+        return f"Order {order} is refunded."
+
+    tools: dict[str, Callable[..., Any]] = {"list_orders": lambda: ORDERS, "refund": refund}
     offered = [
         function("list_orders", "The number of each order, and what was ordered."),
         function("refund", "Pay an order back.", order={"type": "string"}),
@@ -42,13 +44,14 @@ def play(client: OpenAI) -> list[str]:
     for _ in range(MOST_TURNS):
         message = client.chat.completions.create(model="any", messages=messages, tools=offered).choices[0].message
         messages.append(message.model_dump(exclude_none=True))
-        for call in message.tool_calls or []:
+        calls = [call for call in message.tool_calls or [] if call.type == "function"]
+        for call in calls:
             try:
                 result = tools[call.function.name](**json.loads(call.function.arguments))
             except (KeyError, TypeError, ValueError) as error:  # policies make mistakes, and may correct them
                 result = f"Error: {error}"
             messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
-        if not message.tool_calls:
+        if not calls:
             break
     return refunded
 

@@ -22,12 +22,12 @@ def imported(file: Path) -> set[str]:
     return {name.split(".")[0] for name in names}
 
 
-def test_nothing_is_imported_that_is_not_installed_with_it():
+def test_nothing_is_imported_that_is_not_installed_with_it() -> None:
     names = set().union(*(imported(file) for file in SOURCE.rglob("*.py")))
     assert names - sys.stdlib_module_names == {"retrace", "httpx", "pydantic", "datasets"}
 
 
-def test_datasets_is_imported_only_by_whoever_asks_for_one():
+def test_datasets_is_imported_only_by_whoever_asks_for_one() -> None:
     top_level = [
         node
         for node in ast.parse((SOURCE / "client.py").read_text()).body
@@ -37,5 +37,5 @@ def test_datasets_is_imported_only_by_whoever_asks_for_one():
     assert MANIFEST["optional-dependencies"]["datasets"] == ["datasets>=3"]
 
 
-def test_the_manifest_names_what_is_imported():
+def test_the_manifest_names_what_is_imported() -> None:
     assert [line.split(">")[0] for line in MANIFEST["dependencies"]] == ["httpx", "pydantic"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from retrace import AsyncClient, Client
@@ -22,7 +22,7 @@ PATIENCE = 400
 CONFIG: dict[str, Any] = {"model": {"scratch": SMALLEST}, "optimizer": {"batch_size": 2, "max_steps": 2}, "seed": 1}
 
 
-def better(sides: list[BlindRun]) -> str:
+def better(sides: list[BlindRun]) -> Literal["2", "-2"]:
     """Much as a person would answer: the side that says where the order is."""
     [left] = [side for side in sides if side.side == "left"]
     return "2" if "shelf" in str(left.steps) else "-2"
@@ -39,7 +39,7 @@ def test_the_loop_closes(client: Client, live_stack: LiveStack, workspace: Works
     assert (queue.state, queue.item_count) == ("open", TASKS)
     with Client(live_stack.url, factories.token(factories.member(Role.ANNOTATOR, of=workspace))) as annotator:
         while item := annotator.queues.next(queue.id):
-            annotator.queues.judge(item.id, answer=better(item.runs), rationale="It is there.")  # type: ignore[typeddict-item]
+            annotator.queues.judge(item.id, answer=better(item.runs), rationale="It is there.")
     preferences = list(client.queues.preferences(queue.id))
     assert {(abs(it.strength), it.annotator_kind) for it in preferences} == {(2, "person")}
     assert len(preferences) == TASKS
@@ -89,7 +89,7 @@ async def test_the_same_in_an_event_loop(
 
         queue = await client.wait(await client.queues.create(name="Orders", filter=f"batch={batch.id}"))
         while item := await annotator.queues.next(queue.id):
-            await annotator.queues.judge(item.id, answer=better(item.runs))  # type: ignore[typeddict-item]
+            await annotator.queues.judge(item.id, answer=better(item.runs))
 
         dataset = await client.datasets.create(name="Orders")
         version = await client.wait(await client.versions.freeze(dataset.id, queues=[queue.id]), timeout=PATIENCE)

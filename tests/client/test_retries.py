@@ -16,6 +16,7 @@ from retrace import (
     UnexpectedAnswer,
 )
 
+from apps.accounts.models import Workspace
 from apps.datasets.models import Dataset
 from apps.training.models import Run
 from tests import factories
@@ -51,7 +52,7 @@ def test_a_wait_that_is_too_long_is_left_to_the_caller(far_client: Client, netwo
 
 
 def test_an_action_whose_answer_was_lost_is_not_repeated(
-    far_client: Client, network: Network, workspace: object
+    far_client: Client, network: Network, workspace: Workspace
 ) -> None:
     run = factories.run(of=workspace, state=Run.State.QUEUED)
     network.fail = [answer_lost]
@@ -61,7 +62,7 @@ def test_an_action_whose_answer_was_lost_is_not_repeated(
     assert far_client.runs.read(str(run.pk)).state == "cancelled"
 
 
-def test_an_action_that_was_turned_away_is_repeated(far_client: Client, network: Network, workspace: object) -> None:
+def test_an_action_that_was_turned_away_is_repeated(far_client: Client, network: Network, workspace: Workspace) -> None:
     run = factories.run(of=workspace, state=Run.State.QUEUED)
     network.fail = [refused(429)]
     assert far_client.runs.cancel(str(run.pk)).state == "cancelled"

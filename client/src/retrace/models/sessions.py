@@ -77,7 +77,7 @@ class NewSession(TypedDict, total=False):
     """A session to open."""
 
     policy: Required[str]  # Who answers: a served policy's id or name.
-    task: str | NewTask | None  # A task's id, or a task. Left out: the first user message.
+    task: str | NewTask | Mapping[str, Any] | None  # A task's id, or a task. Left out: the first user message.
     group: str  # Sessions that are compared.
     attempt: int | None
     agent: str  # What runs it.
