@@ -142,9 +142,9 @@ class RecordedExperimentForm(_PlanForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["environment"].required = False
         here = Task.objects.visible_to(self.member).order_by("environment").values_list("environment", flat=True)
         names = list(here.distinct()[:MOST_ENVIRONMENTS])
+        self.fields["environment"].required = "" not in names
         cast("forms.ChoiceField", self.fields["environment"]).choices = [
             (name, name or "Tasks without an environment") for name in names
         ]
