@@ -30,11 +30,12 @@ _TRAJECTORIES = """
 WITH numbered AS (SELECT id, row_number() OVER () - 1 AS place FROM trajectories_task WHERE workspace_id = %(home)s)
 INSERT INTO trajectories_trajectory
     (id, workspace_id, task_id, policy_id, source, external_id, reward, success, termination, step_count, error_count, tags,
-     tools, closing, info, content_hash)
+     called, tools, closing, info, content_hash)
 SELECT uuidv7(), %(home)s, numbered.id,
        CASE WHEN n %% 20000 = 7 THEN %(rare)s::uuid ELSE %(common)s::uuid END,
        CASE WHEN n %% 30000 = 5 THEN 'rollout' ELSE 'chat' END, 'run-' || n, n %% 3, n %% 3 = 0, 'done', 8,
        CASE WHEN n %% 9 = 0 THEN 1 ELSE 0 END, CASE WHEN n %% 25000 = 3 THEN ARRAY['rare'] ELSE ARRAY['all'] END,
+       CASE WHEN n %% 25000 = 9 THEN ARRAY['rare'] ELSE ARRAY['bash', 'edit'] END,
        json_build_array(json_build_object('type', 'function', 'function', json_build_object('name', 'bash', 'description', repeat('x', 600)))),
        '[]', '{}', decode(md5(n::text), 'hex')
 FROM generate_series(1, %(count)s) AS n JOIN numbered ON numbered.place = n %% %(tasks)s
@@ -61,7 +62,15 @@ PAGES = {
     "rare source": "/trajectories/?source=rollout",
     "long runs (none)": "/trajectories/?min_steps=100",
     "failures with errors in an environment": "/trajectories/?environment=environment-3&outcome=failure&errors=yes",
+    "rare tool": "/trajectories/?tool=rare",
+    "common tool": "/trajectories/?tool=bash",
+    "longest": "/trajectories/?sort=longest",
+    "facets": "/trajectories/facets/",
+    "facets of a common word": "/trajectories/facets/?q=customer",
+    "facets of an environment": "/trajectories/facets/?environment=environment-3",
+    "facets of a rare tag": "/trajectories/facets/?tag=rare",
     "tasks": "/tasks/",
+    "tasks by key": "/tasks/?sort=key",
     "tasks by common word": "/tasks/?q=customer",
     "tasks by rare word": "/tasks/?q=1234",
     "API": "/api/v1/trajectories",

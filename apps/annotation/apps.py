@@ -9,3 +9,7 @@ class AnnotationConfig(AppConfig):
     def ready(self) -> None:
         from apps.annotation.desk import continuations as desk  # noqa: F401  # registers its kind of job
         from apps.annotation.judges import enrollment as judges  # noqa: F401
+        from apps.annotation.trajectory_annotators import ANNOTATORS
+        from apps.trajectories import annotators
+
+        annotators.register(ANNOTATORS)

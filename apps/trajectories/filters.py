@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
 from apps.common.text_encoding import is_storable
+from apps.trajectories.annotators import judged_by
 from apps.trajectories.models import Task, TrajectoryQuerySet
 from apps.trajectories.search import TASK_WORDS, words_to_query
 
@@ -45,12 +46,16 @@ class Filters:
     """`yes` or `no`: whether any step failed."""
     min_steps: str = ""
     max_steps: str = ""
+    tool: str = ""
+    """The name of a tool that a step called."""
     tag: str = ""
     source: str = ""
     batch: str = ""
     """An import's id: for the trajectories that it brought, or gave an outcome."""
     rollouts: str = ""
     """The id of a batch of rollouts."""
+    annotator: str = ""
+    """The id of an annotator who judged it."""
 
     @classmethod
     def read(cls, query: QueryDict | str) -> Self:
@@ -79,7 +84,11 @@ class Filters:
         if self.q:
             found = found.filter(_says(self.q, trajectories, workspace_id))
         if self.tag:
-            found = found.filter(_tagged(self.tag, trajectories))
+            found = found.filter(_having("tags", self.tag, trajectories))
+        if self.tool:
+            found = found.filter(_having("called", self.tool, trajectories))
+        if self.annotator:
+            found = found.filter(judged_by(_uuid("annotator", self.annotator)))
         if self.task:
             found = found.filter(task=_uuid("task", self.task))
         if self.environment:
@@ -117,10 +126,10 @@ def _says(words: str, trajectories: TrajectoryQuerySet, workspace_id: UUID | Non
     return named | Q(task__in=tasks.values("pk") if few is None else few)
 
 
-def _tagged(tag: str, trajectories: TrajectoryQuerySet) -> Q:
-    having = trajectories.filter(tags__contains=[tag])
-    few = first_few(having)
-    return Q(tags__contains=[tag]) if few is None else Q(pk__in=few)
+def _having(column: str, name: str, trajectories: TrajectoryQuerySet) -> Q:
+    holds = Q(**{f"{column}__contains": [name]})
+    few = first_few(trajectories.filter(holds))
+    return holds if few is None else Q(pk__in=few)
 
 
 def tasks_saying(words: str, workspace_id: UUID | None) -> QuerySet[Task] | None:

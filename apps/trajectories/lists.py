@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.models import Membership
 from apps.policies.models import Policy
-from apps.trajectories.filters import Filters, first_few, tasks_saying
+from apps.trajectories.filters import first_few, tasks_saying
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.rendering.blocks import Block, text_block
 from apps.trajectories.rendering.forms import Place
@@ -21,6 +20,21 @@ from apps.trajectories.rendering.forms import Place
 PAGE = 50
 CAP = 1_000
 CHOICES = 200
+ORDERS = {
+    "": ("-pk",),
+    "oldest": ("pk",),
+    "longest": ("-step_count", "-pk"),
+    "shortest": ("step_count", "pk"),
+}
+"""How the list of trajectories can be sorted: by what has an index within a workspace."""
+TASK_ORDERS = {"": ("-pk",), "oldest": ("pk",), "key": ("environment", "key"), "-key": ("-environment", "-key")}
+ORDER_WORDS = {
+    "oldest": "Oldest first",
+    "longest": "Longest first",
+    "shortest": "Shortest first",
+    "key": "By environment and key",
+    "-key": "By environment and key, backward",
+}
 
 
 class Capped(NamedTuple):
@@ -38,7 +52,6 @@ class Choices(NamedTuple):
 
     environments: list[str]
     policies: list[tuple[UUID, str]]
-    task: Task | None
 
 
 @dataclass(frozen=True)
@@ -66,13 +79,10 @@ def capped_count(rows: QuerySet[Any]) -> Capped:
     return Capped(min(number, CAP), number > CAP)
 
 
-def choices(member: Membership, filters: Filters) -> Choices:
-    """Environments and policies to choose from, and the task that is filtered by."""
+def choices(member: Membership) -> Choices:
+    """Environments and policies to choose from."""
     policies = Policy.objects.visible_to(member, at_least=Trajectory.visible_from).order_by("name")
-    task = None
-    with contextlib.suppress(ValueError):
-        task = Task.objects.visible_to(member).filter(pk=UUID(filters.task)).first() if filters.task else None
-    return Choices(environments(member), list(policies.values_list("pk", "name")[:CHOICES]), task)
+    return Choices(environments(member), list(policies.values_list("pk", "name")[:CHOICES]))
 
 
 # Postgres has no loose index scan: asking for each next value in turn reads one index entry an environment.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,9 @@ from contract.values import Json
 
 LINE = 200
 """Characters of a headline or a result."""
+
+TOOLS = 50
+"""Different tools of a trajectory that lists can be filtered by."""
 
 NAMES = 100
 """Characters for the names of the tools called."""
@@ -159,6 +163,12 @@ def _outline(
         context_chars=context_chars,
         result_chars=result_chars,
     )
+
+
+def tools_called(names: Iterable[str]) -> list[str]:
+    """The tools that steps called, from the names that their lines show; without names that were cut."""
+    called = {name for joined in names for name in joined.split(", ") if name and not name.endswith("…")}
+    return sorted(called)[:TOOLS]
 
 
 def _names(calls: list[Any]) -> str:

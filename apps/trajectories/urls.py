@@ -12,6 +12,7 @@ urlpatterns = [
     path("trajectories/", lists.trajectories, name="list"),
     path("trajectories/views/", lists.save_view, name="save_view"),
     path("trajectories/views/<uuid:view_id>/remove/", lists.remove_view, name="remove_view"),
+    path("trajectories/facets/", lists.facets, name="facets"),
     path("trajectories/forks/", forks.picked_forks, name="picked_forks"),
     path("trajectories/<uuid:trajectory_id>/", replay.replay, name="detail"),
     path("trajectories/<uuid:trajectory_id>/steps/<int:number>/", replay.replay, name="step"),

@@ -65,10 +65,12 @@ FILTERS = [
     OpenApiParameter("errors", str, enum=["yes", "no"], description="Whether any step failed."),
     OpenApiParameter("min_steps", int),
     OpenApiParameter("max_steps", int),
+    OpenApiParameter("tool", str, description="The name of a tool that a step called."),
     OpenApiParameter("tag", str),
     OpenApiParameter("source", str, description="The import format, or `rollout`."),
     OpenApiParameter("batch", UUID, description="The import's id."),
     OpenApiParameter("rollouts", UUID, description="The id of a batch of rollouts."),
+    OpenApiParameter("annotator", UUID, description="The id of an annotator who judged it."),
 ]
 
 

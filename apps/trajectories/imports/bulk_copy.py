@@ -24,7 +24,7 @@ from contract.trajectory import Task as TaskRecord
 TRAJECTORY_COLUMNS = (
     *("id", "workspace_id", "task_id", "policy_id", "source", "external_id", "import_batch_id", "rollout_batch_id"),
     *("reward", "success", "termination", "step_count", "error_count", "token_count", "seconds"),
-    *("tags", "tools", "closing", "info", "content_hash", "course"),
+    *("tags", "called", "tools", "closing", "info", "content_hash", "course"),
 )
 
 TASK_COLUMNS = (

@@ -22,7 +22,7 @@ from apps.ingest.files.source import Limits, UnreadableFile
 from apps.ingest.reading import Found, Reading, Verdict
 from apps.ingest.upload import Upload
 from apps.trajectories.comparison import actions
-from apps.trajectories.outlines import Outline, clip, outline, visible
+from apps.trajectories.outlines import Outline, clip, outline, tools_called, visible
 from contract import jsontext
 from contract.trajectory import Task as TaskRecord
 from contract.trajectory import Trajectory as TrajectoryRecord
@@ -88,6 +88,7 @@ def prepare(record: TrajectoryRecord, original: bytes, verdict: bool | None = No
             "token_count": sum(written) if written else None,
             "seconds": sum(spent) if spent else number(record.info.get("seconds")),
             "tags": [clip(tag, 100) for tag in record.tags],
+            "called": tools_called(line.tool for line in outlines),
             "tools": jsontext.dumps(record.tools).decode(),
             "closing": jsontext.dumps(record.closing).decode(),
             "info": jsontext.dumps(record.info).decode(),

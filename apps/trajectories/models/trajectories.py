@@ -91,6 +91,13 @@ class Trajectory(WorkspaceModel):
     token_count = models.BigIntegerField(null=True, help_text="Tokens that the policy generated.")
     seconds = models.FloatField(null=True)
     tags = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    called = ArrayField(
+        models.CharField(max_length=100),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="Names of the tools that its steps called.",
+    )
     tools = FaithfulJSONField(
         default=list,
         help_text="OpenAI-style function schemas that the policy was given.",
@@ -122,10 +129,11 @@ class Trajectory(WorkspaceModel):
             Index(fields=["workspace", "success", "-id"], name="trajectory_by_outcome"),
             Index(fields=["workspace", "source", "-id"], name="trajectory_by_source"),
             Index(fields=["workspace", "-id"], condition=Q(error_count__gt=0), name="trajectory_with_errors"),
-            Index(fields=["workspace", "step_count"], name="trajectory_by_length"),
+            Index(fields=["workspace", "step_count", "id"], name="trajectory_by_length"),
             Index(fields=["workspace", "external_id"], condition=~Q(external_id=""), name="trajectory_by_external_id"),
             Index(fields=["outcome_batch"], condition=Q(outcome_batch__isnull=False), name="trajectory_by_report"),
             GinIndex(fields=["tags"], name="trajectory_tags"),
+            GinIndex(fields=["called"], name="trajectory_called"),
         ]
 
 

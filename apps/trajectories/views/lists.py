@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from django.contrib import messages
@@ -12,9 +13,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
+from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
 from apps.trajectories import lists, view_names
+from apps.trajectories.facets import TooSlow, facets_of
+from apps.trajectories.filter_chips import chips_of
 from apps.trajectories.filters import BadFilter, Filters
 from apps.trajectories.models import SavedView, Task, Trajectory
 
@@ -29,13 +33,19 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
         found = filters.apply(visible, workspace_id=request.member.workspace_id)
     except BadFilter as error:
         found, problem = visible.none(), str(error)
+    sort = _known(request.GET.get("sort", ""), lists.ORDERS)
     views = list(SavedView.objects.visible_to(request.member).order_by("name"))
     context = {
-        "page": page_of(found.for_list(), cursor=request.GET.get("cursor", ""), size=lists.PAGE),
+        "page": page_of(
+            found.for_list(), cursor=request.GET.get("cursor", ""), order=lists.ORDERS[sort], size=lists.PAGE
+        ),
+        "sort": sort,
+        "order_words": lists.ORDER_WORDS.get(sort, ""),
+        "chips": chips_of(request.member, filters),
         "matches": lists.capped_count(found),
         "filters": filters,
         "problem": problem,
-        "choices": lists.choices(request.member, filters),
+        "choices": lists.choices(request.member),
         "views": views,
         "is_saved": any(view.query == filters.query for view in views),
     }
@@ -45,6 +55,31 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
         else "trajectories/list.html"
     )
     return render(request, template, context, status=422 if problem else 200)
+
+
+@fragment_of(lambda: reverse("trajectories:list"))
+@require_safe
+@at_least(Role.REVIEWER)
+def facets(request: HtmxRequest) -> HttpResponse:
+    """What the matches of the list's filters consist of."""
+    filters = Filters.read(request.GET)
+    visible = Trajectory.objects.visible_to(request.member)
+    try:
+        found = filters.apply(visible, workspace_id=request.member.workspace_id)
+        counted = facets_of(request.member, found, filters)
+    except BadFilter as error:
+        return render(request, "trajectories/_facets.html", {"problem": str(error)})
+    except TooSlow:
+        return render(
+            request,
+            "trajectories/_facets.html",
+            {"problem": "Counting takes too long here. Choose another filter first."},
+        )
+    return render(request, "trajectories/_facets.html", {"counted": counted})
+
+
+def _known(sort: str, orders: Mapping[str, tuple[str, ...]]) -> str:
+    return sort if sort in orders else ""
 
 
 @require_POST
@@ -75,8 +110,16 @@ def remove_view(request: HtmxRequest, view_id: UUID) -> HttpResponse:
 def tasks(request: HtmxRequest) -> HttpResponse:
     """Tasks, newest first, with how their trajectories ended."""
     words = request.GET.get("q", "").strip()[:300]
-    page = page_of(lists.tasks(request.member, words), cursor=request.GET.get("cursor", ""), size=lists.PAGE)
-    context = {"page": page, "rows": lists.with_outcomes(page.rows), "q": words}
+    sort = _known(request.GET.get("sort", ""), lists.TASK_ORDERS)
+    rows, order = lists.tasks(request.member, words), lists.TASK_ORDERS[sort]
+    page = page_of(rows, cursor=request.GET.get("cursor", ""), order=order, size=lists.PAGE)
+    context = {
+        "page": page,
+        "rows": lists.with_outcomes(page.rows),
+        "q": words,
+        "sort": sort,
+        "order_words": lists.ORDER_WORDS.get(sort, ""),
+    }
     template = (
         "trajectories/_tasks.html"
         if request.htmx and not request.htmx.history_restore_request

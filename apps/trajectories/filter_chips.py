@@ -1,0 +1,83 @@
+"""The filters of a list in words, each with the list without it: whoever set them, the reader sees them and can take them away."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import NamedTuple
+from uuid import UUID
+
+from apps.accounts.models import Membership
+from apps.policies.models import Policy
+from apps.trajectories import annotators
+from apps.trajectories.filters import NO_POLICY, Filters
+from apps.trajectories.models import ImportBatch, Task
+
+NAMES = {
+    "q": "Words",
+    "task": "Task",
+    "environment": "Environment",
+    "policy": "Policy",
+    "outcome": "Outcome",
+    "errors": "Errors",
+    "min_steps": "At least",
+    "max_steps": "At most",
+    "tool": "Tool",
+    "tag": "Tag",
+    "source": "Source",
+    "batch": "Import",
+    "rollouts": "Rollouts",
+    "annotator": "Judged by",
+}
+WORDS = {
+    ("outcome", "none"): "not known",
+    ("policy", NO_POLICY): "not known",
+    ("errors", "yes"): "some",
+    ("errors", "no"): "none",
+}
+
+
+class Chip(NamedTuple):
+    """One filter that is set."""
+
+    name: str
+    words: str
+    without: str
+    """The query string of the list without it."""
+
+
+def chips_of(member: Membership, filters: Filters) -> list[Chip]:
+    """A chip for each filter, in the order of the form."""
+    given = {name: value for name, value in asdict(filters).items() if value}
+    return [
+        Chip(NAMES[name], _words(member, name, given[name]), replace(filters, **{name: ""}).query)
+        for name in NAMES
+        if name in given
+    ]
+
+
+def _words(member: Membership, name: str, value: str) -> str:
+    if (name, value) in WORDS:
+        return WORDS[name, value]
+    if name in ("min_steps", "max_steps"):
+        return f"{value} step{'' if value == '1' else 's'}"
+    try:
+        return _named(member, name, UUID(value)) or value
+    except ValueError:
+        return value
+
+
+def _named(member: Membership, name: str, key: UUID) -> str:
+    """What an id names, where this member may know it."""
+    match name:
+        case "task":
+            return Task.objects.visible_to(member).filter(pk=key).values_list("key", flat=True).first() or ""
+        case "policy":
+            return Policy.objects.visible_to(member).filter(pk=key).values_list("name", flat=True).first() or ""
+        case "batch":
+            return (
+                ImportBatch.objects.visible_to(member).filter(pk=key).values_list("filename", flat=True).first() or ""
+            )
+        case "annotator":
+            return annotators.name_of(member, key)
+        case _:
+            return ""

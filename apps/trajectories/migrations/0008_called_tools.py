@@ -1,0 +1,47 @@
+"""Lists can be filtered by the tools that trajectories called, and sorted by length however many are equally long."""
+
+import django.contrib.postgres.fields
+import django.contrib.postgres.indexes
+from django.db import migrations, models
+
+# Of trajectories that are there already, from the lines of their steps; names that were cut are left out.
+FILL = """
+UPDATE trajectories_trajectory AS run SET called = found.names
+FROM (
+    SELECT trajectory_id, (array_agg(DISTINCT name ORDER BY name))[1:50] AS names
+    FROM trajectories_step, unnest(string_to_array(tool, ', ')) AS name
+    WHERE name <> '' AND name NOT LIKE '%…' GROUP BY trajectory_id
+) AS found
+WHERE found.trajectory_id = run.id
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("trajectories", "0007_words")]
+
+    operations = [
+        migrations.AddField(
+            model_name="trajectory",
+            name="called",
+            field=django.contrib.postgres.fields.ArrayField(
+                base_field=models.CharField(max_length=100),
+                blank=True,
+                db_default=[],
+                default=list,
+                help_text="Names of the tools that its steps called.",
+                size=None,
+            ),
+        ),
+        migrations.RunSQL(FILL, migrations.RunSQL.noop),
+        # What the update leaves to be checked at the end would keep the indexes from being made.
+        migrations.RunSQL("SET CONSTRAINTS ALL IMMEDIATE", migrations.RunSQL.noop),
+        migrations.RemoveIndex(model_name="trajectory", name="trajectory_by_length"),
+        migrations.AddIndex(
+            model_name="trajectory",
+            index=models.Index(fields=["workspace", "step_count", "id"], name="trajectory_by_length"),
+        ),
+        migrations.AddIndex(
+            model_name="trajectory",
+            index=django.contrib.postgres.indexes.GinIndex(fields=["called"], name="trajectory_called"),
+        ),
+    ]

@@ -1,0 +1,37 @@
+"""Finding trajectories by what they consist of, in a real browser."""
+
+import pytest
+from playwright.sync_api import expect
+
+from apps.accounts.models import Membership, Role
+from tests import factories
+from tests.live import LiveStack
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def researcher(live_stack: LiveStack) -> Membership:
+    return factories.member(Role.RESEARCHER)
+
+
+@pytest.mark.parametrize("viewport", [None, {"width": 390, "height": 844}], ids=["desktop", "phone"])
+def test_a_facet_narrows_the_list_and_its_chip_widens_it(open_as, researcher, viewport):
+    for environment, tags in (("airline", ["kept"]), ("airline", []), ("shop", [])):
+        task = factories.task(of=researcher.workspace, environment=environment)
+        factories.trajectory(of=task, tags=tags)
+    page = open_as(researcher.user, **({"viewport": viewport} if viewport else {}))
+    page.goto("/trajectories/?sort=longest")
+    page.get_by_text("Facets", exact=True).click()
+    environments = page.get_by_role("region", name="Environment")
+    expect(environments.get_by_role("link")).to_have_count(2)
+    environments.get_by_role("link", name="airline 2").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.get_by_label("Tag", exact=True).fill("kept")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    chips = page.get_by_role("list", name="Filters that are set")
+    expect(chips.get_by_role("listitem")).to_have_count(2)
+    chips.get_by_role("link", name="Remove the filter Environment: airline").click()
+    expect(chips.get_by_role("listitem")).to_have_count(1)
+    page.wait_for_url(lambda url: "tag=kept" in url and "environment" not in url)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

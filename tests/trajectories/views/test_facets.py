@@ -1,0 +1,138 @@
+"""Sorting, facets and chips of the list of trajectories."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django.asserts import assertContains, assertNotContains
+
+from apps.accounts.models import Membership, Role
+from apps.annotation.desk.actions import record
+from apps.annotation.kinds.answers import Choice
+from apps.trajectories import facets
+from apps.trajectories.filters import Filters
+from apps.trajectories.models import Trajectory
+from tests import factories
+from tests.annotation import making
+from tests.annotation.desk.test_assignments import take
+from tests.trajectories.views.test_lists import bearer, signed_in, step
+
+pytestmark = pytest.mark.django_db
+
+
+def calling(*tools: str, **fields: object) -> dict[str, object]:
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in tools]
+    return step(**fields) | {"message": {"role": "assistant", "content": None, "tool_calls": calls}}
+
+
+@pytest.fixture
+def researcher() -> Membership:
+    return factories.member(Role.RESEARCHER)
+
+
+@pytest.fixture
+def runs(researcher: Membership) -> dict[str, Trajectory]:
+    home = researcher.workspace
+    airline = {"of": home, "environment": "airline", "policy": "alpha"}
+    return {
+        "short": factories.imported_run([calling("search")], task_key="a", success=True, tags=["kept"], **airline),
+        "long": factories.imported_run([calling("search", "book")] * 6, task_key="b", success=False, **airline),
+        "other": factories.imported_run([step(error="It broke.")] * 2, task_key="c", environment="shop", of=home),
+    }
+
+
+def facets_at(client: Client, query: str = "") -> dict[str, list[tuple[str, int]]]:
+    page = client.get(reverse("trajectories:facets") + query, headers={"HX-Request": "true"})
+    found = page.context["counted"].facets
+    return {facet.name: [(value.words, value.runs) for value in facet.values] for facet in found}
+
+
+def test_facets_count_what_the_filters_find(runs: dict[str, Trajectory], researcher: Membership) -> None:
+    client = signed_in(researcher)
+    assert facets_at(client) == {
+        "Environment": [("airline", 2), ("shop", 1)],
+        "Policy": [("alpha", 2), ("Not known", 1)],
+        "Outcome": [("No outcome", 1), ("Failure", 1), ("Success", 1)],
+        "Tool": [("search", 2), ("book", 1)],
+        "Errors": [("Without errors", 2), ("With errors", 1)],
+        "Steps": [("0 to 5", 2), ("6 to 10", 1)],
+        "Tag": [("kept", 1)],
+    }
+    narrowed = facets_at(client, "?tool=book")
+    assert (narrowed["Environment"], narrowed["Outcome"]) == ([("airline", 1)], [("Failure", 1)])
+
+
+def test_a_facet_leads_to_the_runs_that_it_counts(runs: dict[str, Trajectory], researcher: Membership) -> None:
+    client = signed_in(researcher)
+    page = client.get(reverse("trajectories:facets"), headers={"HX-Request": "true"})
+    for facet in page.context["counted"].facets:
+        for value in facet.values:
+            listed = client.get(f"{reverse('trajectories:list')}?{value.query}")
+            assert len(listed.context["page"]) == value.runs, (facet.name, value)
+
+
+def test_who_judged_is_a_facet_and_a_filter(researcher: Membership) -> None:
+    queue = making.queue(of=researcher.workspace, items=2, steps=2)
+    who = making.rule(of=researcher.workspace)
+    record(assignment=take(queue, who), answer=Choice(1))
+    client = signed_in(researcher)
+    assert facets_at(client)["Judged by"] == [(who.name, 2)]
+    listed = client.get(f"{reverse('trajectories:list')}?annotator={who.pk}")
+    assert len(listed.context["page"]) == 2
+    assertContains(listed, f"Judged by: {who.name}")
+    answer = Client().get(f"/api/v1/trajectories?annotator={who.pk}", headers=bearer(researcher)).json()
+    assert len(answer["results"]) == 2
+    assert Client().get("/api/v1/trajectories?annotator=me", headers=bearer(researcher)).status_code == 400
+
+
+def test_of_many_matches_the_newest_are_counted_and_the_page_says_so(
+    runs: dict[str, Trajectory], researcher: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facets, "SAMPLE", 2)
+    page = signed_in(researcher).get(reverse("trajectories:facets"), headers={"HX-Request": "true"})
+    assertContains(page, "Counted over the newest 2 matches.")
+    assertContains(page, ">1+</span>")
+
+
+def test_outsiders_and_annotators_count_nothing(runs: dict[str, Trajectory], researcher: Membership) -> None:
+    address = reverse("trajectories:facets")
+    assertNotContains(signed_in(factories.member(Role.OWNER)).get(address, headers={"HX-Request": "true"}), "airline")
+    annotator = signed_in(factories.member(Role.ANNOTATOR, of=researcher.workspace))
+    assert annotator.get(address, headers={"HX-Request": "true"}).status_code == 404
+
+
+def test_every_filter_is_a_chip_that_takes_it_away(runs: dict[str, Trajectory], researcher: Membership) -> None:
+    short = runs["short"]
+    query = f"task={short.task_id}&policy={short.policy_id}&source=retrace&min_steps=1&tag=kept&tool=search"
+    page = signed_in(researcher).get(f"{reverse('trajectories:list')}?{query}")
+    chips = {chip.name: (chip.words, chip.without) for chip in page.context["chips"]}
+    assert {name: words for name, (words, _) in chips.items()} == {
+        "Task": "a",
+        "Policy": "alpha",
+        "At least": "1 step",
+        "Tool": "search",
+        "Tag": "kept",
+        "Source": "retrace",
+    }
+    assert chips["Tag"][1] == Filters.read(query.replace("&tag=kept", "")).query
+    assertContains(page, "Remove the filter Task: a")
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [("", "other long short"), ("oldest", "short long other"), ("longest", "long other short"), ("shortest", "short other long")],
+)  # fmt: skip
+def test_the_list_is_sorted_and_its_pages_follow_each_other(
+    runs: dict[str, Trajectory], researcher: Membership, monkeypatch: pytest.MonkeyPatch, sort: str, names: str
+) -> None:
+    monkeypatch.setattr("apps.trajectories.lists.PAGE", 2)
+    client, address = signed_in(researcher), reverse("trajectories:list")
+    first = client.get(address, {"sort": sort})
+    second = client.get(address, {"sort": sort, "cursor": first.context["page"].next})
+    found = [*first.context["page"], *second.context["page"]]
+    assert found == [runs[name] for name in names.split()]
+
+
+def test_tasks_are_sorted_by_environment_and_key(runs: dict[str, Trajectory], researcher: Membership) -> None:
+    client, address = signed_in(researcher), reverse("trajectories:tasks")
+    keys = [[task.key for task in client.get(address, {"sort": sort}).context["page"]] for sort in ("key", "-key", "?")]
+    assert keys == [["a", "b", "c"], ["c", "b", "a"], ["c", "b", "a"]]
