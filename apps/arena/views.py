@@ -26,6 +26,8 @@ from apps.common.text_encoding import is_storable
 from apps.jobs.models import JobState
 from apps.policies import promotions
 
+MOVING = (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING)
+
 
 def _experiments(request: HtmxRequest) -> Any:
     related = ("policy_a", "policy_b", "queue", "rollouts_a__policy", "rollouts_b__policy", "workspace", "created_by")
@@ -37,7 +39,8 @@ def _experiments(request: HtmxRequest) -> Any:
 def experiments(request: HtmxRequest) -> HttpResponse:
     """All experiments, newest first."""
     page = page_of(_experiments(request), cursor=request.GET.get("cursor", ""), size=30)
-    return render(request, "arena/experiments.html", {"page": page})
+    is_moving = any(experiment.state in MOVING for experiment in page.rows)
+    return render(request, "arena/experiments.html", {"page": page, "is_moving": is_moving})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -107,7 +110,7 @@ def _experiment_context(found: Experiment) -> dict[str, Any]:
         "batches": batches,
         "left_out": _left_out(found, figures),
         "stopped_batches": [batch for batch in batches if batch.state in (JobState.FAILED, JobState.CANCELLED)],
-        "moving": found.state in (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING),
+        "moving": found.state in MOVING,
         "open_queue": open_queue,
         "shown": "-".join(str(each.pk) if each else "" for each in (open_queue, winner, champion)) + f"-{found.state}",
         "promotion_form": PromotionForm(experiment=found, initial={"policy": winner, "reason": ""}),

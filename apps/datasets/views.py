@@ -67,7 +67,13 @@ def dataset(request: HtmxRequest, dataset_id: UUID) -> HttpResponse:
     found = _dataset(request, dataset_id)
     versions = found.versions.select_related("created_by").defer("card", "files", "recipe")
     page = page_of(versions, cursor=request.GET.get("cursor", ""), order=("-number",))
-    return render(request, "datasets/dataset.html", {"dataset": found, "page": page, "next_number": next_number(found)})
+    context = {
+        "dataset": found,
+        "page": page,
+        "next_number": next_number(found),
+        "is_moving": any(version.is_active for version in page),
+    }
+    return render(request, "datasets/dataset.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

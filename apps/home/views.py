@@ -10,6 +10,7 @@ from apps.common.http import HtmxRequest
 from apps.home.activity import moves
 from apps.home.assigned_work import pace_of, review_for, waiting_for
 from apps.home.decision import decision_for
+from apps.home.first_steps import first_steps
 from apps.home.glance import stations
 
 
@@ -30,10 +31,13 @@ def _work(request: HtmxRequest) -> HttpResponse:
 
 def _loop(request: HtmxRequest) -> HttpResponse:
     urls = {link.place.app: link.url for link in links_for(request.member, None)}
+    found, decision = stations(request.member), decision_for(request.member)
+    waiting = [row for row in waiting_for(request.member) if row.left_for_me]
     context = {
-        "stations": [(station, urls.get(station.app, "")) for station in stations(request.member)],
-        "decision": decision_for(request.member),
+        "stations": [(station, urls.get(station.app, "")) for station in found],
+        "decision": decision,
+        "steps": first_steps(found, to_label=waiting[0].queue if waiting else None, decision=decision),
         "moves": moves(request.member),
-        "waiting": [row for row in waiting_for(request.member) if row.left_for_me],
+        "waiting": waiting,
     }
     return render(request, "home/researcher.html", context)

@@ -146,10 +146,15 @@ def queue(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @at_least(Role.REVIEWER)
 @require_safe
 def progress(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """The part of the queue's page that moves. Tells htmx to stop polling when nothing moves any more."""
+    """The part of the queue's page that moves; what can be done comes along once it is something else.
+
+    Not with every answer: a question that a button asks would be about a form that is gone. Another state changes more of the page than that.
+    """
     found = visible_queue(request, queue_id)
-    response = render(request, "annotation/_progress.html", _context(found))
-    if request.GET.get("state") not in {None, found.state}:
+    context = _context(found)
+    shown = request.GET.get("shown", context["shown"])
+    response = render(request, "annotation/_progress.html", context | {"oob": shown != context["shown"]})
+    if shown.partition("-")[0] != found.state:
         response["HX-Refresh"] = "true"
     return response
 
@@ -274,10 +279,12 @@ def steer(request: HtmxRequest, queue_id: UUID, action: str) -> HttpResponse:
 
 def _context(found: Queue) -> dict[str, Any]:
     guideline = queries.latest_guideline(found)
+    totals = queries.totals_of(found)
     return {
         "queue": found,
         "kind": kind_of(found),
-        "totals": queries.totals_of(found),
+        "totals": totals,
+        "shown": f"{found.state}-{totals.judged >= totals.places:d}-{bool(totals.annotators):d}",
         "guideline": guideline,
         "guidelines_html": markdown.render(guideline.text, under=GUIDELINES) if guideline else "",
         "source": queries.source_of(found),

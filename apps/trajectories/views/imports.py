@@ -58,7 +58,10 @@ def imports(request: HtmxRequest) -> HttpResponse:
 def _imports_page(request: HtmxRequest, form: ImportForm, status: int = 200) -> HttpResponse:
     batches = ImportBatch.objects.visible_to(request.member).select_related("created_by")
     page = page_of(batches, cursor=request.GET.get("cursor", ""), size=30)
-    context = {"form": form, "page": page, "formats": formats.known()}
+    is_moving = (
+        any(batch.is_active for batch in page) and not form.is_bound
+    )  # a form that was refused is kept as it stands
+    context = {"form": form, "page": page, "formats": formats.known(), "is_moving": is_moving}
     return render(request, "trajectories/imports.html", context, status=status)
 
 

@@ -343,3 +343,18 @@ def test_a_trajectorys_judgment_names_the_other_side_and_its_item(researcher, wo
     assert (
         f'href="{reverse("trajectories:detail", args=[item.b_id])}" title="The other trajectory">the-rival</a>' in said
     )
+
+
+def test_what_can_be_done_comes_without_a_reload(researcher, workspace):
+    queue = judged_queue(workspace, [2, -1])
+    page = researcher.get(at("queue", queue)).content.decode()
+    shown = re.search(r"/progress/\?shown=([\w-]+)", page)[1]
+    assert shown == "open-1-1"
+    same = researcher.get(at("progress", queue), {"shown": shown})
+    assert "queue-next" not in same.content.decode()
+    changed = researcher.get(at("progress", queue), {"shown": "open-0-1"})
+    moved = changed.content.decode()
+    assert re.search(r'id="queue-next" data-nonce="\w+" hx-swap-oob="true">.*Everything is judged', moved, re.S)
+    assert re.search(r'id="queue-actions" data-nonce="\w+" hx-swap-oob="true">.*Close</button>', moved, re.S)
+    assert "HX-Refresh" not in changed.headers
+    assert researcher.get(at("progress", queue), {"shown": "filling-0-0"}).headers["HX-Refresh"] == "true"

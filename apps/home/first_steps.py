@@ -1,0 +1,82 @@
+"""The first time around the loop: what this workspace has done of it, and the one thing that is next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.urls import reverse
+
+from apps.annotation.models import Queue
+from apps.home.decision import Decision
+from apps.home.glance import Station
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """A step of the loop, with what the workspace has of it."""
+
+    title: str
+    reason: str
+    action: str
+    url: str
+    """Empty where the page's first offer leads there already."""
+    done: str
+    """What there is already; empty where nothing is."""
+    is_next: bool
+
+
+WORDS: Mapping[str, tuple[str, str, str, str]] = {
+    "trajectories": (
+        "Import your trajectories",
+        "From a file in any known format, or let a policy attempt tasks of a built-in environment.",
+        "Import your trajectories",
+        "trajectories:imports",
+    ),
+    "annotation": (
+        "Judge them",
+        "Create a queue of pairs, and say which trajectory is better.",
+        "Choose trajectories",
+        "trajectories:list",
+    ),
+    "datasets": (
+        "Freeze the judgments",
+        "A dataset version never changes, and its hash proves it.",
+        "Freeze a version",
+        "datasets:list",
+    ),
+    "training": (
+        "Train on the version",
+        "A reward model, or a policy that learns from it.",
+        "New training run",
+        "training:new",
+    ),
+    "arena": (
+        "Compare the new policy, blind",
+        "Both attempt the same held-out tasks, and people judge without knowing which is which.",
+        "Compare two policies",
+        "arena:new",
+    ),
+}
+"""By the app of a station: title, reason, what its button says, and where that leads."""
+
+
+def first_steps(stations: Sequence[Station], *, to_label: Queue | None, decision: Decision | None) -> list[FirstStep]:
+    """In order; empty once each was taken. to_label: a queue with work for whoever looks. decision: what the page offers first."""
+    there = {station.app: station for station in stations if station.app in WORDS}
+    missing = [app for app in WORDS if not there[app].there]
+    if not missing:
+        return []
+    steps = [_step(app, there[app], app == missing[0], to_label) for app in WORDS]
+    offered = decision.url.partition("?")[0] if decision else ""
+    return [replace(step, url="") if step.url == offered else step for step in steps]
+
+
+def _step(app: str, station: Station, is_next: bool, to_label: Queue | None) -> FirstStep:
+    title, reason, action, name = WORDS[app]
+    url = reverse(name)
+    if app == "annotation" and to_label is not None:
+        reason, action = "A queue is open, and has work for you.", "Try labeling"
+        url = reverse("annotation:desk", args=[to_label.pk])
+    done = f"{station.there} {station.name.lower()}" if station.there else ""
+    return FirstStep(title, reason, action, url, done, is_next)

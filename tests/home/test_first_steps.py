@@ -1,0 +1,58 @@
+"""A new workspace is led around the loop, with its own data."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from apps.accounts.models import Membership, Role
+from tests import factories
+from tests.accounts.clients import as_
+from tests.annotation import making
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def researcher() -> Membership:
+    return factories.member(Role.RESEARCHER)
+
+
+def next_step(member: Membership) -> tuple[int, str, str]:
+    """How many steps are done, which is next, and to which page the one button for it leads."""
+    page = as_(member).get(reverse("home")).content.decode()
+    current = re.search(r'<li aria-current="step">.*?<b>([^<]+)</b>.*?</li>', page, re.S)
+    button = re.search(r'<a class="button[^"]*"[^>]* href="([^"]+)"', current[0] if "button" in current[0] else page)
+    return page.count('class="step-mark done"'), current[1], button[1].partition("?")[0]
+
+
+def test_an_empty_workspace_begins_with_an_import(researcher: Membership):
+    assert next_step(researcher) == (0, "Import your trajectories", reverse("trajectories:imports"))
+
+
+def test_trajectories_are_to_be_judged(researcher: Membership):
+    factories.trajectory(of=factories.task(of=researcher.workspace))
+    assert next_step(researcher) == (1, "Judge them", reverse("trajectories:list"))
+    queue = making.queue(of=researcher.workspace)
+    assert next_step(researcher) == (1, "Judge them", reverse("annotation:desk", args=[queue.pk]))
+
+
+def test_each_step_that_was_taken_is_done_and_says_what_there_is(researcher: Membership):
+    queue = making.queue(of=researcher.workspace)
+    making.judge(queue, making.rule(of=researcher.workspace), 2)
+    assert next_step(researcher) == (2, "Freeze the judgments", reverse("datasets:list"))
+    assert "2 trajectories" in as_(researcher).get(reverse("home")).content.decode()
+    version = factories.dataset_version(of=researcher.workspace)
+    assert next_step(researcher) == (3, "Train on the version", reverse("training:new"))
+    factories.run(of=researcher.workspace, version=version)
+    assert next_step(researcher) == (4, "Compare the new policy, blind", reverse("arena:new"))
+
+
+def test_what_others_have_is_no_step_of_ours(researcher: Membership):
+    factories.trajectory(of=factories.task())
+    assert next_step(researcher)[0] == 0
+
+
+def test_annotators_are_not_led_around_a_loop_that_they_cannot_see(researcher: Membership):
+    annotator = factories.member(Role.ANNOTATOR, of=researcher.workspace)
+    assert "The first time around" not in as_(annotator).get(reverse("home")).content.decode()
