@@ -34,6 +34,8 @@ def submit(page: Page) -> None:
     page.wait_for_function(
         "old => ![old, undefined].includes(document.querySelector('[data-drafting]')?.dataset.item)", arg=item
     )
+    # The next item may be there before the answer has arrived.
+    page.wait_for_function("() => !Object.keys(localStorage).some(key => key.includes('outbox:'))")
 
 
 def card(page: Page, number: int):
