@@ -19,6 +19,7 @@ from apps.accounts.models import Role
 from apps.common.api import Conflict, MemberView, RequestSerializer
 from apps.datasets import freezing
 from apps.datasets.card import markdown, public_card
+from apps.datasets.files.archive import PROCESS_LABELS, STEPWISE, stepwise_rows
 from apps.datasets.files.export import CONTENT_TYPES, export
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.queries import datasets_for_list
@@ -267,10 +268,11 @@ class VersionRows(DatasetView):
             "One split of a frozen version, as TRL reads it: messages (`prompt`, `chosen` and `rejected`; `prompt` and `completion`; "
             "or `messages`), `tools`, what was judged, and where each row comes from. "
             "The entity tag is the file's SHA-256. `Range` resumes a broken download; JSON Lines is compressed for a client "
-            "that accepts gzip."
+            "that accepts gzip. `stepwise`, of process labels only, is JSON Lines with the columns `prompt`, `completions` and `labels`, made "
+            "while it is sent: it has no entity tag and no ranges."
         ),
         parameters=[
-            OpenApiParameter("format", enum=[*CONTENT_TYPES], default="jsonl"),
+            OpenApiParameter("format", enum=[*CONTENT_TYPES, STEPWISE], default="jsonl"),
             OpenApiParameter("split", enum=Split.values, default="train"),
             OpenApiParameter("Range", location="header", description="One range of bytes, like `bytes=1000-`."),
         ],
@@ -283,9 +285,17 @@ class VersionRows(DatasetView):
         },
     )
     def get(self, request: Request, dataset_id: str, number: int) -> HttpResponseBase:
-        format = _choice(request, "format", [*CONTENT_TYPES])
+        format = _choice(request, "format", [*CONTENT_TYPES, STEPWISE])
         split = _choice(request, "split", Split.values)
-        return export(request._request, self.frozen(dataset_id, number), format=format, split=split)
+        version = self.frozen(dataset_id, number)
+        if format != STEPWISE:
+            return export(request._request, version, format=format, split=split)
+        if version.row_type != PROCESS_LABELS:
+            problem = (
+                f"Only versions of process labels are given as {STEPWISE}; this one holds {version.row_type} rows."
+            )
+            raise ValidationError({"format": [problem]})
+        return stepwise_rows(request._request, version, split)
 
 
 def _choice(request: Request, name: str, choices: list[str]) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from django.http import HttpRequest
 from django.urls import reverse
 
+from apps.datasets.files.archive import PROCESS_LABELS, STEPWISE
 from apps.datasets.models import Split, Version
 from apps.datasets.rows import ROW_TYPES
 
@@ -32,6 +33,12 @@ def in_trl(row_type: str) -> tuple[str, str]:
     return f"from trl import {name}Config, {name}Trainer\n", f"\n{made}\ntrainer.train()"
 
 
+def _fetching(address: str, name: str) -> str:
+    """One command for all splits, each under its own name, empty ones too: the version's hash is of all of them."""
+    splits = ",".join(split.value for split in Split)
+    return f'curl --fail --compressed -H "Authorization: Bearer $RETRACE_TOKEN" \\\n  "{address}&split={{{splits}}}" -o "{name}"'
+
+
 def snippets(request: HttpRequest, version: Version) -> list[Snippet]:
     """Commands with this version's addresses; the token is the reader's to fill in."""
     address = request.build_absolute_uri(reverse("v1:rows", args=[version.dataset_id, version.number]))
@@ -42,12 +49,18 @@ def snippets(request: HttpRequest, version: Version) -> list[Snippet]:
         Snippet(
             "export-curl",
             "Shell",
-            "export RETRACE_TOKEN=rt_…\n"
-            + "\n".join(
-                f'curl --fail --compressed -H "Authorization: Bearer $RETRACE_TOKEN" \\\n'
-                f'  "{address}?format=jsonl&split={split}" -o {split}.jsonl'
-                for split in filled
-            ),
+            "export RETRACE_TOKEN=rt_…\n" + _fetching(f"{address}?format=jsonl", "#1.jsonl"),
+        ),
+        *(
+            [
+                Snippet(
+                    "export-stepwise",
+                    "Shell: TRL's stepwise columns",
+                    _fetching(f"{address}?format={STEPWISE}", "#1-stepwise.jsonl"),
+                )
+            ]
+            if version.row_type == PROCESS_LABELS
+            else []
         ),
         Snippet(
             "export-python",

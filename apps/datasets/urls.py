@@ -16,6 +16,7 @@ urlpatterns = [
     path("datasets/<uuid:dataset_id>/v/<int:number>/live/", views.version_live, name="version_live"),
     path("datasets/<uuid:dataset_id>/v/<int:number>/rows/", views.rows, name="rows"),
     path("datasets/<uuid:dataset_id>/v/<int:number>/file/", views.file, name="file"),
+    path("datasets/<uuid:dataset_id>/v/<int:number>/splits.zip", views.all_splits, name="all_splits"),
     path("datasets/<uuid:dataset_id>/v/<int:number>/README.md", views.card_markdown, name="card_markdown"),
     path("datasets/<uuid:dataset_id>/v/<int:number>/verify/", views.verify, name="verify"),
 ]

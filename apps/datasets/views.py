@@ -21,6 +21,7 @@ from apps.common.pages import page_of
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.figures import agreement_rows
+from apps.datasets.files.archive import PROCESS_LABELS, STEPWISE, archive, stepwise_rows
 from apps.datasets.files.export import CONTENT_TYPES, export
 from apps.datasets.files.verification import verify as verification_of
 from apps.datasets.forms import DatasetForm, RecipeForm
@@ -174,9 +175,19 @@ def file(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponseBas
     """A file of the version, for the browser; programs use the API."""
     found = _frozen(request, dataset_id, number)
     format, split = request.GET.get("format", "jsonl"), request.GET.get("split", Split.TRAIN.value)
+    if format == STEPWISE and found.row_type == PROCESS_LABELS and split in Split.values:
+        return stepwise_rows(request, found, split)
     if format not in CONTENT_TYPES or split not in Split.values:
         raise Http404
     return export(request, found, format=format, split=split)
+
+
+@require_safe
+@at_least(Role.RESEARCHER)
+def all_splits(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponseBase:
+    """Every split and the card in one archive."""
+    found = _frozen(request, dataset_id, number)
+    return archive(request, found, markdown(found))
 
 
 @require_safe

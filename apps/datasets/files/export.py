@@ -47,15 +47,15 @@ def export(request: HttpRequest, version: Version, *, format: str, split: str) -
         problem = {"detail": f"The range begins after the end of the file, which has {size:,} bytes."}
         response = JsonResponse(problem, status=416, headers={"Content-Range": f"bytes */{size}"})
     elif span is not None:
-        response = _body(request, _pieces(facts["name"], span), status=206)
+        response = _body(request, pieces(facts["name"], span), status=206)
         response["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
         response["Content-Length"] = span.end - span.start
     elif format == "jsonl" and accepts_gzip(request):
         tag = zipped_tag
-        response = _body(request, _zipped(_pieces(facts["name"], Span(0, size))))
+        response = _body(request, _zipped(pieces(facts["name"], Span(0, size))))
         response["Content-Encoding"] = "gzip"
     else:
-        response = _body(request, _pieces(facts["name"], Span(0, size)))
+        response = _body(request, pieces(facts["name"], Span(0, size)))
         response["Content-Length"] = size
     name = f"{version.dataset_id}-v{version.number}-{split}.{format}"
     if response.status_code != 416:
@@ -101,7 +101,7 @@ async def _nothing() -> AsyncIterator[bytes]:
         yield piece
 
 
-async def _pieces(name: str, span: Span) -> AsyncIterator[bytes]:
+async def pieces(name: str, span: Span) -> AsyncIterator[bytes]:
     """The bytes of a stored file. Reading happens in threads, so a slow disk or bucket holds up nobody else's request."""
     file = await asyncio.to_thread(default_storage.open, name, "rb")
     try:

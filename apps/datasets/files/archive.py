@@ -1,0 +1,96 @@
+"""Files of a version that are made while they are sent: all splits in one archive, and step labels in the form that TRL calls stepwise."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from django.http import HttpRequest, StreamingHttpResponse
+
+from apps.datasets.files.export import Span, pieces
+from apps.datasets.models import Split, Version
+from contract import jsontext
+from contract.rows.stepwise import stepwise
+
+STEPWISE = "stepwise"
+"""The name of the format, for versions of process labels."""
+PROCESS_LABELS = "steps"
+"""The row type of these."""
+
+
+def archive(request: HttpRequest, version: Version, card: str) -> StreamingHttpResponse:
+    """Every split as JSON Lines, the empty ones too since the version's hash is of all, and the card, in one zip."""
+    name = f"{version.dataset_id}-v{version.number}.zip"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-transform"}
+    body = _nothing() if request.method == "HEAD" else _zipped(version, card)
+    return StreamingHttpResponse(body, content_type="application/zip", headers=headers)
+
+
+def stepwise_rows(request: HttpRequest, version: Version, split: str) -> StreamingHttpResponse:
+    """The rows of a split with the columns `prompt`, `completions` and `labels`; rows without a labeled first step are left out."""
+    facts = version.files["jsonl"][split]
+    name = f"{version.dataset_id}-v{version.number}-{split}-{STEPWISE}.jsonl"
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "private, no-transform",
+    }
+    body = _nothing() if request.method == "HEAD" else _stepwise(pieces(facts["name"], Span(0, facts["bytes"])))
+    return StreamingHttpResponse(body, content_type="application/jsonl", headers=headers)
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    for piece in list[bytes]():
+        yield piece
+
+
+async def _stepwise(rows: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for piece in rows:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield await asyncio.to_thread(_written, lines)
+    yield await asyncio.to_thread(_written, [rest])
+
+
+def _written(lines: Sequence[bytes]) -> bytes:
+    found = (stepwise(jsontext.loads(line)) for line in lines if line.strip())
+    return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in found if row)
+
+
+class _Sink(io.RawIOBase):
+    """Keeps what is written to it until it is taken away."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        part = bytes(data)  # type: ignore[call-overload]  # whatever ZipFile writes is bytes
+        self.parts.append(part)
+        return len(part)
+
+    def take(self) -> bytes:
+        taken = b"".join(self.parts)
+        self.parts.clear()
+        return taken
+
+
+async def _zipped(version: Version, card: str) -> AsyncIterator[bytes]:
+    sink = _Sink()
+    frozen = version.created_at.astimezone(UTC).timetuple()[:6]
+    with ZipFile(sink, "w", ZIP_DEFLATED, compresslevel=1) as made:
+        for split in Split:
+            facts = version.files["jsonl"][split.value]
+            about = ZipInfo(f"{split.value}.jsonl", frozen)
+            about.compress_type = ZIP_DEFLATED
+            with made.open(about, "w", force_zip64=True) as entry:
+                async for piece in pieces(facts["name"], Span(0, facts["bytes"])):
+                    await asyncio.to_thread(entry.write, piece)
+                    yield sink.take()
+        made.writestr(ZipInfo("README.md", frozen), card)
+    yield sink.take()
