@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from retrace.models.answer import Answer
 
@@ -45,15 +45,17 @@ class Trajectory(Answer):
 class Filter(TypedDict, total=False):
     """Which trajectories to list. Several fields: those that match all of them."""
 
-    q: str  # Words that occur in it.
-    task: str
+    q: str  # Words of the task, each matched at its beginning; or an id, or an external id.
+    task: str  # Its id.
     environment: str
-    policy: str
-    outcome: str
-    errors: str
+    policy: str  # Its id, or `none` where it isn't known.
+    outcome: Literal["success", "failure", "none"]
+    errors: Literal["yes", "no"]  # Whether any step failed.
     min_steps: int
     max_steps: int
     tag: str
-    source: str
+    tool: str  # The name of a tool that a step called.
+    source: str  # The import format, or `rollout`.
     batch: str  # The id of an import.
     rollouts: str  # The id of rollouts.
+    annotator: str  # The id of an annotator who judged it.
