@@ -22,6 +22,7 @@ CLOCK: dict[str, dict[str, Any]] = {
     "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
     "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
+    "clear-answers": {"task": "answers.clear", "schedule": 3600.0},
     **DEMO,
     "recover-jobs": {"task": "jobs.recover", "schedule": 15.0},
     "expire-leases": {"task": "leases.expire", "schedule": 15.0},

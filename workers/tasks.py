@@ -16,6 +16,7 @@ from apps.annotation.quality import reports
 from apps.annotation.queues import items, settings
 from apps.arena import lifecycle as experiments
 from apps.arena.models import Experiment
+from apps.common import idempotency
 from apps.datasets import freezing
 from apps.demo import story
 from apps.demo.people import SLUG
@@ -168,6 +169,12 @@ def advance_experiments() -> None:
 def clear_sessions() -> None:
     """Remove ended sessions from the database, which would keep them forever."""
     SessionStore.clear_expired()
+
+
+@app.task(name="answers.clear", acks_late=False)
+def clear_answers() -> None:
+    """Forget requests with an Idempotency-Key whose time is over."""
+    idempotency.forget_expired()
 
 
 @app.task(name="demo.go_on")

@@ -7,6 +7,7 @@ An error is `{"detail": "what was wrong and what to do"}`. Where fields of the r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,9 +22,11 @@ from rest_framework.exceptions import (
     UnsupportedMediaType,
     ValidationError,
 )
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView, exception_handler
 
+from apps.common.idempotency import answer_once, key_of
 from apps.common.pages import ApiCursorPagination
 from contract.quoting import legible
 
@@ -47,6 +50,15 @@ class MemberView(APIView):
     member: Membership
     needs: ClassVar[int] = 0
     needs_to_write: ClassVar[int] = 0
+    keeps_answers: ClassVar[bool] = True
+    """Whether a POST with an `Idempotency-Key` is done once. Those that may be sent twice anyhow say no."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        handler = getattr(self, "post", None)
+        if request.method == "POST" and handler and self.keeps_answers and key_of(request):
+            asked = partial(handler, request, *args, **kwargs)
+            self.post = lambda *_, **__: answer_once(asked, request, membership_pk=self.member.pk)
 
 
 class ListView(MemberView):

@@ -3,6 +3,7 @@
 What only workers need of it (their tasks, the clock, how they start) is in `workers.app`.
 """
 
+import logging
 import os
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from celery import Celery
 from django.conf import settings
 from django.db import transaction
 
+logger = logging.getLogger(__name__)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.settings")
 
 
@@ -53,6 +55,14 @@ def enqueue(task: str, *args: Any) -> None:
     Where the broker is away, that is logged and nothing else: what is committed holds, and the clock tells the workers of all that waits.
     """
     transaction.on_commit(lambda: app.send_task(task, args=args), robust=True)
+
+
+def enqueue_at_once(task: str, *args: Any) -> None:
+    """Send a task that asks for nothing that the current transaction writes: its answer may be waited for within it."""
+    try:
+        app.send_task(task, args=args)
+    except Exception:
+        logger.exception("%s could not be sent", task)
 
 
 class Place(NamedTuple):

@@ -7,6 +7,17 @@ from typing import Any, Literal
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+
+from apps.common.idempotency import HEADER, MOST_CHARACTERS
+
+KEY = OpenApiParameter(
+    HEADER,
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description=f"At most {MOST_CHARACTERS} characters. The same request with the same key within a day is done once, and answered alike.",
+)
 
 
 class ApiSchema(AutoSchema):
@@ -21,8 +32,19 @@ class ApiSchema(AutoSchema):
         }
         return answers
 
+    def get_override_parameters(self) -> list[Any]:
+        return [KEY] if self._keeps_answers() else []
+
+    def _keeps_answers(self) -> bool:
+        return self.method == "POST" and getattr(self.view, "keeps_answers", False)
+
     def _refusals(self) -> dict[str, str]:
+        of_keys = {
+            "409": f"The first request with the {HEADER} is still being answered.",
+            "422": f"The {HEADER} was used for another request.",
+        }
         return {
+            **(of_keys if self._keeps_answers() else {}),
             "400": "The request is invalid; `fields` says where.",
             "401": "No token, or one that is unknown, revoked, or expired.",
             "404": "Not found, or not in this token's workspace.",

@@ -194,6 +194,7 @@ class SessionsView(ListView):
     """The workspace's sessions."""
 
     needs = Role.RESEARCHER
+    keeps_answers = False  # they hold the session's key, of which only the hash is stored
 
     @extend_schema(
         operation_id="sessions_create",

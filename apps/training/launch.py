@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from apps.accounts import audit
 from apps.accounts.models import User
-from apps.common.broker import enqueue
+from apps.common.broker import enqueue_at_once
 from apps.jobs.lifecycle import queue
 from apps.jobs.models import Event, Kind, register
 from apps.training.live import show
@@ -92,12 +92,12 @@ def check_with_worker(plan: Plan) -> Check:
     if (answer := cache.get(key)) is not None:
         return _read(answer)
     if cache.add(f"{key}:asked", True, ASKED_SECONDS):
-        enqueue(CHECK_TASK, key, plan.as_json())
+        enqueue_at_once(CHECK_TASK, key, plan.as_json())
     return Check()
 
 
 def wait_for_check(plan: Plan, *, seconds: float) -> Check:
-    """The same, with some patience. Not inside a transaction: the question is sent when it commits."""
+    """The same, with some patience."""
     deadline = time.monotonic() + seconds
     while (check := check_with_worker(plan)).state == "pending" and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -74,3 +74,16 @@ def test_every_form_that_the_schema_promises_may_be_asked_for(client: Client, sc
             for form in answer.get("content", {}):
                 headers = {"authorization": f"Bearer {token}", "accept": form}
                 assert client.get(address, headers=headers).status_code in {200, 404}, (path, form)
+
+
+def test_whatever_creates_something_takes_an_idempotency_key(schema: dict[str, Any]) -> None:
+    without = {
+        operation["operationId"]
+        for name, operation in operations(schema)
+        if name.startswith("post ")
+        and not any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
+    }
+    assert without == {
+        "queue_next",  # answers the item in hand
+        "sessions_create",  # answers a secret, of which only the hash may be stored
+    }

@@ -83,6 +83,12 @@ def test_an_answer_that_cannot_be_unpacked_is_asked_for_again(far_client: Client
     assert len(network.seen) == 2
 
 
+def test_a_creation_whose_answer_was_lost_is_repeated_and_made_once(far_client: Client, network: Network) -> None:
+    network.fail = [answer_lost]
+    made = far_client.datasets.create(name="One")
+    assert made.id == str(Dataset.objects.get().pk)
+
+
 def test_nobody_there(free_port: int) -> None:
     with (
         Client(f"http://127.0.0.1:{free_port}", "rt_x", retries=Retries(most=1, first_seconds=0.01)) as client,

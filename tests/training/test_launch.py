@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import transaction
 
 from apps.accounts.models import AuditEntry, Membership, Role
+from apps.common import broker
 from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.training.launch import (
+    CHECK_TASK,
     Check,
     Refusal,
     RefusedByWorker,
@@ -192,12 +195,14 @@ def small_model(workspace) -> Policy:
     )
 
 
-def test_the_question_to_a_worker_goes_out_once(django_capture_on_commit_callbacks):
+def test_the_question_to_a_worker_goes_out_once_and_waits_for_no_transaction(monkeypatch):
+    asked = []
+    monkeypatch.setattr(broker.app, "send_task", lambda task, args: asked.append((task, args[0])))
     plan = a_plan()
-    with django_capture_on_commit_callbacks() as sent:
+    with transaction.atomic():
         assert check_with_worker(plan).state == "pending"
         assert check_with_worker(plan).state == "pending"
-    assert len(sent) == 1
+        assert asked == [(CHECK_TASK, key_of(plan))]
 
 
 def test_a_workers_answer_is_found_by_the_same_plan_only():

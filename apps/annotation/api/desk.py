@@ -89,6 +89,8 @@ class JudgedSerializer(serializers.Serializer[Any]):
 class NextView(MemberView):
     """POST /api/v1/queues/<id>/next"""
 
+    keeps_answers = False  # whoever asks again is given the item in hand, and its runs are long
+
     @extend_schema(
         operation_id="queue_next",
         summary="Take the next item of a queue, or the one in hand again",

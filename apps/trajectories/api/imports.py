@@ -21,6 +21,7 @@ from rest_framework.reverse import reverse
 from apps.accounts.models import Role
 from apps.common.api import ListView, MemberView
 from apps.common.downloads import download
+from apps.common.idempotency import HEADER, key_of
 from apps.trajectories.imports import rejected
 from apps.trajectories.imports.upload import (
     FileTooLarge,
@@ -31,9 +32,6 @@ from apps.trajectories.imports.upload import (
     unfinished_import,
 )
 from apps.trajectories.models import ImportBatch
-
-MOST_KEY = 200
-"""Characters of an Idempotency-Key. Cut short, two keys could be one, and the second file would be lost."""
 
 
 class TooLarge(APIException):
@@ -94,6 +92,7 @@ class ImportsView(ListView):
     """Send a file, or list what was sent."""
 
     needs = Role.RESEARCHER
+    keeps_answers = False  # a key stands for an import of the workspace, forever
     # Anything but a form is the file itself and is read by `post`, block by block: no parser may touch it.
     parser_classes = [MultiPartParser]
 
@@ -113,7 +112,7 @@ class ImportsView(ListView):
             OpenApiParameter(
                 "policy", OpenApiTypes.STR, description="Who acted, in trajectories that don't say so themselves."
             ),
-            OpenApiParameter("Idempotency-Key", OpenApiTypes.STR, OpenApiParameter.HEADER),
+            OpenApiParameter(HEADER, OpenApiTypes.STR, OpenApiParameter.HEADER),
         ],
         request={
             "application/octet-stream": OpenApiRequest(OpenApiTypes.BINARY),
@@ -127,9 +126,7 @@ class ImportsView(ListView):
         },
     )
     def post(self, request: Request) -> Response:
-        key = request.headers.get("Idempotency-Key", "")
-        if len(key) > MOST_KEY:
-            raise ValidationError({"Idempotency-Key": [f"It has {len(key)} characters; {MOST_KEY} fit."]})
+        key = key_of(request)
         known = ImportBatch.objects.visible_to(self.member).filter(idempotency_key=key).first() if key else None
         if known:
             return self._answer(known, status.HTTP_200_OK)

@@ -42,7 +42,7 @@ class Resource(Generic[C]):
         return self._ask(Request("GET", address(template, *parts), query), answer)
 
     def _create(
-        self, template: str, *parts: object, answer: type[T], body: object, is_remembered: bool = False
+        self, template: str, *parts: object, answer: type[T], body: object, is_remembered: bool = True
     ) -> Flow[T]:
         """Make something. `body` is a dict of the caller's keywords. The key tells the server that a repetition is one."""
         assert isinstance(body, dict)

@@ -18,7 +18,7 @@ class Sessions(Resource[C]):
     @operation
     def create(self, **session: Unpack[NewSession]) -> Flow[OpenedSession]:
         """Open a session. Its key is shown this once."""
-        return self._create("/sessions", answer=OpenedSession, body=session)
+        return self._create("/sessions", answer=OpenedSession, body=session, is_remembered=False)
 
     @operation
     def read(self, session_id: str) -> Flow[Session]:
@@ -28,12 +28,12 @@ class Sessions(Resource[C]):
     @operation
     def record(self, session_id: str, **event: Unpack[NewEvent]) -> Flow[SessionEvent]:
         """Record an event, such as a reward, of a session or of one of its calls. The same key again is the same event."""
-        return self._create("/sessions/{}/events", session_id, answer=SessionEvent, body=event, is_remembered=True)
+        return self._create("/sessions/{}/events", session_id, answer=SessionEvent, body=event)
 
     @operation
     def finish(self, session_id: str, **outcome: Unpack[Finish]) -> Flow[Session]:
         """Finish a session with what came of it; its calls become a trajectory. The same outcome again changes nothing."""
-        return self._create("/sessions/{}/finish", session_id, answer=Session, body=outcome, is_remembered=True)
+        return self._create("/sessions/{}/finish", session_id, answer=Session, body=outcome)
 
     @operation
     def trace(self, session_id: str) -> Flow[Trace]:

@@ -1,0 +1,35 @@
+"""What the API remembers of requests that may come twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import models
+from django.db.models import UniqueConstraint
+from django.db.models.functions import Now
+from django.utils.timezone import now
+
+LIFETIME = timedelta(days=1)
+
+
+class AnsweredRequestQuerySet(models.QuerySet["AnsweredRequest"]):
+    def expired(self) -> AnsweredRequestQuerySet:
+        return self.filter(created_at__lt=now() - LIFETIME)
+
+
+class AnsweredRequest(models.Model):
+    """A request with an `Idempotency-Key`, and how it was answered. Written in the transaction that did what was asked."""
+
+    membership = models.ForeignKey("accounts.Membership", on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of the address and what was sent.")
+    status = models.PositiveSmallIntegerField()
+    body = models.TextField(help_text="JSON. As text, since columns of JSON can't hold every character.")
+    location = models.TextField(blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = AnsweredRequestQuerySet.as_manager()
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["membership", "key"], name="one_answer_per_key")]
+        indexes = [models.Index(fields=["created_at"], name="answered_oldest")]
