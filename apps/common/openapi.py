@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from django.conf import settings
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.serializers import CharField
 
 from apps.common.idempotency import HEADER, MOST_CHARACTERS
 
 KEY = OpenApiParameter(
     HEADER,
-    OpenApiTypes.STR,
+    {"type": "string", "maxLength": MOST_CHARACTERS},
     OpenApiParameter.HEADER,
     description=f"At most {MOST_CHARACTERS} characters. The same request with the same key within a day is done once, and answered alike.",
 )
@@ -72,6 +72,21 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         "required": ["detail"],
     }
     return result
+
+
+class RequestBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
+    """Describes what `RequestSerializer` refuses: fields that it doesn't know, and texts without a character where there must be one."""
+
+    target_class = "apps.common.api.RequestSerializer"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Literal["request", "response"]) -> Any:
+        described = auto_schema._map_basic_serializer(self.target, direction)  # type: ignore[no-untyped-call]
+        for name, field in self.target.fields.items():
+            text = described["properties"].get(name, {})
+            if isinstance(field, CharField) and not field.allow_blank and text.get("type") == "string":
+                text.setdefault("minLength", 1)
+        return {**described, "additionalProperties": False}
 
 
 class Session(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
