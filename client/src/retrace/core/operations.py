@@ -56,7 +56,9 @@ class Resource(Generic[C]):
         return reply.content.decode()
 
     def _act(self, template: str, *parts: object, answer: type[T]) -> Flow[T]:
-        return self._ask(Request("POST", address(template, *parts)), answer)
+        """Do something with what is there, once."""
+        headers = {IDEMPOTENCY_KEY: str(uuid4())}
+        return self._ask(Request("POST", address(template, *parts), headers=headers, is_remembered=True), answer)
 
 
 class operation(Generic[P, T]):

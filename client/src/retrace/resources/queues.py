@@ -41,7 +41,7 @@ class Queues(Resource[C]):
     @operation
     def next(self, queue_id: str) -> Flow[Held | None]:
         """The item to judge: the one that is assigned already, or the next. None when nothing is left."""
-        request = Request("POST", address("/queues/{}/next", queue_id))
+        request = Request("POST", address("/queues/{}/next", queue_id), is_remembered=True)
         reply = yield from self._exchange(request)
         return parsed(request, reply, Held) if reply.content else None
 
