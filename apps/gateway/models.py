@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
@@ -13,6 +13,7 @@ from apps.common.fields import FaithfulJSONField
 from apps.common.ids import new_id
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories.models import Trajectory
+from contract.values import mapping
 
 
 class SessionQuerySet(WorkspaceQuerySet["Session"]):
@@ -82,7 +83,7 @@ class Session(WorkspaceModel):
     @property
     def title(self) -> str:
         """What it is about, for headings."""
-        task: dict[str, Any] = self.task or {}
+        task = mapping(self.task)
         return str(task.get("instruction") or task.get("key") or "") or str(self)
 
 

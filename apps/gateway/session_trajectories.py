@@ -15,7 +15,7 @@ from contract import jsontext
 from contract.completions import message_from
 from contract.messages import ROLES, Message, text_of
 from contract.trajectory import Outcome, Step, Task, Trajectory
-from contract.values import Json
+from contract.values import Json, mapping
 
 ROLE_NAMES = {"function": "tool", "model": "assistant"}
 ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
@@ -89,12 +89,13 @@ def trajectory_of(
 
 def task_of(session: Session, path: Sequence[Call]) -> Task:
     """The session's task; where it names none, its first user message is the task, and sessions that begin with the same one share it."""
-    return Task.from_json(session.task) if session.task else task_asked(session, path)
+    names_one = isinstance(session.task, dict) and session.task.get("key")
+    return Task.from_json(session.task) if names_one else task_asked(session, path)
 
 
 def task_asked(session: Session, path: Sequence[Call]) -> Task:
     """What the first user message of a path asks."""
-    environment = str((session.task or {}).get("environment") or "")
+    environment = str(mapping(session.task).get("environment") or "")
     asked = next(
         (
             text_of(message.get("content"))
