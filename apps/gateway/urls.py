@@ -2,8 +2,8 @@
 
 from django.urls import path
 
-from apps.gateway import api as session_api
 from apps.gateway import views
+from apps.gateway.api import sessions as session_api
 
 app_name = "gateway"
 urlpatterns = [

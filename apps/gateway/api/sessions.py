@@ -1,0 +1,183 @@
+"""Sessions over the API: open, tell rewards, finish, read."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import Role
+from apps.common.api import Conflict, ListView, MemberView
+from apps.gateway import sessions
+from apps.gateway.api.serializers import (
+    EventSerializer,
+    FinishSerializer,
+    OpenedSerializer,
+    OpenSerializer,
+    SessionEventSerializer,
+    SessionSerializer,
+    TaskSerializer,
+    TraceSerializer,
+)
+from apps.gateway.models import Session
+from apps.gateway.queries import counts_of, record_of, sessions_for_list
+from apps.policies.models import Policy
+from apps.trajectories.models import Task
+from contract.trajectory import Task as TaskRecord
+
+
+class SessionsView(ListView):
+    """The workspace's sessions."""
+
+    needs = Role.RESEARCHER
+    keeps_answers = False  # they hold the session's key, of which only the hash is stored
+
+    @extend_schema(
+        operation_id="sessions_create",
+        summary="Open a session for an agent",
+        description="The agent sends its chats to `base_url` with `api_key`, as it would to OpenAI. The key is shown once.",
+        request=OpenSerializer,
+        responses={201: OpenedSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = OpenSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        wanted = form.validated_data
+        task = self._task(wanted.pop("task", None))
+        policy = self._policy(wanted.pop("policy"))
+        try:
+            opened = sessions.open_session(
+                workspace=self.member.workspace, policy=policy, task=task, by=self.member.user, **wanted
+            )
+        except sessions.SessionRefused as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
+        context = {"request": request, "key": opened.key}
+        answer = OpenedSerializer(opened.session, context=context).data
+        return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
+
+    @extend_schema(
+        operation_id="sessions_list", summary="List sessions, newest first", responses=SessionSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(sessions_for_list(self.member), SessionSerializer)
+
+    def _policy(self, named: str) -> Policy:
+        known = Policy.objects.visible_to(self.member).acting()
+        try:
+            meant = Q(pk=UUID(named)) | Q(name=named)
+        except ValueError:
+            meant = Q(name=named)
+        policy = known.filter(meant).select_related("endpoint").first()
+        if policy is None:
+            raise ValidationError(
+                {"policy": [f"There is no policy {named!r} that can act. GET /api/v1/policies lists them."]}
+            )
+        return policy
+
+    def _task(self, given: Any) -> dict[str, Any] | None:
+        if given is None:
+            return None
+        if isinstance(given, str):
+            return self._known_task(given)
+        if not isinstance(given, dict):
+            raise ValidationError({"task": ["Expected a task's id, or an object with its key or its instruction."]})
+        form = TaskSerializer(data=given)
+        if not form.is_valid():
+            problems = [f"{name}: {problem}" for name, found in form.errors.items() for problem in found]
+            raise ValidationError({"task": problems})
+        return TaskRecord(**form.validated_data).to_json()
+
+    def _known_task(self, named: str) -> dict[str, Any]:
+        try:
+            task = Task.objects.visible_to(self.member).get(pk=UUID(named))
+        except (ValueError, Task.DoesNotExist):
+            raise ValidationError({"task": [f"There is no task {named!r}."]}) from None
+        return TaskRecord(
+            key=task.key,
+            instruction=task.instruction,
+            environment=task.environment,
+            category=task.category,
+            difficulty=task.difficulty,
+            held_out=task.held_out,
+        ).to_json()
+
+
+class _OneSession(MemberView):
+    needs = Role.RESEARCHER
+
+    def find(self, session_id: UUID) -> Session:
+        return get_object_or_404(sessions_for_list(self.member), pk=session_id)
+
+
+class SessionView(_OneSession):
+    """One session."""
+
+    @extend_schema(operation_id="sessions_read", summary="How a session is doing", responses=SessionSerializer)
+    def get(self, request: Request, session_id: UUID) -> Response:
+        return Response(SessionSerializer(self.find(session_id), context={"request": request}).data)
+
+
+class EventsView(_OneSession):
+    """Rewards of a session while it goes on."""
+
+    @extend_schema(
+        operation_id="session_events_create",
+        summary="Note a reward of a session or of one of its calls",
+        request=EventSerializer,
+        responses={201: SessionEventSerializer, 409: OpenApiResponse(description="The session has ended.")},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        session = self.find(session_id)
+        form = EventSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        said = form.validated_data
+        try:
+            noted = sessions.record_event(session=session, call_id=said.pop("call"), **said)
+        except sessions.SessionOver as refusal:
+            raise Conflict(str(refusal)) from None
+        except sessions.SessionRefused as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
+        return Response(SessionEventSerializer(noted).data, status=status.HTTP_201_CREATED)
+
+
+class FinishView(_OneSession):
+    """The end of a session."""
+
+    @extend_schema(
+        operation_id="sessions_finish",
+        summary="End a session with its outcome; its calls become a trajectory",
+        request=FinishSerializer,
+        responses={200: SessionSerializer, 409: OpenApiResponse(description="It has ended with another outcome.")},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        session = self.find(session_id)
+        form = FinishSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        try:
+            sessions.finish_session(session=session, **form.validated_data)
+        except sessions.SessionOver as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(SessionSerializer(self.find(session_id), context={"request": request}).data)
+
+
+class TraceView(_OneSession):
+    """What a session has come to."""
+
+    @extend_schema(
+        operation_id="sessions_trace", summary="A session's calls so far, as a trajectory", responses=TraceSerializer
+    )
+    def get(self, request: Request, session_id: UUID) -> Response:
+        session = self.find(session_id)
+        trace = {
+            "trajectory": record_of(session).to_json(),
+            "counts": counts_of(session)._asdict(),
+            "events": session.events.order_by("pk"),
+        }
+        return Response(TraceSerializer(trace).data)
