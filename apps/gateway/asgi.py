@@ -14,8 +14,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from apps.accounts import api_tokens
 from apps.gateway.exchange import Exchange
-from apps.gateway.recording import Recorder
+from apps.gateway.named_sessions import served_policies, session_name
+from apps.gateway.recording import Known, Recorder, in_database
 from apps.gateway.refusals import BadRequest, GatewayRefusal, NoSession, NotSupported, TooLarge
 from apps.gateway.upstream import Upstreams
 from contract import jsontext
@@ -49,19 +51,33 @@ async def chat_completions(request: Request) -> Response:
     """POST /v1/chat/completions"""
     key = key_of(request)
     body = await body_of(request)
-    known = await recorder.session_of(key)
+    known = await session_of(request, key, body)
     is_retry = request.headers.get(RETRY_COUNT, "0") not in ("", "0")
     exchange = Exchange(known, body, is_retry=is_retry, recorder=recorder, upstreams=upstreams)
     return await exchange.respond(request.receive)
 
 
+async def session_of(request: Request, key: str, body: dict[str, Any]) -> Known:
+    """The session that a key opens, or the one that an API token's call names. Raises GatewayRefusal."""
+    if not key.startswith(api_tokens.MARK):
+        return await recorder.session_of(key)
+    name = session_name(request.headers.get("x-session-id", ""), request.headers.get("traceparent", ""))
+    return await recorder.named_session(key, name, body.get("model"))
+
+
 @refusing
 async def models(request: Request) -> Response:
-    """GET /v1/models: the one that the session leads to, by its name."""
-    session = (await recorder.session_of(key_of(request))).session
-    created = int(session.created_at.timestamp())
-    card = {"id": session.policy.name, "object": "model", "created": created, "owned_by": "retrace"}
-    return JSONResponse({"object": "list", "data": [card]})
+    """GET /v1/models: the one that the session leads to, or all that a token may call."""
+    key = key_of(request)
+    if key.startswith(api_tokens.MARK):
+        policies = await in_database(served_policies, key)
+    else:
+        policies = [(await recorder.session_of(key)).session.policy]
+    cards = [
+        {"id": policy.name, "object": "model", "created": int(policy.created_at.timestamp()), "owned_by": "retrace"}
+        for policy in policies
+    ]
+    return JSONResponse({"object": "list", "data": cards})
 
 
 @refusing
@@ -83,7 +99,7 @@ def key_of(request: Request) -> str:
     key = key.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
     if not key:
         raise NoSession(
-            "Send the session's key as `Authorization: Bearer rs_…`. POST /api/v1/sessions answers it as `api_key`."
+            "Send a session's key, or an API token, as `Authorization: Bearer …`. POST /api/v1/sessions answers it as `api_key`."
         )
     return key
 

@@ -42,6 +42,12 @@ class Session(WorkspaceModel):
     group = models.CharField(max_length=200, blank=True, help_text="Sessions of one task that are compared.")
     attempt = models.PositiveIntegerField(null=True, help_text="Which of its group.")
     agent = models.CharField(max_length=200, blank=True, help_text="What runs it.")
+    name = models.CharField(
+        max_length=200, blank=True, help_text="What the agent called it in X-Session-Id, where an API token opened it."
+    )
+    is_guessed = models.BooleanField(
+        default=False, help_text="Its calls were taken together by their trace; the agent named no session."
+    )
     metadata = models.JSONField(default=dict)
     max_calls = models.PositiveIntegerField(null=True)
     max_tokens = models.PositiveBigIntegerField(null=True, help_text="Tokens read and written, over all calls.")
@@ -66,9 +72,15 @@ class Session(WorkspaceModel):
                 condition=Q(state="finished") | Q(success=None, reward=None),
                 name="only_finished_sessions_have_outcomes",
             ),
+            UniqueConstraint(
+                fields=["workspace", "policy", "name"],
+                condition=~Q(name="") & Q(state="open"),
+                name="one_open_session_per_name",
+            ),
         ]
         indexes = [
             Index(fields=["workspace", "-id"], name="session_newest"),
+            Index(fields=["workspace", "name"], condition=~Q(name=""), name="session_by_name"),
             Index(fields=["expires_at"], condition=Q(state="open"), name="session_idle"),
             Index(fields=["workspace", "group"], condition=~Q(group=""), name="session_by_group"),
         ]

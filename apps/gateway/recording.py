@@ -26,6 +26,7 @@ from apps.common.outages import outage_of
 from apps.gateway import live, sessions
 from apps.gateway.call_graph import CallGraph, Node
 from apps.gateway.models import Call, Session
+from apps.gateway.named_sessions import SessionName, named_session
 from apps.gateway.refusals import NoSession, RecorderAway
 
 P = ParamSpec("P")
@@ -36,6 +37,7 @@ KNOWN_SESSIONS = 10_000
 OVERLAP = timedelta(seconds=3)
 """Calls that another process stored this long before our latest one are looked for again: theirs may have been committed later."""
 FLUSH_SECONDS = 2.0
+AWAY = "Retrace's database doesn't answer. Try again in a moment."
 NODE = (
     *("id", "body_digest", "chat_digest", "sequence_length", "sequence_digest", "tools_digest"),
     *("prompt_tokens", "completion_tokens"),
@@ -64,19 +66,39 @@ class Recorder:
     def __init__(self, spool: Path) -> None:
         self.spool = spool
         self._known: OrderedDict[str, Known] = OrderedDict()
+        self._digests: OrderedDict[tuple[str, SessionName, str], str] = OrderedDict()
+        """Of the sessions' keys, by the token, the name and the model that a call came with."""
         self._flushing: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def session_of(self, key: str) -> Known:
         """The session that a key opens, with all its calls. While the database is away: as it was known last. Raises NoSession, RecorderAway."""
-        digest = digest_of(key)
+        return await self._session_with(digest_of(key))
+
+    async def named_session(self, token: str, name: SessionName, model: Any) -> Known:
+        """The session of that name, opened where there is none. Raises NoSession, NoSuchModel, RecorderAway."""
+        asked = (digest_of(token), name, str(model))
+        try:
+            digest = await in_database(named_session, token, name, model)
+        except Exception as error:
+            if outage_of(error) is None:
+                raise
+            if asked not in self._digests:
+                raise RecorderAway(AWAY) from None
+            digest = self._digests[asked]
+        self._digests[asked] = digest
+        if len(self._digests) > KNOWN_SESSIONS:
+            self._digests.popitem(last=False)
+        return await self._session_with(digest)
+
+    async def _session_with(self, digest: str) -> Known:
         try:
             known = await in_database(_load, digest, self._known.get(digest))
         except Exception as error:
             if outage_of(error) is None:
                 raise
             if settings.GATEWAY_WITHOUT_DATABASE == "refuse" or digest not in self._known:
-                raise RecorderAway("Retrace's database doesn't answer. Try again in a moment.") from None
+                raise RecorderAway(AWAY) from None
             return self._known[digest]
         if known is None:
             self._known.pop(digest, None)

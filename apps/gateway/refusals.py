@@ -39,6 +39,13 @@ class NoSession(GatewayRefusal):
     code = "invalid_api_key"
 
 
+class NoSuchModel(GatewayRefusal):
+    """The workspace has no such policy, or it's served nowhere."""
+
+    status = 404
+    code = "model_not_found"
+
+
 class SessionEnded(GatewayRefusal):
     """The session is over."""
 

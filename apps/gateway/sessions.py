@@ -80,6 +80,8 @@ def open_session(
     max_calls: int | None = None,
     max_tokens: int | None = None,
     idle_seconds: int = IDLE_SECONDS,
+    name: str = "",
+    is_guessed: bool = False,
 ) -> NewSession:
     """A session whose calls go to `policy`, as it's served now: what is published later is for later sessions. Raises NotServed."""
     place = served(policy)
@@ -97,6 +99,8 @@ def open_session(
         group=group,
         attempt=attempt,
         agent=agent,
+        name=name,
+        is_guessed=is_guessed,
         metadata=dict(metadata or {}),
         max_calls=max_calls,
         max_tokens=max_tokens,
@@ -193,7 +197,13 @@ def store_trajectories(session: Session) -> None:
             continue
         is_main = number == 0
         record = trajectory_of(session, path, events, is_main=is_main, is_branch=path[0].pk == paths[0][0].pk)
-        prepared = prepare(record, jsontext.dumps(record.to_json()))
+        try:
+            prepared = prepare(record, jsontext.dumps(record.to_json()))
+        except jsontext.UnreadableJSON as problem:  # a level deeper than its requests were
+            Session.objects.filter(pk=session.pk).update(
+                problem=f"A path of {len(path)} calls is no trajectory: {problem}"
+            )
+            continue
         copy_in([prepared], Origin(session.workspace_id, SOURCE, policy_id=session.policy_id))
         if is_main:
             Path.objects.filter(session=session, is_main=True).update(is_main=False)
@@ -203,9 +213,10 @@ def store_trajectories(session: Session) -> None:
 
 def _mark_branches(session: Session, paths: list[list[Call]]) -> None:
     """A path that parts from the main one is a branch of its trajectory."""
+    trajectories = dict(Path.objects.filter(session=session).values_list("leaf_id", "trajectory_id"))
+    paths = [path for path in paths if path[-1].pk in trajectories]
     if len(paths) < 2:
         return
-    trajectories = dict(Path.objects.filter(session=session).values_list("leaf_id", "trajectory_id"))
     main = [call.pk for call in paths[0]]
     for path in paths[1:]:
         shared = sum(mine.pk == theirs for mine, theirs in zip(path, main, strict=False))

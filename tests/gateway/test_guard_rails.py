@@ -9,7 +9,6 @@ import httpx
 import pytest
 from django.db import OperationalError
 
-from apps.accounts.models import Membership
 from apps.gateway import asgi, recording, sessions
 from apps.gateway.models import Call
 from tests.gateway.conftest import Agent
@@ -32,13 +31,6 @@ def test_a_key_that_opens_nothing_is_refused_as_openai_refuses_it(gateway_url: s
         ):
             response = http.post("chat/completions", json={"messages": [ASK]}, headers=headers)
             assert error_of(response) == (401, "invalid_api_key")
-
-
-def test_an_api_token_is_no_key_of_a_session(gateway_url: str, researcher: Membership) -> None:
-    from tests import factories
-
-    headers = {"Authorization": f"Bearer {factories.token(researcher)}"}
-    assert error_of(httpx.get(f"{gateway_url}/models", headers=headers)) == (401, "invalid_api_key")
 
 
 def test_a_sessions_key_leads_to_its_policy_alone(agent: Agent) -> None:
@@ -170,3 +162,16 @@ def test_a_reply_too_strange_to_be_a_message_is_kept_as_it_came(agent: Agent, up
     sessions.finish_session(session=agent.session)
     trajectory = agent.session.paths.get().trajectory
     assert "none today" in json.dumps(trajectory.steps.get().message)
+
+
+def test_a_chat_nested_too_deeply_for_a_trajectory_is_told_and_nothing_fails(agent: Agent) -> None:
+    deep: Any = "end"
+    for _ in range(249):  # as deep as a request may be
+        deep = [deep]
+    content: Any = [{"type": "text", "text": "hi", "deep": deep}]
+    agent.ask({"role": "user", "content": content})
+    ended = sessions.finish_session(session=agent.session, success=True)
+    assert ended.state == "finished"
+    ended.refresh_from_db()
+    assert ended.problem == "A path of 1 calls is no trajectory: Nested deeper than 250 levels."
+    assert ended.paths.count() == 0

@@ -22,7 +22,8 @@ def written(message: dict[str, Any]) -> str:
     calls = message.get("tool_calls") or []
     if isinstance(calls, str):
         return calls
-    return (message.get("content") or "") + "".join(
+    content = message.get("content") or ""
+    return (content if isinstance(content, str) else json.dumps(content)) + "".join(
         f"{call['function']['name']}({call['function']['arguments']})" for call in calls
     )
 

@@ -128,7 +128,20 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
     class Meta:
         model = Session
         fields = [
-            *("id", "url", "state", "policy", "policy_name", "task", "group", "attempt", "agent", "metadata"),
+            *(
+                "id",
+                "url",
+                "state",
+                "policy",
+                "policy_name",
+                "task",
+                "group",
+                "attempt",
+                "agent",
+                "name",
+                "is_guessed",
+                "metadata",
+            ),
             *("max_calls", "max_tokens", "idle_seconds", "expires_at", "created_at", "ended_at"),
             *("success", "reward", "rewards", "calls", "trajectory", "problem"),
         ]

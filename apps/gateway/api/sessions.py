@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from apps.accounts.models import Role
 from apps.common.api import Conflict, ListView, MemberView
+from apps.common.text_encoding import is_storable
 from apps.gateway import sessions
 from apps.gateway.api.serializers import (
     EventSerializer,
@@ -63,10 +64,16 @@ class SessionsView(ListView):
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
 
     @extend_schema(
-        operation_id="sessions_list", summary="List sessions, newest first", responses=SessionSerializer(many=True)
+        operation_id="sessions_list",
+        summary="List sessions, newest first",
+        parameters=[OpenApiParameter("name", str, description="Those that agents called so in X-Session-Id.")],
+        responses=SessionSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        return self.page_of(sessions_for_list(self.member), SessionSerializer)
+        found = sessions_for_list(self.member)
+        if name := request.query_params.get("name"):
+            found = found.filter(name=name) if is_storable(name) else found.none()
+        return self.page_of(found, SessionSerializer)
 
     def _policy(self, named: str) -> Policy:
         known = Policy.objects.visible_to(self.member).acting()

@@ -21,6 +21,8 @@ class Session(Answer):
     group: str  # Sessions of one task that are compared.
     attempt: int | None  # Which of its group.
     agent: str  # What runs it.
+    name: str  # What the agent called it in X-Session-Id, where an API token opened it.
+    is_guessed: bool  # Its calls were taken together by their trace; the agent named no session.
     metadata: Any
     max_calls: int | None
     max_tokens: int | None  # Tokens read and written, over all calls.

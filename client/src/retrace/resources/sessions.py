@@ -11,9 +11,9 @@ from retrace.models.sessions import Finish, NewEvent, NewSession, OpenedSession,
 
 class Sessions(Resource[C]):
     @listing
-    def list(self, *, page_size: int | None = None) -> Listing[Session]:
-        """All sessions, newest first."""
-        return Listing("/sessions", Session, {"page_size": page_size})
+    def list(self, *, name: str | None = None, page_size: int | None = None) -> Listing[Session]:
+        """All sessions, newest first, or those that agents called `name` in X-Session-Id."""
+        return Listing("/sessions", Session, {"name": name, "page_size": page_size})
 
     @operation
     def create(self, **session: Unpack[NewSession]) -> Flow[OpenedSession]:

@@ -1,0 +1,97 @@
+"""Sessions that nobody opened: calls with an API token, taken together by the name that the agent gives them, or by their trace."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from apps.accounts.authentication import digest_of
+from apps.accounts.models import ApiToken, Membership, Role
+from apps.common.text_encoding import is_storable
+from apps.gateway.models import Session
+from apps.gateway.refusals import BadRequest, NoSession, NoSuchModel
+from apps.gateway.sessions import NotServed, open_session
+from apps.policies.models import Policy, Publication
+
+LONGEST_NAME = 200
+MOST_MODELS = 1000
+TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+"""W3C trace context: version, trace, parent and flags."""
+
+
+class SessionName(NamedTuple):
+    """What tells which session a call is of."""
+
+    text: str
+    is_guessed: bool
+    """It is a trace's id: a trace may hold more than one episode."""
+
+
+def session_name(session_id: str, trace_parent: str) -> SessionName:
+    """From the headers X-Session-Id and traceparent. Raises BadRequest."""
+    if len(session_id) > LONGEST_NAME:
+        raise BadRequest(f"X-Session-Id has {len(session_id):,} characters; {LONGEST_NAME} fit.")
+    if session_id:
+        return SessionName(session_id, is_guessed=False)
+    if trace := TRACE_PARENT.fullmatch(trace_parent.strip().lower()):
+        return SessionName(trace[1], is_guessed=True)
+    raise BadRequest(
+        "With an API token, say which episode a call is of: send the same X-Session-Id with all calls of one, or a traceparent. "
+        "Or open a session with POST /api/v1/sessions and use its key."
+    )
+
+
+def member_with(token: str) -> Membership:
+    """Whose token it is. Raises NoSession."""
+    able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
+    found = able.filter(digest=digest_of(token)).select_related("membership__workspace", "membership__user").first()
+    if found is None:
+        raise NoSession("This token is unknown, revoked, or expired, or isn't a researcher's.")
+    return found.membership
+
+
+def named_session(token: str, name: SessionName, model: object) -> str:
+    """The digest of the key of the open session of that name, which is opened where there is none. Raises NoSession, NoSuchModel."""
+    member = member_with(token)
+    policy = _policy(member, model)
+    open_ones = Session.objects.open().filter(workspace=member.workspace_id, policy=policy, name=name.text)
+    digest = open_ones.values_list("key_digest", flat=True)
+    if found := digest.first():
+        return found
+    try:
+        with transaction.atomic():
+            opened = open_session(
+                workspace=member.workspace, policy=policy, by=member.user, name=name.text, is_guessed=name.is_guessed
+            )
+    except NotServed as refusal:
+        raise NoSuchModel(str(refusal)) from None
+    except IntegrityError:  # another call of it was faster
+        return digest.get()
+    return opened.session.key_digest
+
+
+def served_policies(token: str) -> list[Policy]:
+    """What a token may call. Raises NoSession."""
+    member = member_with(token)
+    served = Q(endpoint__isnull=False) | Q(
+        publications__state=Publication.State.LIVE, publications__endpoint__isnull=False
+    )
+    return list(Policy.objects.visible_to(member).acting().filter(served).distinct().order_by("-id")[:MOST_MODELS])
+
+
+def _policy(member: Membership, model: object) -> Policy:
+    named = model if isinstance(model, str) and is_storable(model) else ""
+    meant = Q(name=named)
+    with suppress(ValueError):
+        meant |= Q(pk=UUID(named))
+    policy = Policy.objects.visible_to(member).acting().filter(meant).select_related("endpoint").first()
+    if policy is None:
+        raise NoSuchModel(
+            f"There is no policy {named[:200]!r} in this workspace that can act. With an API token, `model` names the policy."
+        )
+    return policy
