@@ -37,7 +37,7 @@ def production() -> dict[str, str]:
     names = {name: filled_in(value) for name, value in SERVICES["web"]["environment"].items()}
     names |= {"S3_BUCKET": "", "LOG_LEVEL": "WARNING", "WEB_CONCURRENCY": "2", "ALLOWED_HOSTS": "retrace.example"}
     names |= {"ENDPOINT_KEYS": "VLLM_API_KEY=http://vllm:8000", "OUTGOING_NETWORKS": subnet_of_models()}
-    names |= {"MODEL_ROOTS": "/models"}
+    names |= {"MODEL_ROOTS": "/models", "GATEWAY_DEADLINE_SECONDS": "600", "GATEWAY_WITHOUT_DATABASE": "pass"}
     return {"PATH": os.environ["PATH"], **names, "CSRF_TRUSTED_ORIGINS": "https://retrace.example"}
 
 
@@ -104,7 +104,7 @@ def test_endpoints_can_be_in_the_network_of_the_vllm_here_where_nothing_else_lis
     assert default[1] == subnet_of_models()
     assert f"OUTGOING_NETWORKS={default[1]}\n" in EXAMPLE
     there = {name for name, service in SERVICES.items() if "models" in service.get("networks", [])}
-    assert there == {"vllm", "worker", *MODEL_WORKERS}
+    assert there == {"gateway", "vllm", "worker", *MODEL_WORKERS}
     assert SERVICES["vllm"]["networks"] == ["models"]
 
 
@@ -114,8 +114,8 @@ def test_a_filled_in_env_file_is_never_committed(name: str) -> None:
     assert ignored.stdout.strip() == name
 
 
-def test_keys_of_other_servers_reach_the_workers_alone() -> None:
-    assert {name for name in SERVICES if SERVICES[name].get("env_file")} == {"worker", *MODEL_WORKERS}
+def test_keys_of_other_servers_reach_what_calls_them_alone() -> None:
+    assert {name for name in SERVICES if SERVICES[name].get("env_file")} == {"gateway", "worker", *MODEL_WORKERS}
 
 
 def test_there_is_one_clock_and_a_worker_for_every_queue() -> None:
@@ -134,6 +134,9 @@ def test_the_commands_exist_and_know_their_options(name: str) -> None:
     options = [word for word in words if word.startswith("--")]
     if words[:2] == ["python", "manage.py"]:
         helped = [sys.executable, str(ROOT / "manage.py"), words[2], "--help"]
+    elif words[0] == "uvicorn":
+        assert words[1] == "apps.gateway_asgi:application"
+        helped = [sys.executable, "-m", "uvicorn", "--help"]
     else:
         assert words[:3] == ["celery", "-A", "workers.app"]
         helped = [sys.executable, "-m", "celery", "-A", "workers.app", words[3], "--help"]
