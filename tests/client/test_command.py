@@ -160,7 +160,12 @@ def test_interrupting_a_wait_leaves_no_traceback(
     run = factories.run(of=workspace, state=Run.State.RUNNING)
     command = [sys.executable, "-m", "retrace", "runs", "wait", str(run.pk)]
     waiting = subprocess.Popen(
-        command, env={**environment, "RETRACE_URL": network.url}, stderr=subprocess.PIPE, text=True
+        command,
+        env={**environment, "RETRACE_URL": network.url},
+        stderr=subprocess.PIPE,
+        text=True,
+        # What is started in the background of a shell script ignores the signal, and hands that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while len(network.seen) < 2:
         assert waiting.poll() is None
