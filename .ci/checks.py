@@ -1,6 +1,8 @@
 """Runs every check, even after one failed, and ends with a table and one summary line.
 
-.venv/bin/python .ci/checks.py [lint] [tests] [browser]
+.venv/bin/python .ci/checks.py [lint] [tests] [browser] [long]
+
+Long journeys run only where they are asked for.
 """
 
 import os
@@ -18,6 +20,9 @@ TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").
 # These start processes of their own: each pytest worker a stack, which the tests of a file share. Files go in the order of tests/conftest.py.
 ALONE = "browser or stack or gpu"
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
+
+
+USUAL = ("lint", "tests", "browser")
 
 
 class Check(NamedTuple):
@@ -49,9 +54,10 @@ CHECKS = [
     Check("lint", "import rules", [str(BIN / "lint-imports"), "--no-logo"]),
     Check("lint", "dead code", [sys.executable, ".ci/dead_code.py"]),
     Check("lint", "types", [str(BIN / "mypy"), "--num-workers", "2"]),
-    Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE} or vllm)")),
+    Check("tests", "tests", pytest("tests", "-n", "2", "-m", f"not ({ALONE} or vllm or long)")),
     Check("browser", "chromium", [sys.executable, "-m", "tests.browser.chromium"]),
-    Check("browser", "browser tests", pytest("browser", "-n", "2", *BY_FILE, "-m", ALONE)),
+    Check("browser", "browser tests", pytest("browser", "-n", "2", *BY_FILE, "-m", f"({ALONE}) and not long")),
+    Check("long", "long journeys", pytest("long", "-n", "2", *BY_FILE, "-m", "long")),
 ]
 
 
@@ -80,13 +86,13 @@ def main(groups: list[str]) -> int:
     """Run the checks of `groups` (all when empty) and return the exit status."""
     unknown = set(groups) - {check.group for check in CHECKS}
     if unknown:
-        print(f"Unknown: {', '.join(sorted(unknown))}. Expected any of: lint, tests, browser.")
+        print(f"Unknown: {', '.join(sorted(unknown))}. Expected any of: lint, tests, browser, long.")
         return 2
     RESULTS.mkdir(parents=True, exist_ok=True)
     # One thread for each of several processes: torch's own threads would wait for each other, spinning, and take twice the time.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
-    outcomes = [run(check) for check in CHECKS if not groups or check.group in groups]
+    outcomes = [run(check) for check in CHECKS if check.group in (groups or USUAL)]
     print("\n" + "─" * 80)
     for outcome in outcomes:
         state = "ok" if outcome.status == 0 else "FAILED"

@@ -83,6 +83,7 @@ def test_a_version_is_exported(retrace: Shell, workspace: Workspace, tmp_path: P
     assert unknown.stderr.startswith("retrace: There is no dataset called 'Nothing'. Give the id")
 
 
+@pytest.mark.long
 def test_training_runs_are_listed_shown_launched_and_waited_for(
     retrace: Shell, workspace: Workspace, tmp_path: Path
 ) -> None:

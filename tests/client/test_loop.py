@@ -76,6 +76,7 @@ def annotators_token(workspace: Workspace) -> str:
     return factories.token(factories.member(Role.ANNOTATOR, of=workspace))
 
 
+@pytest.mark.long
 async def test_the_same_in_an_event_loop(
     live_stack: LiveStack, token: str, annotators_token: str, tmp_path: Path
 ) -> None:

@@ -185,6 +185,7 @@ def test_the_snippet_of_the_page_runs(
     assert len(names["rows"]) == awkward.row_counts["train"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("files", "fewest"),
     [

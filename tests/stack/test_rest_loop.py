@@ -18,7 +18,7 @@ from tests import factories
 from tests.live import LiveStack
 from tests.workers.frozen import SMALLEST
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.stack, pytest.mark.long, pytest.mark.timeout(1200)]
 PATIENCE_SECONDS = 400
 TASKS = 8
 

@@ -112,6 +112,7 @@ def test_a_reward_model_that_is_pleased_without_success_rings_the_alarms(launche
     assert launcher.client.get(f"lineage/policies/{model}").json()["learners"][0]["run"]["id"] == run["id"]
 
 
+@pytest.mark.long
 def test_a_process_reward_model_shapes_the_credit_of_turns(launcher: Launcher):
     base = launcher.base(steps=10)
     model = launcher.learn("process_reward_model", quizzing.labelled_steps(), "steps", 4, base=base)
@@ -126,7 +127,7 @@ def test_a_process_reward_model_shapes_the_credit_of_turns(launcher: Launcher):
     assert advantages[by_total[0]] < 0 < advantages[by_total[-1]]
 
 
-@pytest.mark.parametrize("mode", ["absolute", "ranking"])
+@pytest.mark.parametrize("mode", [pytest.param("absolute", marks=pytest.mark.long), "ranking"])
 def test_a_judge_of_the_workspace_is_asked_for_each_rollout_or_for_each_group(launcher: Launcher, mode: str):
     base = launcher.base(steps=10)
     with JudgeServer() as server:

@@ -108,6 +108,7 @@ def test_a_killed_child_is_started_again_from_its_checkpoint_by_its_worker(live_
     assert f"It goes on from step {run.running_from}." in folder_of(run.pk).log.read_text()
 
 
+@pytest.mark.long
 def test_a_child_that_is_killed_again_and_again_fails_with_what_was_tried_and_can_be_resumed(
     live_stack: LiveStack, pairs: list[dict]
 ):
