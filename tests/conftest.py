@@ -64,10 +64,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(STACK.var, ignore_errors=True)
 
 
-LONGEST = {
-    *("stack/test_run.py", "stack/test_full_disk.py", "browser/test_loop.py", "browser/test_desk.py"),
-    *("workers/test_live_runs.py", "workers/test_live_rewards.py"),
-}
+LONGEST = {"stack/test_run.py", "browser/test_loop.py", "workers/test_live_runs.py"}
 
 
 @pytest.hookimpl(wrapper=True)

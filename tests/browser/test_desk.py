@@ -307,6 +307,9 @@ def test_a_pair_that_comes_back_from_the_browsers_store_is_shown_as_judged(page:
     ready(page)
     assert shown(page) != str(pair.pk)
     answer(page, "2")
+    expect(page.locator("[data-desk-progress]")).to_contain_text(
+        "2 by you"
+    )  # the next pair may be there before the answer has arrived
     assert Preference.objects.standing().count() == 2
 
 

@@ -16,7 +16,7 @@ from apps.common.stack import paths
 from tests.processes import alive
 from tests.stack.test_run import RunningStack, supervisors
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.long]
 DISK = "640m"
 PARTS = ("valkey", "postgres", "web-1", "worker-default", "worker-generate", "worker-train", "clock")
 

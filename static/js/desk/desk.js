@@ -65,9 +65,11 @@ class Desk {
 
   /** Back and Forward bring pages from the browser's store: what was judged since is shown as judged, and not to be judged again. */
   async openAgain(article) {
+    this.isLooking = true; // what was asked for before, and arrives now, comes after this
     this.replace(this.fromTemplate("item-coming"));
     await this.outbox.settled();
     const { data } = await post(article.querySelector("[data-answer]").dataset.keepUrl);
+    this.isLooking = false;
     if (!data?.code) {
       this.open(article);
       this.loadAhead();
@@ -136,9 +138,14 @@ class Desk {
     else this.tryLater(detail);
   }
 
+  /** Whether something stands there that the next item doesn't take the place of by itself. */
+  get isOccupied() {
+    return Boolean(this.shown || this.isLooking || this.element.querySelector("[data-desk-judged]"));
+  }
+
   arrived(article) {
     if (article.dataset.item === this.shown?.dataset.item) return;
-    if (this.shown) this.ahead.push(article);
+    if (this.isOccupied) this.ahead.push(article);
     else {
       this.open(article);
       this.loadAhead();
@@ -146,7 +153,7 @@ class Desk {
   }
 
   ended(words = "") {
-    if (this.shown) return;
+    if (this.isOccupied) return;
     this.clock.stop();
     this.replace(this.fromTemplate("nothing-more"));
     this.element.querySelector("[data-desk-end]").focus({ preventScroll: true });
