@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from apps.accounts import api_tokens
 from apps.gateway.exchange import Exchange
 from apps.gateway.named_sessions import served_policies, session_name
-from apps.gateway.recording import Known, Recorder, in_database
+from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import BadRequest, GatewayRefusal, NoSession, NotSupported, TooLarge
 from apps.gateway.upstream import Upstreams
 from contract import jsontext

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from apps.gateway.call_graph import Ids, digest_of, prefix_digests, sequence_digests
 from apps.gateway.models import Call
-from apps.gateway.recording import Known, Recorder, in_database
+from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import BudgetSpent, GatewayRefusal, SessionEnded, UpstreamAway
 from apps.gateway.streamed_reply import DONE, NoEvent, StreamedReply, chunk_from, chunks_of, event, events_in
 from apps.gateway.token_capture import Capture

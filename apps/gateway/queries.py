@@ -51,6 +51,12 @@ def counts_of(session: Session) -> Counts:
     return Counts(**found, tokens=tokens)
 
 
+def steps_so_far(session: Session) -> int:
+    """Of the main path, told by the light columns alone: it's asked after each call of a session that somebody follows."""
+    calls = Call.objects.filter(session=session).order_by("id").only("status", "parent", "body_digest", "is_retry")
+    return max(map(len, paths_of(calls)), default=0)
+
+
 def record_of(session: Session) -> TrajectoryRecord:
     """What has happened so far, on the main path."""
     paths = paths_of(Call.objects.filter(session=session).order_by("id"))
@@ -63,7 +69,7 @@ def standing_of(session: Session) -> dict[str, Any]:
     return {
         "session": session,
         "counts": counts_of(session),
-        "steps_so_far": len(record_of(session).steps) if session.is_open else 0,
+        "steps_so_far": steps_so_far(session) if session.is_open else 0,
         "trajectory": next((path.trajectory for path in paths if path.is_main), None),
         "others": [path.trajectory for path in paths if not path.is_main],
     }

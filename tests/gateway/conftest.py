@@ -14,7 +14,7 @@ import uvicorn
 from apps.accounts.models import Membership, Role
 from apps.gateway import asgi, sessions
 from apps.gateway.models import Session
-from apps.gateway.recording import Recorder
+from apps.gateway.recorder import Recorder
 from apps.gateway.upstream import Upstreams
 from apps.policies import registration
 from tests import factories

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from django.db import OperationalError
 
-from apps.gateway import asgi, recording, sessions
+from apps.gateway import asgi, recorder, sessions
 from apps.gateway.models import Call
 from tests.gateway.conftest import Agent
 from tests.gateway.upstream import Upstream
@@ -113,7 +113,7 @@ def test_while_the_database_is_away_calls_pass_and_are_stored_afterwards(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent.reply(ASK)
-    monkeypatch.setattr(recording, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.05)
     away = OperationalError("connection refused")
 
     def fails(*_: object) -> None:
@@ -121,7 +121,7 @@ def test_while_the_database_is_away_calls_pass_and_are_stored_afterwards(
 
     with monkeypatch.context() as patch:
         for name in ("_load", "store", "store_spooled"):
-            patch.setattr(recording, name, fails)
+            patch.setattr(recorder, name, fails)
         assert agent.reply(ASK, {"role": "assistant", "content": "Done."}, ASK)["content"] == "Done."
         assert Call.objects.count() == 1
         assert len([*asgi.recorder.spool.glob("*.json")]) == 1
@@ -143,14 +143,14 @@ def test_an_installation_can_let_no_call_pass_unrecorded(
     def fails(*_: object) -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(recording, "_load", fails)
+    monkeypatch.setattr(recorder, "_load", fails)
     assert error_of(agent.ask(ASK)) == (503, "recorder_away")
     assert len(upstream.requests) == 1
 
 
 def test_two_processes_know_each_others_calls(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     first = agent.reply(ASK)
-    monkeypatch.setattr(asgi, "recorder", recording.Recorder(asgi.recorder.spool))  # another process has its own
+    monkeypatch.setattr(asgi, "recorder", recorder.Recorder(asgi.recorder.spool))  # another process has its own
     agent.reply(ASK, first, {"role": "user", "content": "Thanks."})
     before, call = Call.objects.order_by("id")
     assert call.parent_id == before.pk

@@ -32,7 +32,7 @@ from retrace.resources.sessions import Sessions
 from retrace.resources.trajectories import Trajectories
 from retrace.sessions import Session
 from retrace.uploads import Source, import_source
-from retrace.waiting import W, wait_for
+from retrace.wait import W, wait_for
 
 
 class _Operations(Resource[C], Generic[C]):

@@ -68,6 +68,8 @@ class Recorder:
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._digests: OrderedDict[tuple[str, SessionName, str], str] = OrderedDict()
         """Of the sessions' keys, by the token, the name and the model that a call came with."""
+        self._may_have_spooled = True
+        """Calls may wait in files; at first those of a process before this one."""
         self._flushing: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -109,7 +111,7 @@ class Recorder:
         self._known.move_to_end(digest)
         if len(self._known) > KNOWN_SESSIONS:
             self._known.popitem(last=False)
-        if self._has_spooled():
+        if self._may_have_spooled:
             self._flush_soon()
         return known
 
@@ -122,6 +124,7 @@ class Recorder:
             if outage_of(error) is None:
                 logger.exception("call %s of session %s could not be stored", call.id, call.session_id)
             await asyncio.to_thread(self._keep, call)
+            self._may_have_spooled = True
             self._flush_soon()
         if call.status == Call.Status.OK:
             known.graph.add([node_of(call)])
@@ -149,7 +152,11 @@ class Recorder:
             self._flushing = asyncio.create_task(self._flush())
 
     async def _flush(self) -> None:
-        while self._has_spooled():
+        while self._may_have_spooled:
+            self._may_have_spooled = False  # what is kept from here on sets it again
+            if not await asyncio.to_thread(self._has_spooled):
+                continue
+            self._may_have_spooled = True
             try:
                 await in_database(store_spooled, self.spool)
             except Exception as error:
