@@ -22,8 +22,9 @@ from apps.trajectories.content_responses import answer_for
 from apps.trajectories.rendering.steps import StepView
 
 COMMAND = """curl {url} \\
-  --header "Authorization: Bearer $RETRACE_TOKEN" --header "Content-Type: application/json" \\
-  --data '{{"policy": "NAME", "task": {{"instruction": "Refund order 17."}}}}'"""
+  --header "Authorization: Bearer $RETRACE_TOKEN" \\
+  --header "Content-Type: application/json" \\
+  --data '{{"policy": "NAME", "task": {{"instruction": "…"}}}}'"""
 """Opens a session; people put their policy and task in."""
 
 
