@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,10 @@ from unittest.mock import patch
 from contract.events import Event, EventReader, StampedEvent
 from trainer.events import EventLog
 from trainer.failures import ExitCode
+from trainer.fork_server import ForkRequest
 from trainer.interruption import StopRequest
 from trainer.job import run
+from workers.bridge.fork_server import ForkedChild, fork
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,15 +37,15 @@ def run_here(folder: Path, config: dict[str, Any], *, stop_on: Callable[[Event],
         return run(write_run(folder, config), stop=stop)
 
 
-def start_child(folder: Path, config: dict[str, Any]) -> subprocess.Popen[bytes]:
-    """`python -m trainer` as a worker starts it."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "trainer", str(write_run(folder, config))],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+def start_child(folder: Path, config: dict[str, Any]) -> ForkedChild:
+    """As a worker starts it. What it prints is in `output_of` its folder."""
+    request = ForkRequest("trainer", [str(write_run(folder, config))], str(ROOT), dict(os.environ))
+    with (folder / "output.txt").open("ab") as output:
+        return fork(request, output=output.fileno(), pass_fds=[], server_environment=os.environ)
+
+
+def output_of(folder: Path) -> str:
+    return (folder / "output.txt").read_text()[-2000:]
 
 
 def events_of(folder: Path) -> list[StampedEvent]:

@@ -3,6 +3,8 @@
 import errno
 import json
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +18,9 @@ from transformers import modeling_utils
 from contract.events import CheckpointSaved, Failed, Log, Metrics, Progress, RunCancelled, Started, Warned
 from tests.trainer.algorithms.test_dpo import dpo_run
 from tests.trainer.algorithms.test_sft import sft_run
-from tests.trainer.runs import events_of, kinds_of, run_here, start_child
+from tests.trainer.runs import ROOT, events_of, kinds_of, output_of, run_here, start_child, write_run
 from trainer.failures import ExitCode
+from workers.bridge.fork_server import ForkedChild
 
 STEPS = 30
 
@@ -37,9 +40,9 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.T
     """The weights that a run has at its end when nobody disturbs it."""
     folder = tmp_path_factory.mktemp("runs") / "uninterrupted"
     config = long_run(folder)
-    child = start_child(folder_of(folder), config)
-    output = child.communicate()[0].decode()
-    assert child.returncode == ExitCode.FINISHED, output
+    command = [sys.executable, "-m", "trainer", str(write_run(folder_of(folder), config))]
+    child = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert child.returncode == ExitCode.FINISHED, child.stderr
     return weights(folder)
 
 
@@ -47,12 +50,12 @@ def folder_of(folder: Path) -> Path:
     return folder / "run"
 
 
-def wait_for(folder: Path, happened: Callable[[Any], bool], child: Any) -> None:
+def wait_for(folder: Path, happened: Callable[[Any], bool], child: ForkedChild) -> None:
     while child.poll() is None:
         if any(happened(line.event) for line in events_of(folder)):
             return
         time.sleep(0.01)
-    pytest.fail(f"The child ended first: {child.stdout.read().decode()[-2000:]}")
+    pytest.fail(f"The child ended first: {output_of(folder)}")
 
 
 def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
@@ -67,8 +70,7 @@ def test_a_stopped_run_saves_itself_and_ends_with_the_same_weights(tmp_path: Pat
     child = start_child(folder, config)
     wait_for(folder, lambda event: isinstance(event, Progress) and event.step >= 7, child)
     child.send_signal(signal.SIGTERM)
-    child.communicate()
-    assert child.returncode == ExitCode.CANCELLED
+    assert child.wait(60) == ExitCode.CANCELLED
     last = events_of(folder)[-1].event
     assert isinstance(last, RunCancelled)
     step = int(last.checkpoint.removeprefix("checkpoints/checkpoint-"))
@@ -77,8 +79,7 @@ def test_a_stopped_run_saves_itself_and_ends_with_the_same_weights(tmp_path: Pat
     assert not (folder / "model").exists()
 
     again = start_child(folder, config)
-    again.communicate()
-    assert again.returncode == ExitCode.FINISHED
+    assert again.wait(60) == ExitCode.FINISHED, output_of(folder)
     started = [line.event.step for line in events_of(folder) if isinstance(line.event, Started)]
     assert started == [0, step]
     assert_same(weights(tmp_path / "a"), uninterrupted)
@@ -90,8 +91,8 @@ def test_a_killed_run_goes_on_from_its_last_whole_checkpoint(tmp_path: Path, uni
     folder = folder_of(tmp_path / "b")
     child = start_child(folder, config)
     wait_for(folder, lambda event: isinstance(event, CheckpointSaved) and event.step >= 10, child)
-    child.kill()
-    child.communicate()
+    child.send_signal(signal.SIGKILL)
+    assert child.wait(60) == -signal.SIGKILL
     assert kinds_of(folder)[-1] not in {"finished", "failed", "cancelled"}
     saved = [line.event.step for line in events_of(folder) if isinstance(line.event, CheckpointSaved)]
     partial = folder / "checkpoints" / f"checkpoint-{saved[-1] + 1}"
@@ -100,8 +101,7 @@ def test_a_killed_run_goes_on_from_its_last_whole_checkpoint(tmp_path: Path, uni
     (folder / "model.part").mkdir()
 
     again = start_child(folder, config)
-    again.communicate()
-    assert again.returncode == ExitCode.FINISHED
+    assert again.wait(60) == ExitCode.FINISHED, output_of(folder)
     started = [line.event.step for line in events_of(folder) if isinstance(line.event, Started)]
     assert started == [0, saved[-1]]
     assert_same(weights(tmp_path / "b"), uninterrupted)

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from apps.common.ids import new_id
 from apps.datasets.models import Version
 from apps.policies.models import Policy
 from tests import factories
-from tests.trainer.runs import start_child
+from tests.trainer.runs import ROOT, write_run
 
 SMALLEST = {"layers": 1, "hidden": 16, "intermediate": 32, "heads": 2, "vocabulary": 300}
 """A model that trains in seconds and learns nothing: these tests are about runs, not about learning."""
@@ -25,15 +27,13 @@ def office_pairs(folder: Path, count: int) -> list[dict[str, Any]]:
     for script in ("expert", "careless"):
         place = folder / script
         place.mkdir(parents=True)
-        child = start_child(  # not in this process: under Playwright an event loop runs already
-            place,
-            {
-                "kind": "rollout",
-                "policy": {"engine": "scripted", "script": script},
-                "tasks": {"environment": "office", "split": "train", "count": count * 2, "levels": ["L1"]},
-            },
-        )
-        assert child.wait(60) == 0
+        config = {
+            "kind": "rollout",
+            "policy": {"engine": "scripted", "script": script},
+            "tasks": {"environment": "office", "split": "train", "count": count * 2, "levels": ["L1"]},
+        }
+        # Not in this process: under Playwright an event loop runs already.
+        subprocess.run([sys.executable, "-m", "trainer", str(write_run(place, config))], cwd=ROOT, check=True)
         lines = (place / "trajectories.jsonl").read_text().splitlines()
         runs[script] = {row["task"]["key"]: row for row in map(json.loads, lines)}
     rows = [_row(runs["expert"][key], runs["careless"][key]) for key in runs["expert"]]

@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 from django.conf import settings
 
 from apps.training.folders import RunFolder
 from contract.lifetime import TIED, die_with_parent
 from contract.outgoing.networks import OutgoingRules
+from trainer.fork_server import ForkRequest
+from workers.bridge.fork_server import ForkedChild, ServerAway, fork, is_served
 
 OOM_SCORE = 600
 """Added to the child's badness: when the machine runs out of memory the kernel should end this one, not the database."""
@@ -59,6 +61,46 @@ def locked(folder: RunFolder, *, patience: float) -> Iterator[int]:
         os.close(descriptor)
 
 
+class Start(NamedTuple):
+    """How a child is to begin."""
+
+    command: list[str]
+    output: int
+    environment: dict[str, str]
+    pass_fds: list[int]
+    niceness: int
+
+    def forked(self) -> ForkedChild | None:
+        """From this thread's server, which has loaded the libraries already; None where that can't be, or not now."""
+        # A limit counts what is mapped: a child that has one begins with nothing.
+        if settings.TRAINER_MEMORY_MB or not is_served(self.command):
+            return None
+        request = ForkRequest(
+            module=self.command[2],
+            arguments=self.command[3:],
+            folder=str(settings.BASE_DIR),
+            environment=self.environment,
+            niceness=self.niceness,
+            oom_score=OOM_SCORE,
+        )
+        with suppress(ServerAway):
+            return fork(request, output=self.output, pass_fds=self.pass_fds, server_environment=_environment(keys=()))
+        return None
+
+    def executed(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            self.command,
+            cwd=settings.BASE_DIR,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self.output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=self.pass_fds,
+            preexec_fn=_before_exec(self.niceness),
+        )
+
+
 class ChildProcess:
     """A running child. Leaving the `with` block ends it and everything that it started, however the block is left.
 
@@ -74,20 +116,12 @@ class ChildProcess:
         keys: Collection[str] = (),
         pass_fds: Sequence[int] = (),
         niceness: int = 0,
+        loads_models: bool = True,
     ) -> None:
         """keys: the variables of the API keys that it may see. niceness: how much it gives way to others on the processor."""
         with log.open("ab") as output:
-            self._child = subprocess.Popen(
-                command,
-                cwd=settings.BASE_DIR,
-                env=_environment(keys),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=pass_fds,
-                preexec_fn=_before_exec(niceness),
-            )
+            start = Start(list(command), output.fileno(), _environment(keys), list(pass_fds), niceness)
+            self._child = (start.forked() if loads_models else None) or start.executed()
 
     @property
     def pid(self) -> int:
@@ -121,17 +155,26 @@ class TrainerProcess(ChildProcess):
 
     def __init__(self, folder: RunFolder, *, lock: int, niceness: int = 0) -> None:
         command = [*settings.TRAINER_COMMAND, str(folder.config)]
-        super().__init__(command, log=folder.log, keys=keys_in(folder.config), pass_fds=[lock], niceness=niceness)
+        config = _config(folder)
+        super().__init__(
+            command,
+            log=folder.log,
+            keys=set(_named(config)),
+            pass_fds=[lock],
+            niceness=niceness,
+            loads_models=config.get("policy", {}).get("engine", "local") == "local",
+        )
 
 
-def keys_in(config: Path) -> set[str]:
-    """The variables of API keys that a run.json names."""
+def _config(folder: RunFolder) -> dict[str, Any]:
     with suppress(FileNotFoundError):
-        return set(_named(json.loads(config.read_text(encoding="utf-8"))))
-    return set()
+        config: dict[str, Any] = json.loads(folder.config.read_text(encoding="utf-8"))
+        return config
+    return {}
 
 
 def _named(value: object) -> Iterator[str]:
+    """The variables of API keys in a run.json."""
     if isinstance(value, dict):
         if isinstance(variable := value.get("api_key_variable"), str):
             yield variable

@@ -1,0 +1,155 @@
+"""`python -m trainer.fork_server FD MODULE…` imports modules once, which takes seconds, and forks a process for each run that is asked for over the socket FD.
+
+It loads before it listens and starts no threads of its own. It knows no secrets: what a run may see, only its own process reads. It ends with the process
+that started it, and by itself after a while without runs, to give back its memory.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from contract.lifetime import die_with_parent
+from trainer.job import set_up_libraries
+
+IDLE_SECONDS = 600.0
+MOST_DESCRIPTORS = 8
+
+
+@dataclass(frozen=True)
+class ForkRequest:
+    """A process that somebody wants, as its descriptors travel: the channel that tells its pid and its exit status, this request, its output, and what it inherits."""
+
+    module: str
+    """To run as `python -m` does."""
+    arguments: list[str]
+    folder: str
+    """To work in."""
+    environment: dict[str, str]
+    niceness: int = 0
+    oom_score: int = 0
+    """Added to its badness for the kernel that runs out of memory."""
+
+    def as_file(self) -> int:
+        """The descriptor of a file in memory. Only the process that it is for reads it: an API key of one run never gets where others are forked from."""
+        file = os.memfd_create("request")
+        with os.fdopen(os.dup(file), "w", encoding="utf-8") as stream:
+            json.dump(asdict(self), stream)
+        return file
+
+    @classmethod
+    def from_file(cls, file: int) -> "ForkRequest":
+        with os.fdopen(file, encoding="utf-8") as stream:
+            stream.seek(0)
+            return cls(**json.load(stream))
+
+
+class Child(NamedTuple):
+    pid: int
+    channel: socket.socket
+
+
+@dataclass
+class ForkServer:
+    """Forks and says what became of each."""
+
+    control: socket.socket
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    children: dict[int, Child] = field(default_factory=dict)
+    """By the descriptor that tells of its end."""
+
+    def serve(self) -> Iterator[ForkRequest]:
+        """Gives nothing in the server, and in each process that it forks that one's request."""
+        self.selector.register(self.control, selectors.EVENT_READ)
+        idle_since = time.monotonic()
+        while self.children or time.monotonic() - idle_since < IDLE_SECONDS:
+            for key, _ in self.selector.select(IDLE_SECONDS):
+                idle_since = time.monotonic()
+                if key.fd != self.control.fileno():
+                    self._tell_the_end(key.fd)
+                    continue
+                message, descriptors, _, _ = socket.recv_fds(self.control, 16, MOST_DESCRIPTORS)
+                if not message:  # whoever asks is gone
+                    return
+                if request := self._fork(*descriptors):
+                    yield request
+                    return
+
+    def _fork(self, channel: int, request: int, output: int, *inherited: int) -> ForkRequest | None:
+        server = os.getpid()
+        if pid := os.fork():
+            for descriptor in (request, output, *inherited):
+                os.close(descriptor)
+            child = Child(pid, socket.socket(fileno=channel))
+            end = os.pidfd_open(pid)
+            self.children[end] = child
+            self.selector.register(end, selectors.EVENT_READ)
+            return None
+        os.setsid()
+        die_with_parent(signal.SIGKILL, parent=server)
+        with socket.socket(fileno=channel) as teller:
+            _tell(teller, os.getpid())  # not before it leads a session: whoever has the pid may kill the group
+        self._let_go()
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+        return ForkRequest.from_file(request)
+
+    def _let_go(self) -> None:
+        """Close, in a forked process, what is the server's."""
+        self.selector.close()
+        self.control.close()
+        for end, child in self.children.items():
+            os.close(end)
+            child.channel.close()
+
+    def _tell_the_end(self, end: int) -> None:
+        self.selector.unregister(end)
+        os.close(end)
+        child = self.children.pop(end)
+        _, status = os.waitpid(child.pid, 0)
+        _tell(child.channel, os.waitstatus_to_exitcode(status))
+        child.channel.close()
+
+
+def _tell(channel: socket.socket, number: int) -> None:
+    with suppress(OSError):  # nobody wants to know any more
+        channel.send(str(number).encode())
+
+
+def load(modules: Iterable[str]) -> None:
+    """Import them and take all of it for permanent: collecting garbage would copy what forked processes share."""
+    set_up_libraries()
+    for module in modules:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+
+
+def become(request: ForkRequest) -> None:
+    """Be the process that was asked for, until it ends."""
+    os.chdir(request.folder)
+    os.nice(request.niceness)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(request.oom_score))
+    os.environ.clear()
+    os.environ.update(request.environment)
+    sys.argv = [request.module, *request.arguments]
+    runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    load(sys.argv[2:])
+    for request in ForkServer(socket.socket(fileno=int(sys.argv[1]))).serve():
+        become(request)
