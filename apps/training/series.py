@@ -54,9 +54,10 @@ def metric_points(run_id: UUID, *, after: int = -1, most: int) -> list[Point]:
     with connection.cursor() as cursor:
         cursor.execute(
             """
+            -- sum/count, because avg squares what it adds up: a gradient of 1e200 would be out of its range
             SELECT max(step) OVER bucket_of, max(at) OVER bucket_of, name, mean, low, high FROM (
                 SELECT (step - %s) / %s AS bucket, max(step) AS step, extract(epoch FROM max(at))::float8 AS at, name,
-                       avg(number) AS mean, min(number) AS low, max(number) AS high
+                       sum(number) / count(number) AS mean, min(number) AS low, max(number) AS high
                 FROM (
                     SELECT step, at, name, CASE jsonb_typeof(value) WHEN 'number' THEN value::float8 END AS number
                     FROM training_metric, jsonb_each("values") AS pair(name, value)

@@ -1,5 +1,8 @@
 """The curves of runs, as somebody reads them: by pointer and keyboard, smoothed, over other axes, several runs together."""
 
+import re
+from itertools import pairwise
+
 import pytest
 from playwright.sync_api import expect
 
@@ -105,6 +108,46 @@ def test_pinned_charts_come_first_on_every_run(open_as, researcher):
     pin.click()
     expect(page.get_by_role("heading", name="Pinned")).to_have_count(0)
     expect(page.locator("#chart-kl-divergence")).to_be_visible()
+
+
+def test_a_link_shows_the_curves_as_they_were_seen(open_as, researcher):
+    run = measured(researcher)
+    page = open_as(researcher.user)
+    page.goto(f"/runs/{run.pk}/")
+    expect(page).to_have_url(
+        re.compile(r"/\?axis=steps$")
+    )  # also where nothing was chosen: whoever follows it may have
+    page.get_by_label("X-axis").select_option("Tokens")
+    page.locator("#chart-kl-divergence").get_by_role("button", name="Pin").click()
+    page.locator("#chart-loss").get_by_role("button", name="Log scale").click()
+    page.get_by_label("Smoothing").focus()
+    page.keyboard.press("End")
+    page.locator("#chart-loss").get_by_role("img").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("+")
+    expect(page).to_have_url(
+        re.compile(r"/\?axis=tokens&smoothing=0.98&pinned=kl-divergence&log=loss&from=1000&to=10500$")
+    )
+    link = page.url
+
+    other = open_as(factories.member(of=researcher.workspace).user)
+    other.goto(f"/runs/{run.pk}/")
+    other.locator("#chart-reward").get_by_role("button", name="Pin").click()
+    other.goto(link)
+    expect(other.locator("#run-charts section").first.locator("figure")).to_have_attribute("id", "chart-kl-divergence")
+    expect(other.locator("#chart-loss .where")).to_have_text("Tokens 20,000")
+    expect(other.get_by_label("Smoothing")).to_have_value("0.98")
+    expect(other.locator("#chart-loss").get_by_role("button", name="Log scale")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    other.keyboard.press("-")  # out again
+    expect(other.get_by_role("button", name="Reset zoom")).to_be_hidden()
+    other.goto(f"/runs/{run.pk}/")  # their own choices are still theirs
+    expect(other.locator("#run-charts section").first.locator("figure")).to_have_attribute("id", "chart-reward")
+    expect(other.get_by_label("X-axis")).to_have_value("steps")
+    other.goto(f"/runs/{run.pk}/?axis=constructor&smoothing=x&from=9&to=1&pinned=gone")
+    expect(other.locator("#chart-loss .where")).to_have_text("Step 20")
+    expect(other.get_by_label("Smoothing")).to_have_value("0")
 
 
 def test_a_stretch_is_looked_at_closer_and_left_again(open_as, researcher):
@@ -216,6 +259,11 @@ def imported(page, module: str, expression: str):
         ([-0.5, 0, 0.5], "number", ["−0.5", "0", "0.5"]),
         ([0, 2e-6, 4e-6], "number", ["0", "2e−6", "4e−6"]),
         ([500_000, 1_000_000, 1_500_000], "number", ["0.5 M", "1.0 M", "1.5 M"]),
+        ([0, 20_000_000_000, 40_000_000_000], "number", ["0 B", "20 B", "40 B"]),
+        ([100_000, 100_005, 100_010], "number", ["100,000", "100,005", "100,010"]),
+        ([1_234_567.80, 1_234_567.85], "number", ["1,234,567.80", "1,234,567.85"]),
+        ([1e-9, 1.0000005e-9], "number", ["1.0000000e−9", "1.0000005e−9"]),
+        ([-1e20, 0, 1e20], "number", ["−1e20", "0", "1e20"]),
         ([0.5, 0.505, 0.51], "percent", ["50.0 %", "50.5 %", "51.0 %"]),
         ([0, 900, 1800], "seconds", ["0 min", "15 min", "30 min"]),
         ([0, 7200, 14400], "seconds", ["0 h", "2 h", "4 h"]),
@@ -228,10 +276,59 @@ def test_no_label_of_an_axis_is_printed_twice(page, values, format, labels):
 
 def test_labels_of_an_axis_have_room(page):
     page.goto("/gallery/")
-    ticks = "m.xTicks([1, 4], m.X_AXES.steps, 300, () => 20)"
+    ticks = "m.xTicks([1, 4], m.X_AXES.steps, {width: 300, free: 320}, () => 20)"
     assert imported(page, "axes", ticks) == [1, 2, 3, 4]  # there is no step 1.5
-    assert imported(page, "axes", "m.xTicks([0, 10000], m.X_AXES.steps, 300, () => 40)") == [0, 5000, 10000]
-    assert imported(page, "axes", "m.xTicks([7, 7], m.X_AXES.steps, 300, () => 40)") == [7]
+    ticks = "m.xTicks([0, 10000], m.X_AXES.steps, {width: 300, free: 330}, () => 50)"
+    assert imported(page, "axes", ticks) == [0, 5000, 10000]
+    # The axis' name begins at 300: half of a label of 50 pixels would stand in it.
+    ticks = "m.xTicks([0, 10000], m.X_AXES.steps, {width: 300, free: 300}, () => 50)"
+    assert imported(page, "axes", ticks) == [0, 5000]
+    assert imported(page, "axes", "m.xTicks([7, 7], m.X_AXES.steps, {width: 300, free: 320}, () => 40)") == [7]
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
+def test_the_labels_of_tiny_and_huge_values_are_printed_once_and_whole(open_as, researcher, scheme, width):
+    run = running(researcher, step=40)
+    values = {"loss": 1e-9, "grad_norm": 1e30, "kl": -1e-6, "rewards/margins": 1e5, "memory_mb": 1e5, "turns": -1e300}
+    Metric.objects.bulk_create(
+        Metric(
+            run=run,
+            step=step,
+            values={name: value * (1 + step / 9) for name, value in values.items()} | {"tokens": 2_900_000_000 * step},
+        )
+        for step in range(1, 41)
+    )
+    page = open_as(researcher.user, color_scheme=scheme, viewport={"width": width, "height": 900})
+    page.add_init_script(WHAT_IS_PRINTED)
+    page.goto(f"/runs/{run.pk}/?axis=tokens")
+    expect(page.locator("#chart-memory canvas")).to_be_visible()
+    for chart in ("loss", "gradient-norm", "kl-divergence", "reward-margin", "memory", "turns"):
+        printed = page.evaluate("chart => printed(chart)", chart)
+        texts = [text for text, *_ in printed]
+        assert len(texts) == len(set(texts)), (chart, texts)
+        assert len(texts) >= 4, (chart, texts)  # of each axis two, and the name of the x-axis
+        assert "Tokens" in texts
+        assert all(left >= 0 and right <= edge for _, left, right, _, edge in printed), (chart, printed)
+        for (one, _, right, line, _), (two, left, _, below, _) in pairwise(sorted(printed, key=lambda p: (p[3], p[1]))):
+            assert line != below or right < left, (chart, one, two)
+
+
+WHAT_IS_PRINTED = """
+    const lines = new Map();
+    const clear = CanvasRenderingContext2D.prototype.clearRect;
+    CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+        lines.set(this.canvas, []);
+        clear.apply(this, box);
+    };
+    const write = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        const { actualBoundingBoxLeft: left, actualBoundingBoxRight: right } = this.measureText(text);
+        const at = this.getTransform().transformPoint({ x, y });
+        if (text) lines.get(this.canvas).push([text, at.x - left, at.x + right, Math.round(at.y / 4), this.canvas.width]);
+        write.call(this, text, x, y);
+    };
+    window.printed = (chart) => lines.get(document.querySelector(`#chart-${chart} canvas`));
+"""
 
 
 def test_an_average_has_no_bias_and_keeps_gaps(page):

@@ -84,6 +84,12 @@ def test_a_long_run_is_thinned_and_no_spike_is_lost(client, researcher):
     assert "lows" not in data["columns"]["eval/loss"]  # measured once
 
 
+def test_a_long_run_whose_values_have_exploded_is_still_shown(client, researcher):
+    run = factories.run(of=researcher.workspace)
+    measure(run, {step: {"grad_norm": 2e200 if step == 2 else 1e200} for step in range(1, 801)})
+    assert fetched(client, run)["columns"]["grad_norm"]["values"][:2] == [1.5e200, 1e200]
+
+
 def test_learned_rewards_are_those_of_the_run(client, researcher):
     run = factories.run(of=researcher.workspace)
     model = factories.policy(of=researcher.workspace)

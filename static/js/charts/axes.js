@@ -8,7 +8,7 @@ const TIME_STEPS = [1, 2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30].map((n) => n *
   [1, 2, 3, 6, 12].map((n) => n * HOUR),
   [1, 2, 5, 10, 20, 50, 100].map((n) => n * DAY),
 );
-const GAP = 14; // pixels between two labels
+export const GAP = 14; // pixels between two labels
 
 /** What an x-axis can be: its name, how its values are printed, whether there is nothing between whole numbers. */
 export const X_AXES = {
@@ -18,14 +18,21 @@ export const X_AXES = {
   seconds: { name: "Time", format: "seconds", isWhole: false },
 };
 
-/** The ticks of an x-axis of `width` pixels: as many as their labels leave room for. `measure(text)` is a label's width. */
-export function xTicks([from, to], { format, isWhole }, width, measure) {
+/**
+ * The ticks of an x-axis of `width` pixels, of which labels may take the first `free`: as many as they leave room for. `measure(text)` is a
+ * label's width; labels are centered on their ticks.
+ */
+export function xTicks([from, to], { format, isWhole }, { width, free }, measure) {
   if (!(to > from)) return [from];
+  const place = (value) => ((value - from) / (to - from)) * width;
   for (let count = Math.max(1, Math.floor(width / 56)); count >= 1; count -= 1) {
     const values = format === "seconds" ? timeTicks([from, to], count) : ticks([from, to], count);
-    const shown = isWhole ? values.filter(Number.isInteger) : values; // there is no step 1.5
-    const widest = Math.max(0, ...tickLabels(shown, format).map(measure));
-    if (shown.length && shown.length * (widest + GAP) <= width) return shown;
+    const fits = (value, half) => (!isWhole || Number.isInteger(value)) && place(value) + half <= free;
+    const whole = values.filter((value) => fits(value, 0)); // there is no step 1.5
+    const widest = Math.max(0, ...tickLabels(whole, format).map(measure));
+    const shown = whole.filter((value) => fits(value, widest / 2));
+    const apart = shown.length > 1 ? place(shown[1]) - place(shown[0]) : width;
+    if (shown.length && apart >= widest + GAP) return shown;
   }
   return [from];
 }
@@ -54,6 +61,13 @@ export function tickLabels(values, format = "number") {
   });
 }
 
+const UNITS = [
+  [1e12, " T"],
+  [1e9, " B"],
+  [1e6, " M"],
+  [1e3, " k"],
+];
+
 function unitFor(format, largest, step) {
   if (format === "percent") return [0.01, " %"];
   if (format === "seconds") {
@@ -61,28 +75,30 @@ function unitFor(format, largest, step) {
     if (largest < 2 * HOUR || step < HOUR / 2) return [MINUTE, " min"];
     return largest < 3 * DAY ? [HOUR, " h"] : [DAY, " d"];
   }
-  if (largest > 0 && (largest < 1e-3 || largest >= 1e10)) {
+  if (largest > 0 && (largest < 1e-3 || largest >= 1e15)) {
     const exponent = Math.floor(Math.log10(largest) + 1e-9);
     return [10 ** exponent, `e${exponent}`];
   }
-  if (largest >= 1e6) return [1e6, " M"];
-  return largest >= 1e5 ? [1e3, " k"] : [1, ""];
+  // Values that differ by less than a hundredth of a unit are easier to tell apart in full.
+  return UNITS.find(([size]) => largest >= size && largest >= 1e5 && step >= size / 100) ?? [1, ""];
 }
+
+const MOST_DECIMALS = 12; // domain() takes what differs by less for equal
 
 // 0.5 needs one, 0.25 two, 5 none.
 function decimals(step) {
-  for (let digits = 0; digits < 6; digits += 1) {
+  for (let digits = 0; digits < MOST_DECIMALS; digits += 1) {
     const scaled = step * 10 ** digits;
     if (Math.abs(scaled - Math.round(scaled)) < 1e-6 * scaled) return digits;
   }
-  return 6;
+  return MOST_DECIMALS;
 }
 
-/** One value of an x-axis, in full: "Step 1,200", "Tokens 1.2 M", "Time 2 h 5 min". */
-export function xReading({ name, format }, value) {
+/** One value of an x-axis, in full: "Step 1,200", "Tokens 1,204,511", "Time 2 h 5 min". */
+export function xReading({ name, format, isWhole }, value) {
   if (!Number.isFinite(value)) return "";
-  if (format !== "seconds") return `${name} ${written(value, { digits: 6 })}`;
-  return `${name} ${duration(value)}`;
+  if (format === "seconds") return `${name} ${duration(value)}`;
+  return `${name} ${isWhole ? value.toLocaleString() : written(value, { digits: 6 })}`;
 }
 
 function duration(seconds) {

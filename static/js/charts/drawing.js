@@ -63,7 +63,7 @@ function numberOr(text, otherwise) {
 
 /** A number for an axis or a readout: 0.00031, −12.4, 1,200, 62 %; a coefficient ("decimal") as −0.62. `fixed`: shares that stand below each other, 62.0 %. */
 export function written(value, options) {
-  return Number.isFinite(value) ? plain(value, options).replace(/^-/, "−") : "–";
+  return Number.isFinite(value) ? plain(value, options).replaceAll("-", "−") : "–";
 }
 
 function plain(value, { format = "number", digits = 3, fixed = false } = {}) {
@@ -76,7 +76,7 @@ function plain(value, { format = "number", digits = 3, fixed = false } = {}) {
   if (format === "percent")
     return `${(value * 100).toLocaleString(undefined, { minimumFractionDigits: fixed ? 1 : 0, maximumFractionDigits: 1 })} %`;
   if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7))
-    return value.toExponential(1).replace("e+", "e");
+    return Number(value.toPrecision(digits)).toExponential().replace("e+", "e");
   return value.toLocaleString(undefined, {
     maximumSignificantDigits: Math.max(digits, Math.abs(value) >= 1 ? String(Math.trunc(value)).length : 1),
   });

@@ -1,5 +1,4 @@
 // One of the charts of a page: its figure, its buttons, its curves or their table.
-import { read, write } from "../core/storage.js";
 import { Plot } from "./plot.js";
 import { showTable } from "./table.js";
 
@@ -13,7 +12,7 @@ export class Panel {
   #shown = null;
   #title;
 
-  /** `onPin(key)` is told of a click on Pin, `onLog(key)` that the scale of the charts of that key has changed. */
+  /** `onPin(family)` and `onLog(family)` are told of a click on Pin and on Log. */
   constructor(signal, { onPin, onLog }) {
     this.figure = document.getElementById("panel-template").content.firstElementChild.cloneNode(true);
     const find = (selector) => this.figure.querySelector(selector);
@@ -25,16 +24,14 @@ export class Panel {
     canvas.className = "chart-canvas";
     find("figcaption").after(canvas);
     this.#plot = new Plot(canvas, signal);
-    this.#log.addEventListener("click", () => {
-      write(`log:${this.#chart.family}`, this.#isLog ? null : "yes");
-      onLog(this.#chart.family);
-    });
+    this.#log.addEventListener("click", () => onLog(this.#chart.family));
     this.#asTable.addEventListener("click", () => this.#toggleTable());
     this.pin.addEventListener("click", () => onPin(this.#chart.family));
   }
 
-  get #isLog() {
-    return read(`log:${this.#chart.family}`) === "yes";
+  /** The x that the pointer or the arrow keys are at; undefined where they are elsewhere. */
+  get cursorX() {
+    return this.#plot.cursorX;
   }
 
   #toggleTable() {
@@ -49,9 +46,9 @@ export class Panel {
   }
 
   /** Draws `chart`: {key, family, title, left, right} with the curves of `model`; `options` go to the plot. */
-  show(chart, model, options, isPinned) {
+  show(chart, model, options, { isPinned, isLog }) {
     this.#chart = chart;
-    this.#shown = { model, options };
+    this.#shown = { model, options, isLog };
     this.figure.id = `chart-${chart.key}`;
     this.#title.textContent = chart.title;
     this.#title.title = chart.title;
@@ -65,7 +62,7 @@ export class Panel {
   redraw() {
     const { left, right, title } = this.#chart;
     const { model, options } = this.#shown;
-    const isLog = !this.#log.hidden && this.#isLog;
+    const isLog = !this.#log.hidden && this.#shown.isLog;
     this.#log.setAttribute("aria-pressed", String(isLog));
     const label = `${title}: ${model.series.map(({ name }) => name).join(", ")} by ${model.x.name.toLowerCase()}`;
     this.#plot.show(model, {

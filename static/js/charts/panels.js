@@ -1,6 +1,7 @@
-// All charts of a page: in their groups, the pinned ones first, on one x-axis, smoothed alike. The reader's choices are kept in this browser.
-import { read, readJson, write } from "../core/storage.js";
+// All charts of a page: in their groups, the pinned ones first, on one x-axis, smoothed alike, over one stretch.
+import { bind } from "../core/keys.js";
 import { X_AXES } from "./axes.js";
+import { Choices } from "./choices.js";
 import { Panel } from "./panel.js";
 import { smoothed } from "./run_series.js";
 
@@ -9,10 +10,11 @@ const PINNED = "Pinned";
 export class Panels {
   #arrangement = "";
   #charts = [];
+  #choices = new Choices();
   #panels = new Map();
   #place;
   #signal;
-  #zoom = null;
+  #whole = null; // the x of all charts, [from, to]
 
   /** `root` holds _curves_bar.html and an element with data-curves-panels, whose content is replaced. */
   constructor(root, signal) {
@@ -21,22 +23,26 @@ export class Panels {
     this.axisSelect = root.querySelector("[data-curves-axis]");
     this.smoothing = root.querySelector("[data-curves-smoothing]");
     this.unzoom = root.querySelector("[data-curves-unzoom]");
-    this.smoothing.value = read("curves:smoothing") ?? 0;
+    this.smoothing.value = this.#choices.smoothing;
+    this.unzoom.hidden = !this.#choices.span;
     this.#saySmoothing();
+    const choose = (change) => {
+      this.#choices.set(change);
+      this.#draw();
+    };
     this.axisSelect.addEventListener(
       "change",
       () => {
-        write("curves:axis", this.axisSelect.value);
-        this.#zoomTo(null);
+        this.unzoom.hidden = true;
+        choose({ axis: this.axisSelect.value, span: null });
       },
       { signal },
     );
     this.smoothing.addEventListener(
       "input",
       () => {
-        write("curves:smoothing", this.smoothing.value);
         this.#saySmoothing();
-        this.#draw();
+        choose({ smoothing: Number(this.smoothing.value) });
       },
       { signal },
     );
@@ -48,6 +54,11 @@ export class Panels {
       },
       { signal },
     );
+    const enabled = () => Boolean(this.#whole);
+    const key = (keys, label, factor) =>
+      bind({ keys, label, group: "Curves", repeat: true, enabled, signal, run: () => this.#zoomBy(factor) });
+    key("+", "Zoom in, where the cursor is", 0.5);
+    key("-", "Zoom out", 2);
   }
 
   #saySmoothing() {
@@ -62,10 +73,11 @@ export class Panels {
   show(charts, axes, empty) {
     this.#charts = charts;
     for (const option of this.axisSelect.options) option.disabled = !axes.includes(option.value);
-    const wanted = read("curves:axis");
-    this.axisSelect.value = axes.includes(wanted) ? wanted : "steps";
-    if (charts.length) this.#draw();
-    else this.#say(empty);
+    const { axis } = this.#choices;
+    this.axisSelect.value = axes.includes(axis) ? axis : "steps";
+    if (!charts.length) return this.#say(empty);
+    this.#choices.showInAddress();
+    this.#draw();
   }
 
   #say(words) {
@@ -78,16 +90,18 @@ export class Panels {
   }
 
   #draw() {
-    const pinned = pinnedFamilies();
+    const { pinned, log, span: zoom } = this.#choices;
     this.#arrange(pinned);
     const axis = this.axisSelect.value;
     const weight = Number(this.smoothing.value);
     const all = this.#charts.map((chart) => [chart, chart.curves(axis)]);
-    const span = this.#zoom ?? spanOf(all.map(([, { xs }]) => xs));
+    this.#whole = spanOf(all.map(([, { xs }]) => xs));
+    const span = zoom ?? this.#whole;
     for (const [chart, { xs, series, marks, onOpen, noteAt }] of all) {
       const model = { x: X_AXES[axis], xs, series: series.map((one) => smooth(one, weight)), noteAt };
       const options = { span, marks, onOpen, group: "curves", onZoom: (range) => this.#zoomTo(range) };
-      this.#panels.get(chart.key).show(chart, model, options, pinned.includes(chart.family));
+      const isChosen = { isPinned: pinned.includes(chart.family), isLog: log.includes(chart.family) };
+      this.#panels.get(chart.key).show(chart, model, options, isChosen);
     }
   }
 
@@ -123,28 +137,37 @@ export class Panels {
     if (!this.#panels.has(key))
       this.#panels.set(
         key,
-        new Panel(this.#signal, { onPin: (family) => this.#pin(family), onLog: () => this.#draw() }),
+        new Panel(this.#signal, {
+          onPin: (family) => this.#toggle("pinned", family),
+          onLog: (family) => this.#toggle("log", family),
+        }),
       );
     return this.#panels.get(key);
   }
 
-  #pin(family) {
-    const pinned = pinnedFamilies();
-    const others = pinned.filter((each) => each !== family);
-    write("curves:pinned", JSON.stringify(others.length < pinned.length ? others : [...pinned, family]));
+  #toggle(choice, family) {
+    const chosen = this.#choices[choice];
+    const others = chosen.filter((each) => each !== family);
+    this.#choices.set({ [choice]: others.length < chosen.length ? others : [...chosen, family] });
     this.#draw();
   }
 
-  #zoomTo(range) {
-    this.#zoom = range;
-    this.unzoom.hidden = !range;
+  #zoomTo(span) {
+    this.#choices.set({ span });
+    this.unzoom.hidden = !span;
     this.#draw();
   }
-}
 
-function pinnedFamilies() {
-  const known = readJson("curves:pinned");
-  return Array.isArray(known) ? known : [];
+  #zoomBy(factor) {
+    const [first, last] = this.#whole;
+    const [from, to] = this.#choices.span ?? this.#whole;
+    const width = (to - from) * factor;
+    if (!(width < last - first)) return this.#zoomTo(null);
+    const cursor = [...this.#panels.values()].map(({ cursorX }) => cursorX).find(Number.isFinite);
+    const middle = cursor ?? (from + to) / 2;
+    const start = Math.min(Math.max(middle - width / 2, first), last - width);
+    this.#zoomTo([start, start + width].map((x) => Number(x.toPrecision(6))));
+  }
 }
 
 // From the first to the last x of any chart: all share it, so that what is above each other happened together.

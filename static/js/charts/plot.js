@@ -5,7 +5,7 @@
 // gap; undefined is a row where the series was not measured, over which its line goes on. Of smoothed curves `raws` are drawn too, fainter.
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { drawLevels, drawWords } from "./annotations.js";
-import { tickLabels, xTicks } from "./axes.js";
+import { GAP, tickLabels, xTicks } from "./axes.js";
 import { domain, finite, logTicks, ticks, written } from "./drawing.js";
 import { color, onThemeChange, seriesToken } from "./palette.js";
 import { lastMeasured, Readout } from "./readout.js";
@@ -52,6 +52,11 @@ export class Plot {
     this.#surface.setAttribute("aria-label", this.#label());
     this.#surface.classList.toggle("opens", Boolean(options.onOpen));
     if (this.#width) this.#draw();
+  }
+
+  /** The x that is read now; undefined where that is just the last. */
+  get cursorX() {
+    return this.#model?.xs[this.#readout.row];
   }
 
   get #isLog() {
@@ -187,7 +192,9 @@ export class Plot {
   #axes() {
     const font = `${FONT_SIZE}px ${getComputedStyle(this.#canvas).fontFamily}`;
     const stroke = () => color("faint");
-    const common = { font, stroke, ticks: { show: false } };
+    // uPlot asks for splits only where one of its own increments fits, and it has none above 1e16; any that it accepts will do, as ours are not of it.
+    const incrs = (_, __, min, max) => [Math.max(5, max - min)];
+    const common = { font, stroke, incrs, ticks: { show: false } };
     const values = (axis, scale, side) => ({
       ...common,
       scale,
@@ -214,14 +221,14 @@ export class Plot {
     return [x, values(left, "left", 3), ...(right ? [values(right, "right", 1)] : [])];
   }
 
-  // The axis' name takes its end; a tick under it would be printed over.
+  // The axis' name takes its end; a tick under it would be printed over. Labels are centered on their ticks.
   #xTicks(self, min, max) {
     const { x, xs } = this.#model;
     if (xs[0] === xs.at(-1)) return [xs[0]];
     const width = self.bbox.width / devicePixelRatio;
     const widthOf = (label) => this.#widthOf(self, label);
-    const free = width - widthOf(x.unit ?? x.name) - 14;
-    return xTicks([min, min + ((max - min) * free) / width], x, free, widthOf);
+    const free = width - widthOf(x.unit ?? x.name) - GAP;
+    return xTicks([min, max], x, { width, free }, widthOf);
   }
 
   #widthOf(self, label) {

@@ -34,6 +34,11 @@ export class Readout {
     });
   }
 
+  /** The row that the pointer or the keys are at, or null. */
+  get row() {
+    return this.#at;
+  }
+
   get #row() {
     const last = this.#model.xs.length - 1;
     return this.#at === null ? last : Math.min(this.#at, last);

@@ -1,0 +1,63 @@
+// How a reader wants the curves: in the address, so that a link shows the same; and kept in this browser, for addresses that say nothing.
+import { readJson, write } from "../core/storage.js";
+import { X_AXES } from "./axes.js";
+
+const KEPT = "curves";
+
+export class Choices {
+  /** `axis` is a key of X_AXES; `pinned` and `log` list charts by family; `span` is the stretch that is looked at, [from, to], or null. */
+  constructor() {
+    const address = new URLSearchParams(location.search);
+    // What is shown always has its axis in the address: of the rest, what is missing there is as it is by itself.
+    Object.assign(this, checked(address.has("axis") ? inAddress(address) : (readJson(KEPT) ?? {})));
+  }
+
+  /** Shows the change in the address and keeps it, but for `span`, which is about one run. Keeps nothing else that a link brought. */
+  set(change) {
+    Object.assign(this, change);
+    const { span, ...kept } = change;
+    if (Object.keys(kept).length) write(KEPT, JSON.stringify({ ...readJson(KEPT), ...kept }));
+    this.showInAddress();
+  }
+
+  showInAddress() {
+    const address = new URL(location.href);
+    const { axis, smoothing, pinned, log, span } = this;
+    const [from, to] = span ?? [];
+    for (const [name, values] of Object.entries({
+      axis: [axis],
+      smoothing: smoothing ? [smoothing] : [],
+      pinned,
+      log,
+      from: span ? [from] : [],
+      to: span ? [to] : [],
+    })) {
+      address.searchParams.delete(name);
+      for (const value of values) address.searchParams.append(name, value);
+    }
+    if (address.href !== location.href) history.replaceState(history.state, "", address);
+  }
+}
+
+function inAddress(address) {
+  const [from, to] = ["from", "to"].map((name) => Number.parseFloat(address.get(name)));
+  return {
+    axis: address.get("axis"),
+    smoothing: address.get("smoothing"),
+    pinned: address.getAll("pinned"),
+    log: address.getAll("log"),
+    span: [from, to],
+  };
+}
+
+// Anybody can write an address, and older pages have kept other things.
+function checked({ axis, smoothing, pinned, log, span }) {
+  const names = (value) => (Array.isArray(value) ? [...new Set(value.map(String))] : []);
+  return {
+    axis: Object.hasOwn(X_AXES, axis) ? axis : "steps",
+    smoothing: Number(smoothing) || 0,
+    pinned: names(pinned),
+    log: names(log),
+    span: span?.[0] < span?.[1] ? span : null,
+  };
+}
