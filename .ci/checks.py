@@ -91,6 +91,8 @@ def main(groups: list[str]) -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     # One thread for each of several processes: torch's own threads would wait for each other, spinning, and take twice the time.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # The checks start some hundred processes; without its compiled form each of them would compile the project, and pytest its tests, anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
     outcomes = [run(check) for check in CHECKS if check.group in (groups or USUAL)]
     print("\n" + "─" * 80)
