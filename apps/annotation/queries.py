@@ -14,7 +14,9 @@ from apps.annotation.kinds.blindness import left_for
 from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.models import Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
 from apps.annotation.quality.shares import Share, share
+from apps.common.sorting import by_age, by_name
 
+QUEUE_COLUMNS = (by_name("Queue", "name", "pk"), by_age("Made"))
 FLAGGED = 20
 JUDGEMENTS_OF_RUN = 20
 LATEST_OF_PERSON = 20

@@ -61,6 +61,7 @@ class Experiment(WorkspaceModel):
         ]
         indexes = [
             Index(fields=["workspace", "-id"], name="experiment_newest"),
+            Index(fields=["workspace", "name", "id"], name="experiment_by_name"),
             Index(fields=["state"], condition=~Q(state="stopped"), name="experiment_undecided"),
         ]
 

@@ -13,7 +13,10 @@ from apps.arena import win_rates
 from apps.arena.models import Experiment
 from apps.arena.stopping_rule import Outcome
 from apps.arena.win_rates import Interval, SideBias, Tally
+from apps.common.sorting import by_age, by_name
 from apps.trajectories.models import Trajectory
+
+EXPERIMENT_COLUMNS = (by_name("Experiment", "name", "pk"), by_age("When"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,14 @@ from apps.annotation.models import Queue
 from apps.arena import lifecycle
 from apps.arena.forms import ExperimentForm, PromotionForm, ReasonForm, RecordedExperimentForm
 from apps.arena.models import Experiment
-from apps.arena.queries import Standing, figures_of
+from apps.arena.queries import EXPERIMENT_COLUMNS, Standing, figures_of
 from apps.arena.recorded import NothingInCommon, start_recorded_experiment
 from apps.arena.stopping_rule import Outcome
 from apps.arena.win_rates import Interval
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest, next_url
 from apps.common.pages import page_of
+from apps.common.sorting import sorting_by
 from apps.common.text_encoding import is_storable
 from apps.jobs.models import JobState
 from apps.policies import promotions
@@ -38,9 +39,10 @@ def _experiments(request: HtmxRequest) -> Any:
 @at_least(Role.RESEARCHER)
 def experiments(request: HtmxRequest) -> HttpResponse:
     """All experiments, newest first."""
-    page = page_of(_experiments(request), cursor=request.GET.get("cursor", ""), size=30)
+    sorting = sorting_by(EXPERIMENT_COLUMNS, request.GET.get("sort", ""))
+    page = page_of(_experiments(request), cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
     is_moving = any(experiment.state in MOVING for experiment in page.rows)
-    return render(request, "arena/experiments.html", {"page": page, "is_moving": is_moving})
+    return render(request, "arena/experiments.html", {"page": page, "is_moving": is_moving, "sorting": sorting})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

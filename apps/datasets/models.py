@@ -47,6 +47,7 @@ class Dataset(WorkspaceModel):
 
     class Meta:
         constraints = [UniqueConstraint(fields=["workspace", "name"], name="one_dataset_per_name")]
+        indexes = [Index(fields=["workspace", "-id"], name="dataset_newest")]
 
     def __str__(self) -> str:
         return self.name

@@ -14,8 +14,10 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
 from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS, kind_of
 from apps.annotation.models import Adjudication, Annotator, Queue
+from apps.common.sorting import by_age, by_name
 from apps.datasets.models import Dataset, Version
 
+DATASET_COLUMNS = (by_name("Name", "name"), by_age("Made"))
 SAMPLE_BYTES = 4 * 1024 * 1024
 """How far into a file samples are looked for: a row may be huge."""
 

@@ -18,6 +18,7 @@ from apps.annotation.models import Queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.sorting import sorting_by
 from apps.datasets import freezing
 from apps.datasets.card import markdown
 from apps.datasets.figures import agreement_rows
@@ -28,7 +29,7 @@ from apps.datasets.forms import DatasetForm, RecipeForm
 from apps.datasets.models import Dataset, Split, Version
 from apps.datasets.presentation import annotator_views, dropped_views, policy_views, row_view, rule_views, split_views
 from apps.datasets.preview import preview as preview_of
-from apps.datasets.queries import datasets_for_list, freezable_queues, next_number, sample_rows
+from apps.datasets.queries import DATASET_COLUMNS, datasets_for_list, freezable_queues, next_number, sample_rows
 from apps.datasets.recipe import BadRecipe
 from apps.datasets.rows import ROW_TYPES
 from apps.datasets.snippets import snippets
@@ -40,11 +41,13 @@ ROWS_ON_VERSION = 2
 @require_safe
 @at_least(Role.RESEARCHER)
 def dataset_list(request: HtmxRequest) -> HttpResponse:
-    page = page_of(datasets_for_list(request.member), cursor=request.GET.get("cursor", ""))
+    sorting = sorting_by(DATASET_COLUMNS, request.GET.get("sort", ""))
+    page = page_of(datasets_for_list(request.member), cursor=request.GET.get("cursor", ""), order=sorting.fields)
     queue = _queue(request)
     if queue and not page.rows:
         return redirect(f"{reverse('datasets:new')}?queue={queue.pk}")
-    return render(request, "datasets/list.html", {"page": page, "queue": queue, "without": _without(request)})
+    context = {"page": page, "sorting": sorting, "queue": queue, "without": _without(request)}
+    return render(request, "datasets/list.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

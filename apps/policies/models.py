@@ -60,6 +60,7 @@ class Policy(WorkspaceModel):
                 name="served_policy_has_an_endpoint",
             ),
         ]
+        indexes = [models.Index(fields=["workspace", "-id"], name="policy_newest")]
 
     def __str__(self) -> str:
         return self.name

@@ -9,9 +9,11 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from apps.accounts.models import Membership
+from apps.common.sorting import by_age, by_name
 from apps.policies.models import Policy, Promotion, Publication
 
 SHOWN_ROLLOUTS = 20
+POLICY_COLUMNS = (by_name("Policy", "name"), by_age("Since"))
 NOWHERE = Value(UUID(int=0))
 """Stands for no server: in SQL nothing equals NULL."""
 _DONE_HELD_OUT = Q(rollouts__config__tasks__split="held_out")

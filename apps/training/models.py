@@ -94,6 +94,7 @@ class Run(Job):
         ]
         indexes = [
             Index(fields=["workspace", "-id"], name="run_newest"),
+            Index(fields=["workspace", "name", "id"], name="run_by_name"),
             Index(
                 fields=["leased_until"],
                 condition=Q(state__in=["queued", "starting", "running", "cancelling"]),

@@ -11,11 +11,13 @@ from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.common import quantities
+from apps.common.sorting import by_age, by_name
 from apps.datasets.models import VersionJudgement, VersionPreference
 from apps.jobs.waits import about
 from apps.training.models import Run, RunEvent
 
 TIMELINE = 200
+RUN_COLUMNS = (by_name("Run", "name", "pk"), by_age("Launched"))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.models import Membership
+from apps.common.sorting import Column, Order, by_age, by_name
 from apps.policies.models import Policy
 from apps.trajectories.filters import first_few, tasks_saying
 from apps.trajectories.models import Task, Trajectory
@@ -20,21 +21,31 @@ from apps.trajectories.rendering.forms import Place
 PAGE = 50
 CAP = 1_000
 CHOICES = 200
-ORDERS = {
-    "": ("-pk",),
-    "oldest": ("pk",),
-    "longest": ("-step_count", "-pk"),
-    "shortest": ("step_count", "pk"),
-}
-"""How the list of trajectories can be sorted: by what has an index within a workspace."""
-TASK_ORDERS = {"": ("-pk",), "oldest": ("pk",), "key": ("environment", "key"), "-key": ("-environment", "-key")}
-ORDER_WORDS = {
-    "oldest": "Oldest first",
-    "longest": "Longest first",
-    "shortest": "Shortest first",
-    "key": "By environment and key",
-    "-key": "By environment and key, backward",
-}
+TRAJECTORY_COLUMNS = (
+    Column(
+        "Steps",
+        Order("longest", ("-step_count", "-pk"), "Longest first"),
+        Order("shortest", ("step_count", "pk"), "Shortest first"),
+    ),
+    by_age("Added"),
+)
+TASK_COLUMNS = (
+    Column(
+        "Task",
+        Order("key", ("environment", "key"), "By environment and key"),
+        Order("-key", ("-environment", "-key"), "By environment and key, backward"),
+    ),
+    by_age("Added"),
+)
+IMPORT_COLUMNS = (
+    by_name("File", "filename", "pk", of="file"),
+    Column(
+        "Trajectories",
+        Order("largest", ("-trajectory_count", "-pk"), "Largest first"),
+        Order("smallest", ("trajectory_count", "pk"), "Smallest first"),
+    ),
+    by_age("When"),
+)
 
 
 class Capped(NamedTuple):

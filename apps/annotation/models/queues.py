@@ -156,6 +156,7 @@ class Queue(WorkspaceModel):
         ]
         indexes = [
             Index(fields=["workspace", "-id"], name="queue_newest"),
+            Index(fields=["workspace", "name", "id"], name="queue_by_name"),
             Index(fields=["filling_at"], condition=Q(state="filling"), name="queue_being_filled"),
             Index(
                 fields=["state"],

@@ -31,6 +31,7 @@ from apps.annotation.views.visible import visible_queue
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.sorting import sorting_by
 from apps.trajectories.filters import BadFilter
 from apps.trajectories.models import Trajectory
 from apps.trajectories.rendering import markdown
@@ -51,10 +52,10 @@ def queues(request: HtmxRequest) -> HttpResponse:
     found = Queue.objects.visible_to(request.member)
     if not request.member.is_reviewer:
         found = found.for_desk()
-    page = page_of(found, cursor=request.GET.get("cursor", ""), size=30)
-    return render(
-        request, "annotation/queues.html", {"page": page, "rows": queries.queue_rows(page.rows, request.member)}
-    )
+    sorting = sorting_by(queries.QUEUE_COLUMNS, request.GET.get("sort", ""))
+    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
+    context = {"page": page, "rows": queries.queue_rows(page.rows, request.member), "sorting": sorting}
+    return render(request, "annotation/queues.html", context)
 
 
 @at_least(Role.RESEARCHER)

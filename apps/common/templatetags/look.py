@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django import template
+from django.template import Context
 from django.templatetags.static import static
 from django.utils.dateformat import format as format_date
 from django.utils.timezone import localtime, now
@@ -24,6 +25,12 @@ def icon(name: str, label: str = "") -> Markup:
     return element(
         "svg", element("title", label), element("use", href=href), class_="icon", role="img", aria_label=label
     )
+
+
+@register.inclusion_tag("components/_sorted.html", takes_context=True)
+def sorted_head(context: Context, title: str, css: str = "") -> dict[str, object]:
+    """The head of a column that sorts the list of `sorting`."""
+    return {"request": context["request"], "head": context["sorting"].head(title), "css": css}
 
 
 @register.simple_tag

@@ -14,11 +14,13 @@ from apps.accounts.models import Role
 from apps.accounts.recent_sign_in import needs_recent_sign_in
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.sorting import sorting_by
 from apps.policies.forms import PolicyForm
 from apps.policies.held_out_success import held_out_success
 from apps.policies.locations import weights_of
 from apps.policies.models import Policy, Promotion
 from apps.policies.queries import (
+    POLICY_COLUMNS,
     SHOWN_ROLLOUTS,
     champions_of,
     policies_for_list,
@@ -33,11 +35,13 @@ from apps.policies.reports import calibration_of, report_rows
 @at_least(Role.RESEARCHER)
 def policies(request: HtmxRequest) -> HttpResponse:
     """Who is champion, who descends from whom, how good each is on held-out tasks."""
-    page = page_of(policies_for_list(request.member), cursor=request.GET.get("cursor", ""), size=50)
+    sorting = sorting_by(POLICY_COLUMNS, request.GET.get("sort", ""))
+    found = policies_for_list(request.member)
+    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=50)
     champions = champions_of(request.member)
     success = held_out_success(request.member, list(page))
     rows = [(policy, champions.get(policy.pk, []), success[policy.pk]) for policy in page]
-    return render(request, "policies/policies.html", {"page": page, "rows": rows})
+    return render(request, "policies/policies.html", {"page": page, "rows": rows, "sorting": sorting})
 
 
 @require_safe

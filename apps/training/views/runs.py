@@ -21,6 +21,7 @@ from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.sorting import sorting_by
 from apps.jobs import lifecycle
 from apps.training.charts import charts_of
 from apps.training.comparison import MOST_RUNS, settings_of
@@ -32,7 +33,7 @@ from apps.training.live import run_context
 from apps.training.models import Run
 from apps.training.plan import USUAL
 from apps.training.presets import PRESETS, rules_in
-from apps.training.queries import headway, lineage_of, run_for_page, runs_for_comparing, runs_for_list
+from apps.training.queries import RUN_COLUMNS, headway, lineage_of, run_for_page, runs_for_comparing, runs_for_list
 from apps.training.refusals import LaunchRefused
 from apps.training.remedies import RemedyRefused, resume_with_remedy
 from apps.training.series import MOST_POINTS, metric_points, series_of, state_of, table_of
@@ -46,10 +47,13 @@ SERIES_STATE = ("id", "attempt", "events_seq", "step")
 @at_least(Role.RESEARCHER)
 def runs(request: HtmxRequest) -> HttpResponse:
     """The workspace's runs, newest first."""
-    page = page_of(runs_for_list(request.member), cursor=request.GET.get("cursor", ""), size=50)
+    sorting = sorting_by(RUN_COLUMNS, request.GET.get("sort", ""))
+    found = runs_for_list(request.member)
+    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=50)
     rows = [(run, headway(run)) for run in page]
     is_moving = any(run.is_active for run in page)
-    return render(request, "training/runs.html", {"page": page, "rows": rows, "is_moving": is_moving})
+    context = {"page": page, "rows": rows, "is_moving": is_moving, "sorting": sorting}
+    return render(request, "training/runs.html", context)
 
 
 @require_safe

@@ -58,6 +58,8 @@ class ImportBatch(Job):
         ]
         indexes = [
             Index(fields=["workspace", "-id"], name="import_newest"),
+            Index(fields=["workspace", "filename", "id"], name="import_by_file"),
+            Index(fields=["workspace", "trajectory_count", "id"], name="import_by_size"),
             Index(fields=["workspace", "sha256"], name="import_by_hash"),
             Index(
                 fields=["leased_until"],

@@ -20,6 +20,7 @@ from apps.common.downloads import download
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.sorting import sorting_by
 from apps.ingest import formats
 from apps.jobs import lifecycle
 from apps.trajectories.forms import ImportForm
@@ -27,6 +28,7 @@ from apps.trajectories.imports import rejected
 from apps.trajectories.imports.live import progress_of
 from apps.trajectories.imports.report_outcomes import take_back
 from apps.trajectories.imports.upload import FileTooLarge, start_import, store
+from apps.trajectories.lists import IMPORT_COLUMNS
 from apps.trajectories.models import ImportBatch
 
 
@@ -57,11 +59,12 @@ def imports(request: HtmxRequest) -> HttpResponse:
 
 def _imports_page(request: HtmxRequest, form: ImportForm, status: int = 200) -> HttpResponse:
     batches = ImportBatch.objects.visible_to(request.member).select_related("created_by")
-    page = page_of(batches, cursor=request.GET.get("cursor", ""), size=30)
+    sorting = sorting_by(IMPORT_COLUMNS, request.GET.get("sort", ""))
+    page = page_of(batches, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
     is_moving = (
         any(batch.is_active for batch in page) and not form.is_bound
     )  # a form that was refused is kept as it stands
-    context = {"form": form, "page": page, "formats": formats.known(), "is_moving": is_moving}
+    context = {"form": form, "page": page, "sorting": sorting, "formats": formats.known(), "is_moving": is_moving}
     return render(request, "trajectories/imports.html", context, status=status)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from uuid import UUID
 
 from django.contrib import messages
@@ -16,6 +15,7 @@ from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.sorting import sorting_by
 from apps.trajectories import lists, view_names
 from apps.trajectories.facets import TooSlow, facets_of
 from apps.trajectories.filter_chips import chips_of
@@ -33,14 +33,11 @@ def trajectories(request: HtmxRequest) -> HttpResponse:
         found = filters.apply(visible, workspace_id=request.member.workspace_id)
     except BadFilter as error:
         found, problem = visible.none(), str(error)
-    sort = _known(request.GET.get("sort", ""), lists.ORDERS)
+    sorting = sorting_by(lists.TRAJECTORY_COLUMNS, request.GET.get("sort", ""))
     views = list(SavedView.objects.visible_to(request.member).order_by("name"))
     context = {
-        "page": page_of(
-            found.for_list(), cursor=request.GET.get("cursor", ""), order=lists.ORDERS[sort], size=lists.PAGE
-        ),
-        "sort": sort,
-        "order_words": lists.ORDER_WORDS.get(sort, ""),
+        "page": page_of(found.for_list(), cursor=request.GET.get("cursor", ""), order=sorting.fields, size=lists.PAGE),
+        "sorting": sorting,
         "chips": chips_of(request.member, filters),
         "matches": lists.capped_count(found),
         "filters": filters,
@@ -78,10 +75,6 @@ def facets(request: HtmxRequest) -> HttpResponse:
     return render(request, "trajectories/_facets.html", {"counted": counted})
 
 
-def _known(sort: str, orders: Mapping[str, tuple[str, ...]]) -> str:
-    return sort if sort in orders else ""
-
-
 @require_POST
 @at_least(Role.REVIEWER)
 def save_view(request: HtmxRequest) -> HttpResponse:
@@ -110,15 +103,14 @@ def remove_view(request: HtmxRequest, view_id: UUID) -> HttpResponse:
 def tasks(request: HtmxRequest) -> HttpResponse:
     """Tasks, newest first, with how their trajectories ended."""
     words = request.GET.get("q", "").strip()[:300]
-    sort = _known(request.GET.get("sort", ""), lists.TASK_ORDERS)
-    rows, order = lists.tasks(request.member, words), lists.TASK_ORDERS[sort]
-    page = page_of(rows, cursor=request.GET.get("cursor", ""), order=order, size=lists.PAGE)
+    sorting = sorting_by(lists.TASK_COLUMNS, request.GET.get("sort", ""))
+    found = lists.tasks(request.member, words)
+    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=lists.PAGE)
     context = {
         "page": page,
         "rows": lists.with_outcomes(page.rows),
         "q": words,
-        "sort": sort,
-        "order_words": lists.ORDER_WORDS.get(sort, ""),
+        "sorting": sorting,
     }
     template = (
         "trajectories/_tasks.html"
