@@ -1,6 +1,7 @@
 """`python -m bench.learning`: every stage with every seed, a line of JSON each, then a table.
 
-SEEDS="0 1 2" and STAGES="sft grpo" choose; KEEP=folder keeps the runs there and goes on from those that are finished; THREADS=1 leaves a core to others.
+SEEDS="0 1 2" and STAGES="sft grpo" choose; KEEP=folder keeps the runs there and goes on from those that are finished; RESULTS=folder keeps the lines there
+(`bench/learning/results` has those that docs/learning.md is made of); THREADS=1 leaves a core to others.
 """
 
 import os
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from bench.learning import results
 from bench.learning.harness import Bench, Outcome
 from bench.learning.stages import STAGES
 
@@ -37,6 +39,8 @@ def run(stages: list[str], seeds: list[int], folder: Path) -> int:
                 failed.append(f"{stage} with seed {seed}: {error}")
                 continue
             outcomes.append(found)
+            if kept := os.environ.get("RESULTS"):
+                results.keep(Path(kept), found)
             print(found.as_json(), flush=True)
     print(table(outcomes))
     print("".join(f"Could not be run: {each}\n" for each in failed), end="")

@@ -7,6 +7,7 @@ from typing import Any
 
 from apps.demo import recipe
 from bench.learning import annotators, credit
+from bench.learning.endings import endings
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from contract.trajectory import Trajectory
@@ -22,6 +23,11 @@ PREFERENCES_A_TASK = 1
 HELD_OUT_PREFERENCES_A_TASK = 3
 MIXES = {"learned-only": {"learned_outcome": 1.0}, "mixed": {"outcome": 1.0, "learned_outcome": 0.4}}
 """Weights of reward terms: α · environment + β · reward model. Below a half of α, β cannot make a failure worth more than a success."""
+SUCCESS = {"terms": [{"component": "outcome", "measure": "success"}]}
+LONG = {
+    "optimizer": {**recipe.GRPO["optimizer"], "max_steps": 60, "schedule": "linear"},
+    "evaluate_every": 10,
+}
 
 
 def sft(bench: Bench) -> Outcome:
@@ -65,6 +71,21 @@ def human_grpo_masked(bench: Bench) -> Outcome:
 def grpo_masked(bench: Bench) -> Outcome:
     """The same run as `grpo` but for its cut-off turns, which are left out of the loss."""
     return online(bench, "grpo-masked", recipe.GRPO, kind="grpo", mask_cut_off=True)
+
+
+def grpo_long(bench: Bench) -> Outcome:
+    """Three times the steps of `grpo-masked`, with a learning rate that falls."""
+    return online(bench, "grpo-long", recipe.GRPO, kind="grpo", mask_cut_off=True, **LONG)
+
+
+def grpo_success(bench: Bench) -> Outcome:
+    """The same run as `grpo-masked` but for its reward: success alone, where failures are all worth the same."""
+    return online(bench, "grpo-success", recipe.GRPO, kind="grpo", mask_cut_off=True, rewards=SUCCESS)
+
+
+def grpo_success_long(bench: Bench) -> Outcome:
+    """The same run as `grpo-long` but for its reward, as in `grpo-success`."""
+    return online(bench, "grpo-success-long", recipe.GRPO, kind="grpo", mask_cut_off=True, rewards=SUCCESS, **LONG)
 
 
 def grpo_turn_credit(bench: Bench) -> Outcome:
@@ -136,6 +157,9 @@ STAGES: dict[str, Stage] = {
     "human-grpo": human_grpo,
     "human-grpo-masked": human_grpo_masked,
     "grpo-masked": grpo_masked,
+    "grpo-long": grpo_long,
+    "grpo-success": grpo_success,
+    "grpo-success-long": grpo_success_long,
 }
 
 
@@ -169,6 +193,7 @@ def first_model(bench: Bench) -> dict[str, Any]:
 
 
 def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -> Outcome:
+    """`success` is that on the held-out tasks at each evaluation, by step; `endings` tells how held-out rollouts ended before and after."""
     first_model(bench)
     before = bench.success("sft")
     config = {
@@ -181,19 +206,27 @@ def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -
     }
     report = bench.run(stage, config)
     after = bench.success(stage)
-    gain = bench.difference("sft", stage)._asdict()
-    return outcome(bench, stage, report, before=before.value, after=after, gain=gain, rollouts=report["rollouts"])
+    return outcome(
+        bench,
+        stage,
+        report,
+        before=before.value,
+        after=after,
+        gain=bench.difference("sft", stage)._asdict(),
+        rollouts=report["rollouts"],
+        success=bench.curve(stage, "eval/success"),
+        endings=[endings(bench.trajectories(f"{model}-held-out")) for model in ("sft", stage)],
+    )
 
 
 def online_on(bench: Bench, stage: str, weights: Mapping[str, float], **changes: Any) -> Outcome:
-    """GRPO on these reward terms. `learned` and `success` are their means over the held-out tasks at each evaluation, by step."""
+    """GRPO on these reward terms. `learned` is what the reward model says of the held-out tasks at each evaluation, by step."""
     terms = [
         {"component": component, "weight": weight, **({"path": "../human-rm/model"} if "learned" in component else {})}
         for component, weight in weights.items()
     ]
     result = online(bench, stage, recipe.GRPO, kind="grpo", rewards={"terms": terms}, **changes)
-    curves = {"learned": "eval/rewards/learned_outcome/mean", "success": "eval/success"}
-    result.more.update({name: bench.curve(stage, metric) for name, metric in curves.items()})
+    result.more["learned"] = bench.curve(stage, "eval/rewards/learned_outcome/mean")
     return result
 
 

@@ -1,0 +1,69 @@
+"""How rollouts end, and which tasks they fail: `python -m bench.learning.endings KEEP/3/sft-held-out KEEP/3/grpo-held-out …`.
+
+Prints two tables in Markdown, with a column for each folder of rollouts.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from apps.demo import recipe
+from contract.trajectory import Trajectory
+from trainer.records import read_trajectories
+
+ENDINGS = ("success", "part", "nothing", "nothing, cut off", "harm")
+"""Failures are parted by the sign of their reward; a cut-off one has a turn that the token limit ended."""
+
+
+def endings(rollouts: Iterable[Trajectory]) -> dict[str, int]:
+    """How many ended in each way."""
+    counts = Counter(ending(rollout) for rollout in rollouts)
+    return {name: counts[name] for name in ENDINGS}
+
+
+def ending(rollout: Trajectory) -> str:
+    reward = rollout.outcome.reward or 0.0
+    if rollout.outcome.success:
+        return "success"
+    if reward:
+        return "part" if reward > 0 else "harm"
+    return "nothing, cut off" if is_cut_off(rollout) else "nothing"
+
+
+def is_cut_off(rollout: Trajectory) -> bool:
+    limit = recipe.SAMPLING["max_new_tokens"]
+    return any(len(step.info.get("token_ids") or ()) >= limit for step in rollout.steps)
+
+
+def solved(rollouts: Iterable[Trajectory]) -> dict[str, str]:
+    """For each kind of task how many of how many succeeded."""
+    kinds: dict[str, list[bool]] = {}
+    for rollout in rollouts:
+        kind = f"{rollout.task.difficulty} {rollout.task.category}".strip()
+        kinds.setdefault(kind, []).append(bool(rollout.outcome.success))
+    return {kind: f"{sum(each)} of {len(each)}" for kind, each in sorted(kinds.items())}
+
+
+def columns(
+    heads: Sequence[str],
+    folders: Sequence[Sequence[Trajectory]],
+    count: Callable[[Sequence[Trajectory]], dict[str, object]],
+) -> str:
+    """A table of what `count` says of each folder."""
+    counted = [count(rollouts) for rollouts in folders]
+    names = dict.fromkeys(name for each in counted for name in each)
+    lines = [["", *heads], ["---"] * (len(heads) + 1)]
+    lines += [[name, *(str(each.get(name, "")) for each in counted)] for name in names]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def main(names: Sequence[str]) -> None:
+    folders = [list(read_trajectories(Path(name) / "trajectories.jsonl")) for name in names]
+    heads = ["/".join(Path(name).parts[-2:]) for name in names]
+    print(columns(heads, folders, lambda rollouts: dict(endings(rollouts))))
+    print(columns(heads, folders, lambda rollouts: dict(solved(rollouts))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

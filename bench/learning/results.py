@@ -1,0 +1,31 @@
+"""Results that are kept: one JSON Lines file a stage, one line a seed. `RESULTS=folder` of `python -m bench.learning` writes there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.learning.harness import Outcome
+
+Facts = dict[str, Any]
+"""An outcome as `Outcome.as_json` writes it."""
+KEPT = Path(__file__).parent / "results"
+
+
+def keep(folder: Path, outcome: Outcome) -> None:
+    """In the place of what was kept for this stage and seed."""
+    kept = {each["seed"]: each for each in read(folder, outcome.stage)}
+    kept[outcome.seed] = json.loads(outcome.as_json())
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(kept[seed]) + "\n" for seed in sorted(kept))
+    file_of(folder, outcome.stage).write_text("".join(lines), encoding="utf-8")
+
+
+def read(folder: Path, stage: str) -> list[Facts]:
+    """By seed; none where the stage was never run."""
+    file = file_of(folder, stage)
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def file_of(folder: Path, stage: str) -> Path:
+    return folder / f"{stage}.jsonl"

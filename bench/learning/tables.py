@@ -1,0 +1,73 @@
+"""`python -m bench.learning.tables`: writes the tables of docs/learning.md anew, from the results that are kept.
+
+A table stands between `<!-- results of STAGE … -->` and `<!-- end of results -->`, and is that of the stages named there.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from scipy.stats import t as student_t
+
+from bench.learning.results import KEPT, read
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "learning.md"
+TABLE = re.compile(
+    r"(?P<begin><!-- results of (?P<stages>[\w -]+) -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
+)
+HEAD = """\
+| stage | seed | first model | held-out success, n = 300 | gain, points | training, seconds | of 60 held-out tasks along the run |
+|---|---|---|---|---|---|---|
+"""
+
+
+def with_tables(page: str, results: Path) -> str:
+    """The page, with what is kept in its tables."""
+    return TABLE.sub(
+        lambda match: match["begin"] + table(match["stages"].split(), results) + match["end"],
+        page,
+    )
+
+
+def table(stages: Iterable[str], results: Path) -> str:
+    """A row a seed, and one of all seeds of a stage."""
+    rows = []
+    for stage in stages:
+        outcomes = read(results, stage)
+        rows += [row(stage, each) for each in outcomes]
+        rows += pooled(stage, [each["gain"]["value"] for each in outcomes])
+    return HEAD + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
+def row(stage: str, facts: dict[str, Any]) -> list[str]:
+    gain = facts["gain"]
+    return [
+        f"`{stage}`",
+        str(facts["seed"]),
+        f"{100 * facts['before']:.1f} %",
+        f"{100 * facts['after']:.1f} % ({100 * facts['low']:.1f} to {100 * facts['high']:.1f})",
+        f"{points(gain['value'])} ({points(gain['low'])} to {points(gain['high'])})",
+        f"{facts['seconds']:.0f}",
+        ", ".join(f"{100 * value:.0f}" for _, value in facts["success"]) + " %",
+    ]
+
+
+def pooled(stage: str, gains: list[float]) -> list[list[str]]:
+    """The mean gain and its interval over seeds (Student's t): another seed is another first model, and differs more than other tasks do. None of fewer than three."""
+    if len(gains) < 3:
+        return []
+    half = float(student_t.ppf(0.975, len(gains) - 1)) * stdev(gains) / len(gains) ** 0.5
+    mean = fmean(gains)
+    interval = f"{points(mean)} ({points(mean - half)} to {points(mean + half)})"
+    return [[f"`{stage}`", f"all {len(gains)}", "", "", interval, "", ""]]
+
+
+def points(share: float) -> str:
+    """0.14 -> +14.0; -0.021 -> −2.1"""
+    return f"{100 * share:+.1f}".replace("-", "−")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), KEPT), encoding="utf-8")

@@ -1,0 +1,41 @@
+"""What the stages came to is kept by stage and seed, and docs/learning.md shows what is kept."""
+
+from pathlib import Path
+
+from bench.learning.harness import Outcome
+from bench.learning.results import KEPT, keep, read
+from bench.learning.tables import PAGE, with_tables
+
+
+def an_outcome(seed: int, gain: float) -> Outcome:
+    interval = {"value": gain, "low": gain - 0.05, "high": gain + 0.05, "n": 300}
+    more = {"gain": interval, "success": [(0, 0.4), (20, 0.55)]}
+    return Outcome("grpo", seed, 0.4, 0.4 + gain, 300, 0.5, 0.6, seconds=168.4, peak_mb=2100.0, more=more)
+
+
+def test_a_seed_that_is_run_again_takes_the_place_of_what_was_kept(tmp_path: Path) -> None:
+    for seed, gain in ((4, 0.23), (3, 0.14), (4, 0.25)):
+        keep(tmp_path, an_outcome(seed, gain))
+    assert [(each["seed"], each["gain"]["value"]) for each in read(tmp_path, "grpo")] == [(3, 0.14), (4, 0.25)]
+    assert read(tmp_path, "rloo") == []
+
+
+def test_a_table_has_a_row_for_each_seed_and_one_for_all_from_three_on(tmp_path: Path) -> None:
+    """Gains of 10, 20 and 30 points: the mean is 20, and the interval 20 ± 4.303 × 10 / √3."""
+    for seed, gain in ((0, 0.1), (1, 0.2), (2, 0.3)):
+        keep(tmp_path, an_outcome(seed, gain))
+    page = "Before.\n<!-- results of grpo rloo -->\nold\n<!-- end of results -->\nAfter.\n"
+    assert with_tables(page, tmp_path).splitlines()[4:] == [
+        "| `grpo` | 0 | 40.0 % | 50.0 % (50.0 to 60.0) | +10.0 (+5.0 to +15.0) | 168 | 40, 55 % |",
+        "| `grpo` | 1 | 40.0 % | 60.0 % (50.0 to 60.0) | +20.0 (+15.0 to +25.0) | 168 | 40, 55 % |",
+        "| `grpo` | 2 | 40.0 % | 70.0 % (50.0 to 60.0) | +30.0 (+25.0 to +35.0) | 168 | 40, 55 % |",
+        "| `grpo` | all 3 |  |  | +20.0 (−4.8 to +44.8) |  |  |",
+        "<!-- end of results -->",
+        "After.",
+    ]
+
+
+def test_the_page_shows_what_is_kept() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert "<!-- results of " in page
+    assert with_tables(page, KEPT) == page
