@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from contract import jsontext
 from contract.messages import Message
 
 
@@ -57,4 +58,6 @@ def arguments_of(wire: Any) -> Any:
         decoded = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         return arguments
-    return decoded if isinstance(decoded, dict) else arguments
+    if not isinstance(decoded, dict) or (isinstance(arguments, str) and jsontext.is_text_too_deep(arguments, decoded)):
+        return arguments
+    return decoded

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import orjson
@@ -19,10 +20,15 @@ type_names = {dict: "an object", list: "a list", str: "a string", bool: "true or
 
 MAX_DEPTH = 250
 """Levels of nesting a record may have. orjson writes 254; a reader of the stored rows needs a bound too."""
+MAX_DEPTH_OF_TEXT = 200
+"""The same of JSON in a text of a record, such as the arguments of a call."""
 
 
 MAX_DIGITS = 300
 """Of a whole number. Nothing that is counted or measured has more, and no float can hold more."""
+
+
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
 
 
 class UnreadableJSON(ValueError):
@@ -35,6 +41,19 @@ def loads(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError as refusal:
         return _loads_slowly(body, refusal)
+
+
+def has_more_values(body: bytes, most: int) -> bool:
+    """Whether a JSON text has more than `most` values and names, told before it's read: a few megabytes of brackets take seconds to read and gigabytes to hold."""
+    if len(body) <= most or _signs(body) + body.count(b'"') <= most:
+        return False
+    # Some may stand in strings. What has very many strings has as many values, and would take as long to look through.
+    strings = (body.count(b'"') - body.count(b'\\"')) // 2
+    return strings > 2 * most or _signs(_STRINGS.sub(b"", body)) > most
+
+
+def _signs(body: bytes) -> int:
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def parse(text: str) -> Any:
@@ -102,6 +121,11 @@ def _dumps_slowly(value: Any, *, sort_keys: bool) -> bytes:
     if _is_deeper_than(value, MAX_DEPTH):
         raise UnreadableJSON(f"Nested deeper than {MAX_DEPTH} levels.")
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=sort_keys).encode()
+
+
+def is_text_too_deep(text: str, value: Any) -> bool:
+    """Whether the value of a text inside of a record is nested so deeply that it has to stay text: around it there are more levels."""
+    return text.count("[") + text.count("{") > MAX_DEPTH_OF_TEXT and _is_deeper_than(value, MAX_DEPTH_OF_TEXT)
 
 
 def _is_deeper_than(value: Any, limit: int) -> bool:

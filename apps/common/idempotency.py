@@ -20,6 +20,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from apps.common.models import AnsweredRequest
 from apps.common.request_threads import give_back_connections
+from apps.common.text_encoding import is_storable
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -50,6 +51,8 @@ def key_of(request: Request) -> str:
     key: str = request.headers.get(HEADER, "")
     if len(key) > MOST_CHARACTERS:
         raise ValidationError({HEADER: [f"It has {len(key)} characters; {MOST_CHARACTERS} fit."]})
+    if not is_storable(key):
+        raise ValidationError({HEADER: ["It has a character that can't be stored. Use letters, digits, and hyphens."]})
     return key
 
 

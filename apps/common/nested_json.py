@@ -7,9 +7,12 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from contract import jsontext
+
 MAX_CHARS = 2_000_000
 """Longer text is shown as text: a tree of it would take seconds to read and nobody would."""
 
+TOO_DEEP = "nested too deeply to be shown as a tree"
 MAX_PYTHON_CHARS = 100_000
 MAX_PYTHON_DEPTH = 30
 
@@ -34,11 +37,14 @@ def decode(text: str) -> Any:
     if len(text) > MAX_CHARS:
         raise Unreadable("too long to be shown as a tree")
     try:
-        return json.loads(text, strict=False)
+        value = json.loads(text, strict=False)
     except RecursionError:
-        raise Unreadable("nested too deeply to be shown as a tree") from None
+        raise Unreadable(TOO_DEEP) from None
     except ValueError as error:
         raise Unreadable(f"not valid JSON: {error}") from None
+    if jsontext.is_text_too_deep(text, value):
+        raise Unreadable(TOO_DEEP)
+    return value
 
 
 def decode_result(text: str, *, most_python: int = MAX_PYTHON_CHARS) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
@@ -25,6 +26,8 @@ from contract import jsontext
 PREFIX = "/gateway/v1"
 RETRY_COUNT = "x-stainless-retry-count"
 """The header by which OpenAI's and Anthropic's libraries say that they send a request again."""
+MOST_VALUES = 250_000
+"""Of one request's JSON: a long chat has some ten thousand. More would hold up all other calls while it's looked through."""
 Answer = Callable[[Request], Coroutine[Any, Any, Response]]
 
 recorder = Recorder(settings.GATEWAY_SPOOL_DIR)
@@ -50,6 +53,7 @@ def refusing(answer: Answer) -> Answer:
 async def chat_completions(request: Request) -> Response:
     """POST /v1/chat/completions"""
     key = key_of(request)
+    await recorder.admit(key)
     body = await body_of(request)
     known = await session_of(request, key, body)
     is_retry = request.headers.get(RETRY_COUNT, "0") not in ("", "0")
@@ -105,17 +109,16 @@ def key_of(request: Request) -> str:
 
 
 async def body_of(request: Request) -> dict[str, Any]:
-    """A chat request. Raises BadRequest, TooLarge."""
-    pieces, size = [], 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > settings.GATEWAY_MAX_BYTES:
-            raise TooLarge(
-                f"The request is larger than the {settings.GATEWAY_MAX_BYTES >> 20} MiB that the gateway takes."
-            )
-        pieces.append(piece)
+    """A chat request. Raises BadRequest, TooLarge, ClientDisconnect."""
     try:
-        body = jsontext.loads(b"".join(pieces))
+        async with asyncio.timeout(settings.GATEWAY_DEADLINE_SECONDS):
+            content = await _read(request)
+    except TimeoutError:
+        raise BadRequest(f"The request wasn't over after {settings.GATEWAY_DEADLINE_SECONDS:g} s.") from None
+    if jsontext.has_more_values(content, MOST_VALUES):
+        raise TooLarge(f"The request has more values than the {MOST_VALUES:,} that the gateway takes.")
+    try:
+        body = jsontext.loads(content)
         jsontext.dumps(body)  # nothing that couldn't be stored
     except jsontext.UnreadableJSON as problem:
         raise BadRequest(f"The body can't be read: {problem}") from None
@@ -125,6 +128,18 @@ async def body_of(request: Request) -> dict[str, Any]:
     if not all(isinstance(message, dict) for message in messages):
         raise BadRequest("Each of `messages` is an object with `role` and `content`.")
     return body
+
+
+async def _read(request: Request) -> bytes:
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > settings.GATEWAY_MAX_BYTES:
+            raise TooLarge(
+                f"The request is larger than the {settings.GATEWAY_MAX_BYTES >> 20} MiB that the gateway takes."
+            )
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 gateway = Starlette(

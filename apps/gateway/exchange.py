@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
@@ -15,18 +16,30 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from apps.common.outages import outage_of
 from apps.gateway.call_graph import Ids, digest_of, prefix_digests, sequence_digests
 from apps.gateway.models import Call
 from apps.gateway.recorder import Known, Recorder, in_database
-from apps.gateway.refusals import BudgetSpent, GatewayRefusal, SessionEnded, UpstreamAway
-from apps.gateway.streamed_reply import DONE, NoEvent, StreamedReply, chunk_from, chunks_of, event, events_in
+from apps.gateway.refusals import GatewayRefusal, RecorderAway, SessionEnded, UpstreamAway
+from apps.gateway.streamed_reply import (
+    DONE,
+    MOST_VALUES,
+    NoEvent,
+    StreamedReply,
+    chunk_from,
+    chunks_of,
+    event,
+    events_in,
+)
 from apps.gateway.token_capture import Capture
 from apps.gateway.upstream import Upstreams, broken, slow
 from contract import jsontext
 from contract.outgoing.replies import error_in, problem_of
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 CHAT = "chat/completions"
+BYTES_A_TOKEN = 4
 SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 NO_COMPLETION = "The policy's server sent something that is no chat completion."
 
@@ -43,6 +56,7 @@ class Exchange:
         self.is_retry = is_retry
         self.began_at, self._began = now(), time.monotonic()
         self._first_seconds: float | None = None
+        self._pieces = 0
         self._is_recorded = False
         self._recorder, self._upstreams = recorder, upstreams
         self._digest = digest_of(body)
@@ -53,16 +67,21 @@ class Exchange:
         self._refuse_where_over()
         if self.is_retry and (call_id := self.known.graph.same_request(self._digest)):
             return await self._replay(call_id)
-        self._refuse_beyond_budget()
-        self._capture = Capture(self.body, speaks_ids=await self._upstreams.speaks_ids(self.session.endpoint))
+        await self._recorder.begin(self.known)
         try:
-            upstream = await unless_gone(self._ask(), receive)
+            return await self._pass_on(receive)
         except ClientDisconnect:
-            await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent went away.")
+            await self.gone()
             raise
         except GatewayRefusal as refusal:
-            await self._record(status=Call.Status.FAILED, http_status=refusal.status, error=str(refusal))
-            raise
+            raise await self._failed(refusal) from None
+        except Exception:  # whatever a server says, the call is recorded, and answered in the form of the protocol
+            logger.exception("a reply of %s could not be read", self.session.endpoint)
+            raise await self._failed(UpstreamAway(NO_COMPLETION)) from None
+
+    async def _pass_on(self, receive: Receive) -> Response:
+        self._capture = Capture(self.body, speaks_ids=await self._upstreams.speaks_ids(self.session.endpoint))
+        upstream = await unless_gone(self._ask(), receive)
         if not upstream.is_success:
             return await self._pass_error(upstream)
         if self.body.get("stream"):
@@ -72,13 +91,6 @@ class Exchange:
     def _refuse_where_over(self) -> None:
         if not self.session.is_open:
             raise SessionEnded(f"This session is {self.session.state}. Create another one with POST /api/v1/sessions.")
-
-    def _refuse_beyond_budget(self) -> None:
-        session, graph = self.session, self.known.graph
-        if session.max_calls is not None and len(graph.nodes) >= session.max_calls:
-            raise BudgetSpent(f"This session may have {session.max_calls:,} calls, and has had them.")
-        if session.max_tokens is not None and graph.tokens >= session.max_tokens:
-            raise BudgetSpent(f"This session may use {session.max_tokens:,} tokens, and has used {graph.tokens:,}.")
 
     async def _ask(self) -> httpx.Response:
         body = {**self._capture.request(self.body), "model": self.session.served_name}
@@ -94,14 +106,15 @@ class Exchange:
         try:
             content = await upstream.aread()
         except httpx.HTTPError as error:
-            raise await self._failed(broken(error)) from None
+            raise broken(error) from None
         finally:
             await upstream.aclose()
-        status = upstream.status_code if upstream.status_code >= 400 else 502
+        status = upstream.status_code if 400 <= upstream.status_code < 600 else 502
         words = problem_of(upstream)
         await self._record(status=Call.Status.FAILED, http_status=status, error=words)
         if error_in(content) or _is_error(content):
-            headers = {name: upstream.headers[name] for name in ("retry-after",) if name in upstream.headers}
+            wait = upstream.headers.get("retry-after", "")
+            headers = {"retry-after": wait} if wait.isascii() and wait.isprintable() and wait else {}
             return Response(content, status, headers, media_type="application/json")
         refusal = UpstreamAway(f"The policy's server gave no reply: {words}.")
         return JSONResponse(refusal.body(), status)
@@ -109,19 +122,18 @@ class Exchange:
     async def _pass_reply(self, upstream: httpx.Response, receive: Receive) -> Response:
         try:
             content = await unless_gone(upstream.aread(), receive)
+            if jsontext.has_more_values(content, MOST_VALUES):
+                raise NoEvent
             reply = jsontext.loads(content)
             if not isinstance(reply, dict) or not isinstance(reply["choices"][0]["message"], dict):
                 raise NoEvent
             self._capture.take(reply)
-        except ClientDisconnect:
-            await self._record(status=Call.Status.CANCELLED, http_status=499, error="The agent went away.")
-            raise
         except httpx.TimeoutException:
-            raise await self._failed(slow()) from None
+            raise slow() from None
         except httpx.HTTPError as error:
-            raise await self._failed(broken(error)) from None
+            raise broken(error) from None
         except (NoEvent, jsontext.UnreadableJSON, LookupError, TypeError):
-            raise await self._failed(UpstreamAway(NO_COMPLETION)) from None
+            raise UpstreamAway(NO_COMPLETION) from None
         finally:
             await upstream.aclose()
         reply["model"] = self._model
@@ -134,7 +146,14 @@ class Exchange:
 
     async def _replay(self, call_id: UUID) -> Response:
         """What was answered before: an agent's library asks again where the reply got lost, and a second sample would be another one."""
-        call = await in_database(Call.objects.only("reply").get, pk=call_id)
+        try:
+            call = await in_database(Call.objects.only("reply").get, pk=call_id)
+        except Exception as error:
+            if outage_of(error) is None and not isinstance(error, Call.DoesNotExist):
+                raise
+            raise RecorderAway(
+                "The reply waits in a file until Retrace's database is back. Try again in a moment."
+            ) from None
         reply: dict[str, Any] = call.reply or {}
         headers = {"x-retrace-replayed": "true"}
         if not self.body.get("stream"):
@@ -151,7 +170,7 @@ class Exchange:
                 if data == DONE:
                     break
                 chunk = chunk_from(data)
-                if "error" in chunk:
+                if chunk.get("error"):
                     yield event(chunk)
                     await self._record(
                         status=Call.Status.FAILED,
@@ -160,6 +179,7 @@ class Exchange:
                     )
                     return
                 self._first_seconds = self._first_seconds or time.monotonic() - self._began
+                self._pieces += 1
                 self._capture.take(chunk)
                 chunk["model"] = self._model
                 assembly.add(chunk)
@@ -170,18 +190,16 @@ class Exchange:
                     held += piece
                 elif piece:
                     yield piece
-        except (httpx.HTTPError, NoEvent) as error:
-            words = NO_COMPLETION if isinstance(error, NoEvent) else str(broken(error))
-            refusal = await self._failed(UpstreamAway(words))
-            yield event(refusal.body())
+            if not assembly.has_ended:
+                raise UpstreamAway("The policy's server ended its reply before it was complete.")
+            await self._record(status=Call.Status.OK, http_status=200, reply=assembly.completion())
+        except Exception as error:
+            if not isinstance(error, (httpx.HTTPError, NoEvent, UpstreamAway)):
+                logger.exception("a streamed reply of %s could not be read", self.session.endpoint)
+            yield event((await self._failed(_streams_end(error))).body())
             return
         finally:
             await upstream.aclose()
-        if not assembly.has_ended:
-            refusal = await self._failed(UpstreamAway("The policy's server ended its reply before it was complete."))
-            yield event(refusal.body())
-            return
-        await self._record(status=Call.Status.OK, http_status=200, reply=assembly.completion())
         yield held + b"data: [DONE]\n\n"
 
     async def gone(self) -> None:
@@ -199,9 +217,20 @@ class Exchange:
     ) -> None:
         """Once: an agent that goes away while its call is being stored has no second one."""
         if not self._is_recorded:
-            self._is_recorded = True
             call = self._call(status, http_status, reply, error)
-            await asyncio.shield(self._recorder.record(self.known, call))
+            self._is_recorded = True
+            await asyncio.shield(self._recorder.record(self.known, call, self._cost(call)))
+
+    def _cost(self, call: Call) -> int:
+        """In tokens, for the session's budget. What the server didn't count, or couldn't since the agent went away, is estimated."""
+        if call.status == Call.Status.FAILED:
+            return 0
+        read, written = call.prompt_tokens, call.completion_tokens
+        if read is None:
+            read = len(jsontext.dumps(self.body["messages"])) // BYTES_A_TOKEN
+        if written is None:
+            written = self._pieces or len(jsontext.dumps(call.reply)) // BYTES_A_TOKEN
+        return read + written
 
     def _call(self, status: Call.Status, http_status: int, reply: dict[str, Any] | None, error: str) -> Call:
         messages, usage = self.body["messages"], (reply or {}).get("usage") or {}
@@ -281,6 +310,12 @@ async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _streams_end(error: Exception) -> UpstreamAway:
+    if isinstance(error, UpstreamAway):
+        return error
+    return broken(error) if isinstance(error, httpx.HTTPError) else UpstreamAway(NO_COMPLETION)
 
 
 def _is_error(content: bytes) -> bool:

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Self
 
 from django.db import models
-from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+from django.db.models import CheckConstraint, Exists, F, Index, OuterRef, Q, UniqueConstraint
 
-from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
+from apps.accounts.models import ApiToken, Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
 from apps.common.ids import new_id
 from apps.policies.models import Endpoint, Policy
@@ -19,6 +19,19 @@ from contract.values import mapping
 class SessionQuerySet(WorkspaceQuerySet["Session"]):
     def open(self) -> Self:
         return self.filter(state=Session.State.OPEN)
+
+    def with_good_keys(self) -> Self:
+        """Those whose key opens the gateway: whoever opened them may still open sessions, and the token that they did it with isn't revoked.
+
+        Sessions with a name have no key that anybody knows; their calls bring a token of their own.
+        """
+        able = Membership.objects.filter(
+            user=OuterRef("created_by"),
+            workspace=OuterRef("workspace"),
+            role__gte=Role.RESEARCHER,
+            user__is_active=True,
+        )
+        return self.exclude(token__revoked_at__isnull=False, name="").filter(Exists(able) | ~Q(name=""))
 
     def idle_at(self, moment: datetime) -> Self:
         """Open sessions in which nothing has happened for as long as they allow."""
@@ -51,6 +64,12 @@ class Session(WorkspaceModel):
     metadata = models.JSONField(default=dict)
     max_calls = models.PositiveIntegerField(null=True)
     max_tokens = models.PositiveBigIntegerField(null=True, help_text="Tokens read and written, over all calls.")
+    calls_begun = models.PositiveIntegerField(
+        default=0, help_text="Towards max_calls, where there is one: those under way count, those that failed don't."
+    )
+    tokens_used = models.PositiveBigIntegerField(
+        default=0, help_text="Towards max_tokens. Of replies that weren't read to their end, or counted, an estimate."
+    )
     key_digest = models.CharField(max_length=64, unique=True)
     key_prefix = models.CharField(max_length=16)
     idle_seconds = models.PositiveIntegerField(help_text="Without a call for so long, the session is abandoned.")
@@ -62,6 +81,9 @@ class Session(WorkspaceModel):
     rewards = models.JSONField(default=dict, help_text="Named rewards of the whole session.")
     problem = models.TextField(blank=True, help_text="Why it is no trajectory, where it could not become one.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    token = models.ForeignKey(
+        ApiToken, on_delete=models.SET_NULL, null=True, related_name="+", help_text="With which it was opened."
+    )
 
     objects = SessionQuerySet.as_manager()
 

@@ -18,16 +18,19 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core import serializers
 from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Greatest
 from django.utils.timezone import now
 
+from apps.accounts import api_tokens
 from apps.accounts.authentication import digest_of
 from apps.common.ids import new_id
 from apps.common.outages import outage_of
 from apps.gateway import live, sessions
 from apps.gateway.call_graph import CallGraph, Node
 from apps.gateway.models import Call, Session
-from apps.gateway.named_sessions import SessionName, named_session
-from apps.gateway.refusals import NoSession, RecorderAway
+from apps.gateway.named_sessions import SessionName, member_with, named_session
+from apps.gateway.refusals import BudgetSpent, NoSession, RecorderAway
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,6 +54,17 @@ class Known:
 
     session: Session
     graph: CallGraph = field(default_factory=CallGraph)
+    under_way: int = 0
+    """Calls in this process that aren't stored yet."""
+
+    def refuse_beyond_budget(self) -> None:
+        """As far as this process knows. Raises BudgetSpent."""
+        session = self.session
+        if session.max_calls is not None and len(self.graph.nodes) + self.under_way >= session.max_calls:
+            raise BudgetSpent(f"This session may have {session.max_calls:,} calls, and has had them.")
+        used = max(self.graph.tokens, session.tokens_used)
+        if session.max_tokens is not None and used >= session.max_tokens:
+            raise BudgetSpent(f"This session may use {session.max_tokens:,} tokens, and has used {used:,}.")
 
 
 async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -72,6 +86,39 @@ class Recorder:
         """Calls may wait in files; at first those of a process before this one."""
         self._flushing: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def admit(self, key: str) -> None:
+        """Let in whoever has a key, before their request is read: strangers' costs nothing. What it opens is asked again with the request.
+
+        Raises NoSession, RecorderAway.
+        """
+        digest = digest_of(key)
+        if not key.startswith(api_tokens.MARK):
+            if digest not in self._known:
+                await self._session_with(digest)
+        elif not any(asked[0] == digest for asked in self._digests):
+            try:
+                await in_database(member_with, key)
+            except Exception as error:
+                if outage_of(error) is None:
+                    raise
+                raise RecorderAway(AWAY) from None
+
+    async def begin(self, known: Known) -> None:
+        """Count a call that begins, before it costs anything: of many at once, those beyond the budget are refused. Raises BudgetSpent."""
+        known.refuse_beyond_budget()
+        known.under_way += 1
+        if known.session.max_calls is None:
+            return
+        try:
+            has_room = await in_database(_count_call, known.session)
+        except Exception as error:
+            if outage_of(error) is None:
+                raise
+            return  # `refuse_beyond_budget` counts this process' own
+        if not has_room:
+            known.under_way -= 1
+            raise BudgetSpent(f"This session may have {known.session.max_calls:,} calls, and has had them.")
 
     async def session_of(self, key: str) -> Known:
         """The session that a key opens, with all its calls. While the database is away: as it was known last. Raises NoSession, RecorderAway."""
@@ -105,7 +152,7 @@ class Recorder:
         if known is None:
             self._known.pop(digest, None)
             raise NoSession(
-                "This key opens no session. Create one with POST /api/v1/sessions, and use the key that it answers."
+                "This key opens no session, or whoever opened it may no longer. Create one with POST /api/v1/sessions, and use the key that it answers."
             )
         self._known[digest] = known
         self._known.move_to_end(digest)
@@ -115,11 +162,15 @@ class Recorder:
             self._flush_soon()
         return known
 
-    async def record(self, known: Known, call: Call) -> None:
-        """Keep a call, in the database or in a file. Returns once it's safe. Never fails: an agent doesn't stop because its recorder did."""
+    async def record(self, known: Known, call: Call, tokens: int = 0) -> None:
+        """Keep a call that cost so many tokens, in the database or in a file. Returns once it's safe. Never fails: an agent doesn't stop because
+        its recorder did.
+        """
         call.id = new_id()
+        known.under_way -= 1
+        known.session.tokens_used += tokens
         try:
-            await in_database(store, call)
+            await in_database(store, call, tokens)
         except Exception as error:
             if outage_of(error) is None:
                 logger.exception("call %s of session %s could not be stored", call.id, call.session_id)
@@ -187,14 +238,25 @@ def store_spooled(spool: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def _count_call(session: Session) -> bool:
+    """Whether the session may have one more."""
+    room = Session.objects.filter(pk=session.pk, calls_begun__lt=F("max_calls"))
+    return bool(room.update(calls_begun=F("calls_begun") + 1))
+
+
 @transaction.atomic
-def store(call: Call) -> None:
+def store(call: Call, tokens: int = 0) -> None:
     """Store a call, once however often it's told. A session that has ended meanwhile gets what it lacked."""
     Call.objects.bulk_create([call], ignore_conflicts=True)
     # It waits for whoever is finishing the session, and changes nothing then: what is finished is told by that.
     session = call.session
-    expires_at = now() + timedelta(seconds=session.idle_seconds)
-    if not Session.objects.open().filter(pk=session.pk).update(expires_at=expires_at):
+    news: dict[str, Any] = {
+        "expires_at": now() + timedelta(seconds=session.idle_seconds),
+        "tokens_used": F("tokens_used") + tokens,
+    }
+    if call.status == Call.Status.FAILED:
+        news["calls_begun"] = Greatest(F("calls_begun") - 1, 0)
+    if not Session.objects.open().filter(pk=session.pk).update(**news):
         sessions.store_trajectories(Session.objects.select_for_update().get(pk=session.pk))
 
 
@@ -207,15 +269,18 @@ def _with_parent(call: Call) -> Call:
 
 def _load(digest: str, known: Known | None) -> Known | None:
     if known is None:
-        session = Session.objects.select_related("endpoint", "policy").filter(key_digest=digest).first()
+        good = Session.objects.with_good_keys().filter(key_digest=digest)
+        session = good.select_related("endpoint", "policy").first()
         if session is None:
             return None
         known = Known(session)
-    else:  # all but its state was settled when it was opened
-        state = Session.objects.filter(key_digest=digest).values_list("state", flat=True)
-        if not state:
+    else:  # all but its state and costs was settled when it was opened
+        good = Session.objects.with_good_keys().filter(key_digest=digest)
+        found = good.values_list("state", "tokens_used").first()
+        if found is None:
             return None
-        known.session.state = state[0]
+        known.session.state = found[0]
+        known.session.tokens_used = max(found[1], known.session.tokens_used)
     calls = Call.objects.filter(session=known.session, status=Call.Status.OK)
     if last := known.graph.last:
         calls = calls.filter(id__gte=_shortly_before(last))

@@ -21,25 +21,58 @@ ROLE_NAMES = {"function": "tool", "model": "assistant"}
 ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
 
 
-def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
-    """The answered calls of each path, from root to leaf; the longest path first.
+MOST_STEPS = 20_000
+"""Of all paths of one session beside its longest: a chat that branches a thousand times at its thousandth step has a million."""
 
-    A call that was asked again, with nothing after it, is no path: what the agent went on with is the other one.
+
+def paths_of(calls: Iterable[Call]) -> list[list[Call]]:
+    """The answered calls of each path, from root to leaf; the longest path first, and then as many as have MOST_STEPS together."""
+    answered = _answered(calls)
+    lengths = _lengths(answered)
+    paths: list[list[Call]] = []
+    room = MOST_STEPS
+    for leaf in sorted(leaves_of(answered.values()), key=lambda leaf: (-lengths[leaf.pk], leaf.pk)):
+        if paths and (room := room - lengths[leaf.pk]) < 0:
+            break
+        paths.append(_back_from(leaf, answered))
+    return paths
+
+
+def leaves_of(calls: Iterable[Call]) -> list[Call]:
+    """The last call of each path.
+
+    A call that was asked again, with nothing after it, is none: what the agent went on with is the other one.
     """
-    answered = {call.pk: call for call in calls if call.status == Call.Status.OK}
+    answered = _answered(calls)
     continued = {call.parent_id for call in answered.values()}
     requests: dict[bytes, list[Call]] = {}
     for call in answered.values():
         requests.setdefault(bytes(call.body_digest), []).append(call)
-    paths = []
+    leaves = []
     for call in answered.values():
         if call.pk in continued:
             continue
         same = requests[bytes(call.body_digest)]
         if any(other.pk in continued for other in same) or (call != same[-1] and same[-1].is_retry):
             continue
-        paths.append(_back_from(call, answered))
-    return sorted(paths, key=lambda path: (-len(path), path[-1].pk))
+        leaves.append(call)
+    return leaves
+
+
+def _answered(calls: Iterable[Call]) -> dict[UUID, Call]:
+    return {call.pk: call for call in calls if call.status == Call.Status.OK}
+
+
+def _lengths(answered: Mapping[UUID, Call]) -> dict[UUID, int]:
+    """How many calls lie on the way to each, itself included."""
+    lengths: dict[UUID, int] = {}
+    for call in answered.values():
+        way = [call]
+        while way[-1].pk not in lengths and (parent := way[-1].parent_id) is not None and parent in answered:
+            way.append(answered[parent])
+        before = lengths.get(way[-1].pk, 1) - 1
+        lengths |= {each.pk: before + number for number, each in enumerate(reversed(way), start=1)}
+    return lengths
 
 
 def _back_from(call: Call, answered: Mapping[UUID, Call]) -> list[Call]:

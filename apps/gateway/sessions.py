@@ -13,9 +13,9 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from apps.accounts.authentication import digest_of
-from apps.accounts.models import User, Workspace
+from apps.accounts.models import ApiToken, User, Workspace
 from apps.gateway.models import Call, Path, Session, SessionEvent
-from apps.gateway.session_trajectories import paths_of, trajectory_of
+from apps.gateway.session_trajectories import leaves_of, paths_of, trajectory_of
 from apps.policies.aliases import served
 from apps.policies.models import Policy
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
@@ -82,6 +82,7 @@ def open_session(
     idle_seconds: int = IDLE_SECONDS,
     name: str = "",
     is_guessed: bool = False,
+    token: ApiToken | None = None,
 ) -> NewSession:
     """A session whose calls go to `policy`, as it's served now: what is published later is for later sessions. Raises NotServed."""
     place = served(policy)
@@ -109,6 +110,7 @@ def open_session(
         idle_seconds=idle_seconds,
         expires_at=now() + timedelta(seconds=idle_seconds),
         created_by=by,
+        token=token,
     )
     return NewSession(session, key)
 
@@ -208,6 +210,10 @@ def store_trajectories(session: Session) -> None:
         if is_main:
             Path.objects.filter(session=session, is_main=True).update(is_main=False)
         Path.objects.create(session=session, leaf=leaf, trajectory_id=prepared.id, is_main=is_main)
+    if left_out := len(leaves_of(calls)) - len(paths):
+        Session.objects.filter(pk=session.pk).update(
+            problem=f"Its chat branches so often that {left_out:,} of its paths, the shorter ones, are no trajectories."
+        )
     _mark_branches(session, paths)
 
 

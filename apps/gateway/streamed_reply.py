@@ -10,6 +10,11 @@ from contract import jsontext
 DONE = b"[DONE]"
 JOINED = ("content", "refusal", "reasoning", "reasoning_content")
 """Texts of a message that come in pieces."""
+MOST_VALUES = 2_000_000
+"""Of one reply or one event of it, token ids and log-probabilities included. More would hold up all other calls."""
+MOST_CHOICES = 128
+MOST_TOOL_CALLS = 1000
+"""In one message."""
 
 
 class NoEvent(ValueError):
@@ -18,28 +23,35 @@ class NoEvent(ValueError):
 
 async def events_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The data of each server-sent event, however the bytes were cut on their way. Comments and other fields are left out."""
-    held, data = b"", []
+    unended: list[bytes] = []  # of the last line; joined once, as it may come in very many pieces
+    data: list[bytes] = []
     async for piece in pieces:
-        *lines, held = (held + piece).replace(b"\r\n", b"\n").split(b"\n")
+        unended.append(piece)
+        if b"\n" not in piece:
+            continue
+        *lines, rest = b"".join(unended).replace(b"\r\n", b"\n").split(b"\n")
+        unended = [rest]
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
             elif not line and data:
                 yield b"\n".join(data)
                 data = []
-    if held.startswith(b"data:"):
-        data.append(held[5:].strip())
+    if (rest := b"".join(unended)).startswith(b"data:"):
+        data.append(rest[5:].strip())
     if data:
         yield b"\n".join(data)
 
 
 def chunk_from(data: bytes) -> dict[str, Any]:
     """Raises NoEvent."""
+    if jsontext.has_more_values(data, MOST_VALUES):
+        raise NoEvent
     try:
         chunk = jsontext.loads(data)
     except jsontext.UnreadableJSON:
         raise NoEvent from None
-    if not isinstance(chunk, dict) or not (isinstance(chunk.get("choices"), list) or "error" in chunk):
+    if not isinstance(chunk, dict) or not (isinstance(chunk.get("choices"), list) or chunk.get("error")):
         raise NoEvent
     return chunk
 
@@ -50,16 +62,17 @@ def event(chunk: dict[str, Any]) -> bytes:
 
 
 class StreamedReply:
-    """What the chunks so far amount to."""
+    """What the chunks so far amount to. Each costs as much as it brings, however much came before it."""
 
     def __init__(self) -> None:
         self.reply: dict[str, Any] = {}
-        self._choices: dict[int, dict[str, Any]] = {}
+        self._choices: dict[int, _Choice] = {}
+        self._unended = 0
 
     @property
     def has_ended(self) -> bool:
         """Whether every choice has said why it stopped."""
-        return bool(self._choices) and all(choice["finish_reason"] for choice in self._choices.values())
+        return bool(self._choices) and not self._unended
 
     def add(self, chunk: dict[str, Any]) -> None:
         """Raises NoEvent for what can't be put together."""
@@ -74,44 +87,79 @@ class StreamedReply:
                 self.reply[name] = value
         for piece in chunk["choices"]:
             index = int(piece.get("index", 0))
-            choice = self._choices.setdefault(
-                index, {"index": index, "message": {"role": "assistant", "content": None}, "finish_reason": None}
-            )
-            _join(choice["message"], piece.get("delta") or {})
-            logprobs = (piece.get("logprobs") or {}).get("content")
-            if logprobs:
-                choice.setdefault("logprobs", {"content": []})["content"] += logprobs
-            choice["finish_reason"] = piece.get("finish_reason") or choice["finish_reason"]
+            choice = self._choices.get(index)
+            if choice is None:
+                if len(self._choices) == MOST_CHOICES:
+                    raise NoEvent
+                choice = self._choices[index] = _Choice()
+                self._unended += 1
+            had_ended = bool(choice.finish_reason)
+            choice.add(piece)
+            self._unended -= bool(choice.finish_reason) and not had_ended
 
     def completion(self) -> dict[str, Any]:
         """The chat completion."""
-        choices = [self._choices[index] for index in sorted(self._choices)]
+        choices = [{"index": index, **self._choices[index].whole()} for index in sorted(self._choices)]
         return {**self.reply, "object": "chat.completion", "choices": choices}
 
 
-def _join(message: dict[str, Any], delta: dict[str, Any]) -> None:
-    for name, value in delta.items():
-        if value is None:
-            continue
-        if name in JOINED:
-            message[name] = (message.get(name) or "") + value
-        elif name == "tool_calls":
-            for part in value:
-                _join_call(message.setdefault("tool_calls", []), part)
-        else:
-            message[name] = value
+class _Choice:
+    def __init__(self) -> None:
+        self.finish_reason: Any = None
+        self._message: dict[str, Any] = {"role": "assistant", "content": None}
+        self._texts: dict[str, list[str]] = {}
+        self._calls: dict[Any, _Call] = {}
+        self._logprobs: list[Any] = []
+
+    def add(self, piece: dict[str, Any]) -> None:
+        for name, value in (piece.get("delta") or {}).items():
+            if value is None:
+                continue
+            if name in JOINED:
+                self._texts.setdefault(name, []).append(_text(value))
+            elif name == "tool_calls":
+                self._add_calls(value)
+            else:
+                self._message[name] = value
+        self._logprobs += (piece.get("logprobs") or {}).get("content") or []
+        self.finish_reason = piece.get("finish_reason") or self.finish_reason
+
+    def _add_calls(self, parts: list[dict[str, Any]]) -> None:
+        for part in parts:
+            call = self._calls.setdefault(part.get("index"), _Call())
+            if len(self._calls) > MOST_TOOL_CALLS:
+                raise NoEvent
+            call.add(part)
+
+    def whole(self) -> dict[str, Any]:
+        message = self._message | {name: "".join(pieces) for name, pieces in self._texts.items()}
+        if self._calls:
+            message["tool_calls"] = [{"index": index, **call.whole()} for index, call in self._calls.items()]
+        logprobs = {"logprobs": {"content": self._logprobs}} if self._logprobs else {}
+        return {"message": message, "finish_reason": self.finish_reason, **logprobs}
 
 
-def _join_call(calls: list[dict[str, Any]], part: dict[str, Any]) -> None:
-    index = part.get("index")
-    call = next((each for each in calls if each["index"] == index), None)
-    if call is None:
-        call = {"index": index, "id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-        calls.append(call)
-    call["id"] = part.get("id") or call["id"]
-    function = part.get("function") or {}
-    call["function"]["name"] += function.get("name") or ""
-    call["function"]["arguments"] += function.get("arguments") or ""
+class _Call:
+    def __init__(self) -> None:
+        self._id: Any = ""
+        self._name: list[str] = []
+        self._arguments: list[str] = []
+
+    def add(self, part: dict[str, Any]) -> None:
+        self._id = part.get("id") or self._id
+        function = part.get("function") or {}
+        self._name.append(_text(function.get("name") or ""))
+        self._arguments.append(_text(function.get("arguments") or ""))
+
+    def whole(self) -> dict[str, Any]:
+        function = {"name": "".join(self._name), "arguments": "".join(self._arguments)}
+        return {"id": self._id, "type": "function", "function": function}
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise NoEvent
+    return value
 
 
 def chunks_of(completion: dict[str, Any], *, with_usage: bool) -> list[dict[str, Any]]:

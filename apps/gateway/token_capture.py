@@ -11,6 +11,8 @@ from apps.gateway.call_graph import Ids
 
 NO_IDS = "The server doesn't return token ids."
 SEVERAL = "The agent asked for several replies at once."
+MOST_LOGPROB = 1e-3
+"""Of a token that was certain, with what rounding adds."""
 
 
 @dataclass
@@ -31,11 +33,16 @@ class Tokens:
         if not self.prompt or not self.sampled:
             self.problem = NO_IDS
         elif counts != (len(self.prompt), len(self.sampled)):
-            self.problem = f"The server counted {counts[0]} and {counts[1]} tokens, and sent {len(self.prompt)} and {len(self.sampled)} ids."
+            counted = " and ".join(f"{count:,}" if _is_id(count) else "no number of" for count in counts)
+            self.problem = (
+                f"The server counted {counted} tokens, and sent {len(self.prompt):,} and {len(self.sampled):,} ids."
+            )
         elif len(self.logprobs) != len(self.sampled):
             self.problem = f"{len(self.sampled)} tokens came with {len(self.logprobs)} log-probabilities."
-        elif not np.isfinite(self.logprobs).all():
+        elif not (np.abs(self.logprobs) <= np.finfo(np.float32).max).all():  # as they're stored
             self.problem = "A log-probability isn't finite."
+        elif max(self.logprobs) > MOST_LOGPROB:
+            self.problem = "A log-probability is above 0."
 
     @property
     def prompt_ids(self) -> Ids | None:
@@ -96,7 +103,10 @@ class Capture:
 def _ids(value: Any) -> list[int]:
     if value is None:
         return []
-    ids = [int(each) for each in value]
-    if ids and (min(ids) < 0 or max(ids) > 2**31 - 1):
+    if not isinstance(value, list) or not all(map(_is_id, value)):
         raise ValueError
-    return ids
+    return value
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**31

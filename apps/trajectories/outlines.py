@@ -187,6 +187,8 @@ def _arguments_line(arguments: Json) -> str:
             arguments = jsontext.parse(arguments)
         except jsontext.UnreadableJSON:
             return one_line(given)
+        if jsontext.is_text_too_deep(given, arguments):
+            return one_line(given)
     if type(arguments) is not dict:
         return one_line(given if type(given) is str else jsontext.dumps(arguments).decode())
     if len(arguments) == 1:

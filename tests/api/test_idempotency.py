@@ -130,6 +130,14 @@ def test_a_key_that_is_too_long_is_refused(researcher: Membership) -> None:
     )
 
 
+def test_a_key_that_cannot_be_stored_is_refused(researcher: Membership) -> None:
+    refused = post(researcher, DATASETS, SAME, "a\x00b")
+    assert (refused.status_code, refused.json()["fields"]) == (
+        400,
+        {"Idempotency-Key": ["It has a character that can't be stored. Use letters, digits, and hyphens."]},
+    )
+
+
 def test_an_address_that_takes_no_post_says_so(researcher: Membership) -> None:
     assert post(researcher, "/api/v1/policies", SAME).status_code == 405
 

@@ -58,7 +58,7 @@ def test_nothing_is_lost_or_doubled_where_a_web_process_is_killed(live_stack: Li
     policy = registration.register_served(
         workspace=member.workspace, name="clerk", base_url=upstream.url, model="served", by=member.user
     )
-    opened = [sessions.open_session(workspace=member.workspace, policy=policy, by=None) for _ in range(AGENTS)]
+    opened = [sessions.open_session(workspace=member.workspace, policy=policy, by=member.user) for _ in range(AGENTS)]
     players = [Player(live_stack.url, each.key) for each in opened]
     for player in players:
         player.start()
@@ -86,7 +86,7 @@ def test_a_sessions_page_is_told_of_each_call(live_stack: LiveStack, upstream: U
     policy = registration.register_served(
         workspace=member.workspace, name="clerk", base_url=upstream.url, model="served", by=member.user
     )
-    opened = sessions.open_session(workspace=member.workspace, policy=policy, by=None)
+    opened = sessions.open_session(workspace=member.workspace, policy=policy, by=member.user)
     client = Client()
     client.force_login(member.user)
     address = live_stack.url.replace("http", "ws") + f"/ws/sessions/{opened.session.pk}/"

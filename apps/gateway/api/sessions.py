@@ -13,7 +13,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.accounts.models import Role
+from apps.accounts.models import ApiToken, Role
 from apps.common.api import Conflict, ListView, MemberView
 from apps.common.text_encoding import is_storable
 from apps.gateway import sessions
@@ -55,7 +55,12 @@ class SessionsView(ListView):
         policy = self._policy(wanted.pop("policy"))
         try:
             opened = sessions.open_session(
-                workspace=self.member.workspace, policy=policy, task=task, by=self.member.user, **wanted
+                workspace=self.member.workspace,
+                policy=policy,
+                task=task,
+                by=self.member.user,
+                token=self._token(),
+                **wanted,
             )
         except sessions.SessionRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
@@ -74,6 +79,9 @@ class SessionsView(ListView):
         if name := request.query_params.get("name"):
             found = found.filter(name=name) if is_storable(name) else found.none()
         return self.page_of(found, SessionSerializer)
+
+    def _token(self) -> ApiToken | None:
+        return self.request.auth if isinstance(self.request.auth, ApiToken) else None
 
     def _policy(self, named: str) -> Policy:
         known = Policy.objects.visible_to(self.member).acting()

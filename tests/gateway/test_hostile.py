@@ -1,0 +1,193 @@
+"""What agents and servers send that nobody means: it costs others nothing, and every call of a session is recorded."""
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from django.utils.timezone import now
+
+from apps.accounts.models import ApiToken, Membership, Role
+from apps.gateway import asgi, session_trajectories, sessions
+from apps.gateway.models import Call
+from apps.gateway.streamed_reply import MOST_CHOICES, NoEvent, StreamedReply, events_in
+from contract import jsontext
+from tests import factories
+from tests.gateway.conftest import Agent
+from tests.gateway.upstream import Upstream, calls, says
+
+ASK = {"role": "user", "content": "Where is the lamp?"}
+DEEP = '{"a":' + "[" * 400 + "]" * 400 + "}"
+
+
+def code_of(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]
+
+
+def test_a_stranger_is_refused_before_their_request_is_read(gateway_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "body_of", None)
+    for key in ("rs_unknown", "rt_unknown"):
+        response = httpx.post(f"{gateway_url}/chat/completions", content=b"[]", headers={"x-api-key": key})
+        assert code_of(response) == (401, "invalid_api_key")
+
+
+def test_a_request_of_very_many_values_is_refused_before_it_is_parsed(agent: Agent, upstream: Upstream) -> None:
+    body = b'{"messages": [' + b"{}," * asgi.MOST_VALUES + b"{}]}"
+    assert code_of(agent.http.post("chat/completions", content=body)) == (413, "request_too_large")
+    assert upstream.requests == []
+
+
+@pytest.mark.parametrize(
+    ("body", "has_more"),
+    [
+        (b"[1, 2, 3, 4, 5, 6, 7, 8, 9]", True),
+        (b'["a, b, c, d, e, f, [, [, {, {, g, h, i"]', False),
+        (b'["\\", \\", \\", \\", \\", \\", \\", \\", \\", \\\\"]', False),
+        (b'{"a": {"b": {"c": {"d": {"e": {"f": {}}}}}}}', True),
+        (b'"' + b'\\"' * 50_000, False),
+    ],
+)
+def test_values_are_counted_outside_of_strings(body: bytes, has_more: bool) -> None:
+    assert jsontext.has_more_values(body, 6) == has_more
+
+
+def test_the_key_of_a_session_ends_with_the_rights_of_whoever_opened_it(
+    gateway_url: str, open_session: Callable[..., sessions.NewSession], researcher: Membership
+) -> None:
+    factories.token(researcher)
+    token = ApiToken.objects.get()
+    with (
+        (by_token := Agent(gateway_url, open_session(token=token))).http,
+        (other := Agent(gateway_url, open_session())).http,
+    ):
+        assert by_token.ask(ASK).status_code == other.ask(ASK).status_code == 200
+        ApiToken.objects.update(revoked_at=now())
+        assert code_of(by_token.ask(ASK)) == (401, "invalid_api_key")
+        assert other.ask(ASK).status_code == 200
+        Membership.objects.filter(pk=researcher.pk).update(role=Role.REVIEWER)
+        assert code_of(other.ask(ASK)) == (401, "invalid_api_key")
+
+
+def test_of_many_calls_at_once_no_more_pass_than_the_budget_has(
+    gateway_url: str, open_session: Callable[..., sessions.NewSession], upstream: Upstream
+) -> None:
+    def slowly(body: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(0.3)
+        return says("Done.")(body)
+
+    upstream.replies = [slowly]
+    with (agent := Agent(gateway_url, open_session(max_calls=2))).http, ThreadPoolExecutor(16) as threads:
+        statuses = [*threads.map(lambda _: agent.ask(ASK).status_code, range(16))]
+    assert (statuses.count(200), statuses.count(429)) == (2, 14)
+
+
+def test_what_the_server_does_not_count_and_what_an_agent_breaks_off_costs_its_budget(
+    gateway_url: str, open_session: Callable[..., sessions.NewSession], upstream: Upstream
+) -> None:
+    upstream.owner = "somebody"
+    with (agent := Agent(gateway_url, open_session(max_tokens=15))).http:
+        assert agent.ask(ASK, stream=True).status_code == 200  # 50 bytes of messages, and 6 pieces
+        assert code_of(agent.ask(ASK, stream=True)) == (429, "budget_spent")
+    upstream.seconds_a_piece, upstream.replies = 0.2, [says("Done. " * 9)]
+    with (agent := Agent(gateway_url, open_session(max_calls=1))).http:
+        with agent.http.stream("POST", "chat/completions", json={"messages": [ASK], "stream": True}) as response:
+            next(response.iter_raw())
+        assert code_of(agent.ask(ASK)) == (429, "budget_spent")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_arguments_nested_without_end_are_recorded_and_become_a_trajectory(
+    agent: Agent, upstream: Upstream, stream: bool
+) -> None:
+    upstream.replies = [calls("look", DEEP)]
+    assert agent.ask(ASK, stream=stream).status_code == 200
+    said = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "x", "function": {"name": "f", "arguments": DEEP}}],
+    }
+    assert agent.ask(ASK, said, ASK).status_code == 200
+    assert Call.objects.filter(status="ok").count() == 2
+    assert sessions.finish_session(session=agent.session).paths.count() > 0
+
+
+@pytest.mark.parametrize("counted", ["x" * 5000, "\x00", "\ud800", [1], -5])
+def test_a_call_is_recorded_however_its_tokens_were_counted(agent: Agent, upstream: Upstream, counted: Any) -> None:
+    whole = upstream.completion
+    usage = {"prompt_tokens": counted, "completion_tokens": 6}
+    upstream.completion = lambda body, message: whole(body, message) | {"usage": usage}  # type: ignore[method-assign]
+    assert agent.ask(ASK).status_code == 200
+    assert Call.objects.get().untrainable == "The server counted no number of and 6 tokens, and sent 34 and 6 ids."
+
+
+@pytest.mark.parametrize(
+    ("logprob", "problem"), [(-1e300, "A log-probability isn't finite."), (5.0, "A log-probability is above 0.")]
+)
+def test_no_step_with_an_impossible_log_probability_is_trained_on(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, logprob: float, problem: str
+) -> None:
+    monkeypatch.setattr("tests.gateway.upstream.LOGPROB", logprob)
+    agent.ask(ASK)
+    assert Call.objects.get().untrainable == problem
+
+
+def test_a_fault_of_ours_is_answered_in_the_protocols_form_and_recorded(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("apps.gateway.token_capture.Capture.take", fails)
+    assert code_of(agent.ask(ASK)) == (502, "upstream_away")
+    assert json.loads(agent.ask(ASK, stream=True).text.split("data: ")[1])["error"]["code"] == "upstream_away"
+    assert [call.status for call in Call.objects.all()] == ["failed", "failed"]
+
+
+def test_a_status_that_no_protocol_has_is_a_bad_gateway(agent: Agent, upstream: Upstream) -> None:
+    upstream.status = 999
+    assert agent.ask(ASK).status_code == 502
+
+
+def test_a_stream_of_very_many_choices_is_none() -> None:
+    with pytest.raises(NoEvent):
+        StreamedReply().add({"choices": [{"index": index, "delta": {}} for index in range(MOST_CHOICES + 1)]})
+
+
+async def test_a_line_that_never_ends_costs_no_more_than_its_length() -> None:
+    async def pieces() -> Any:
+        yield b"data: "
+        for _ in range(20_000):
+            yield b"x" * 1000
+
+    began = time.monotonic()
+    [data] = [each async for each in events_in(pieces())]
+    assert len(data) == 20_000_000
+    assert time.monotonic() - began < 5  # joining it anew for each piece takes minutes
+
+
+def test_a_chat_that_branches_without_end_becomes_only_so_many_trajectories(
+    monkeypatch: pytest.MonkeyPatch, db: None
+) -> None:
+    monkeypatch.setattr(session_trajectories, "MOST_STEPS", 5)
+    session = factories.session(messages=[says("Done.")({})] * 3)
+    tip = Call.objects.order_by("-id")[0]
+    for number in range(4):  # four more ways of four steps each
+        Call.objects.create(
+            **{
+                name: getattr(tip, name)
+                for name in ("session", "status", "request", "messages", "reply", "http_status")
+            },
+            **{
+                name: getattr(tip, name)
+                for name in ("untrainable", "chat_digest", "tools_digest", "seconds", "began_at")
+            },
+            parent=tip,
+            body_digest=bytes([99, number]) * 8,
+        )
+    sessions.finish_session(session=session)
+    session.refresh_from_db()
+    assert session.paths.count() == 2
+    assert session.problem == "Its chat branches so often that 2 of its paths, the shorter ones, are no trajectories."
