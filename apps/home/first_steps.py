@@ -21,23 +21,27 @@ class FirstStep:
     action: str
     url: str
     """Empty where the page's first offer leads there already."""
+    is_form: bool
+    """What the button does is a change, so it is posted."""
     done: str
     """What there is already; empty where nothing is."""
+    now: str
+    """What is on its way there, or how far it is; may be empty."""
     is_next: bool
 
 
 WORDS: Mapping[str, tuple[str, str, str, str]] = {
     "trajectories": (
         "Import your trajectories",
-        "From a file in any known format, or let a policy attempt tasks of a built-in environment.",
+        "From a file in any known format, from your agent as it works, or from a policy that attempts tasks of a built-in environment.",
         "Import your trajectories",
         "trajectories:imports",
     ),
     "annotation": (
         "Judge them",
-        "Create a queue of pairs, and say which trajectory is better.",
-        "Choose trajectories",
-        "trajectories:list",
+        "Say of a few which one is better, or choose trajectories from the list and make a queue of them.",
+        "Try labeling",
+        "try_labeling",
     ),
     "datasets": (
         "Freeze the judgments",
@@ -76,7 +80,9 @@ def _step(app: str, station: Station, is_next: bool, to_label: Queue | None) -> 
     title, reason, action, name = WORDS[app]
     url = reverse(name)
     if app == "annotation" and to_label is not None:
-        reason, action = "A queue is open, and has work for you.", "Try labeling"
+        reason, action = "A queue is open, and has work for you.", "Start labeling"
         url = reverse("annotation:desk", args=[to_label.pk])
+    is_form = url == reverse("try_labeling")
     done = f"{station.there} {station.name.lower()}" if station.there else ""
-    return FirstStep(title, reason, action, url, done, is_next)
+    now = station.now if station.is_active or not done else ""
+    return FirstStep(title, reason, action, url, is_form, done, now, is_next)

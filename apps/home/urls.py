@@ -2,6 +2,6 @@
 
 from django.urls import path
 
-from apps.home.views import home
+from apps.home.views import home, start_labeling
 
-urlpatterns = [path("", home, name="home")]
+urlpatterns = [path("", home, name="home"), path("try-labeling/", start_labeling, name="try_labeling")]

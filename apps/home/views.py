@@ -1,10 +1,13 @@
-"""The home pages: one for those who label, one for those who run the loop."""
+"""The home pages: one for those who label, one for those who run the loop; and what a new workspace is offered there."""
 
 from django.http import HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
+from apps.accounts.access import at_least
 from apps.accounts.membership import current_membership
+from apps.accounts.models import Role
 from apps.accounts.navigation import links_for
 from apps.common.http import HtmxRequest
 from apps.home.activity import moves
@@ -12,6 +15,7 @@ from apps.home.assigned_work import pace_of, review_for, waiting_for
 from apps.home.decision import decision_for
 from apps.home.first_steps import first_steps
 from apps.home.glance import stations
+from apps.home.try_labeling import try_labeling
 
 
 @require_safe
@@ -32,12 +36,23 @@ def _work(request: HtmxRequest) -> HttpResponse:
 def _loop(request: HtmxRequest) -> HttpResponse:
     urls = {link.place.app: link.url for link in links_for(request.member, None)}
     found, decision = stations(request.member), decision_for(request.member)
+    is_empty = not found[0].there
     waiting = [row for row in waiting_for(request.member) if row.left_for_me]
     context = {
         "stations": [(station, urls.get(station.app, "")) for station in found],
-        "decision": decision,
+        # The offers of an empty workspace say what its first decision would, and more.
+        "decision": None if is_empty and decision and decision.url == reverse("trajectories:imports") else decision,
+        "is_empty": is_empty,
         "steps": first_steps(found, to_label=waiting[0].queue if waiting else None, decision=decision),
         "moves": moves(request.member),
         "waiting": waiting,
     }
     return render(request, "home/researcher.html", context)
+
+
+@require_POST
+@at_least(Role.RESEARCHER)
+def start_labeling(request: HtmxRequest) -> HttpResponse:
+    """A small queue, and its desk."""
+    queue = try_labeling(member=request.member)
+    return redirect("annotation:desk", queue.pk)

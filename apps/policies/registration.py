@@ -15,6 +15,7 @@ from apps.common.environments import SCRIPTS
 from apps.policies.locations import LocationRefused, checked_location
 from apps.policies.models import Endpoint, Policy
 from contract.endpoint_keys import BadAddress, KeyRefused, address_of, check_key
+from contract.hub_ids import is_hub_id
 
 KEY_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 MOST_REPLICAS = 31
@@ -55,6 +56,29 @@ def register_model(*, workspace: Workspace, name: str, location: str, descriptio
     except LocationRefused as refused:
         raise NoSuchPlace(str(refused)) from None
     return _register(workspace, name, Policy.Kind.MODEL, location, description, by)
+
+
+def hub_base(*, workspace: Workspace, hub_id: str) -> Policy:
+    """The workspace's policy of a model on the hub; not saved yet where there is none. Raises NoSuchPlace for all that is no hub id."""
+    if not is_hub_id(hub_id):
+        raise NoSuchPlace(
+            f"{hub_id!r} is no hub id, such as Qwen/Qwen3-0.6B: an owner and a name, or a name alone. "
+            "Register a folder under Policies."
+        )
+    known = Policy.objects.trainable().filter(workspace=workspace, location=hub_id, made_by=None).order_by("id").first()
+    return known or Policy(workspace=workspace, name=hub_id, kind=Policy.Kind.MODEL, location=hub_id)
+
+
+@transaction.atomic
+def register_hub_base(*, workspace: Workspace, hub_id: str, by: User) -> Policy:
+    """The same, saved. Asked for twice at once, it is registered once."""
+    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    policy = hub_base(workspace=workspace, hub_id=hub_id)
+    if not policy._state.adding:
+        return policy
+    return register_model(
+        workspace=workspace, name=free_name(workspace_id=workspace.pk, wanted=hub_id), location=hub_id, by=by
+    )
 
 
 def register_script(*, workspace: Workspace, name: str, script: str, description: str = "", by: User) -> Policy:

@@ -21,6 +21,7 @@ from apps.accounts.models import User
 from apps.common.broker import enqueue_at_once
 from apps.jobs.lifecycle import queue
 from apps.jobs.models import Event, Kind, register
+from apps.policies.registration import register_hub_base
 from apps.training.live import show
 from apps.training.models import Run, RunEvent, RunReward
 from apps.training.plan import Plan
@@ -150,13 +151,16 @@ RUNS = register(
 
 @transaction.atomic
 def launch_run(*, plan: Plan, by: User) -> Run:
-    """Queue the run that `plan` describes."""
+    """Queue the run that `plan` describes, and register its base if the hub has it and the workspace doesn't know it yet."""
+    base = plan.base
+    if plan.hub_id:
+        base = register_hub_base(workspace=plan.workspace, hub_id=plan.hub_id, by=by)
     run = Run.objects.create(
         workspace=plan.workspace,
         name=plan.name,
         algorithm=plan.algorithm,
         version=plan.version,
-        base=plan.base,
+        base=base,
         preset=plan.preset,
         config=plan.stored,
         total_steps=plan.steps,

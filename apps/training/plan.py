@@ -66,6 +66,7 @@ class Plan:
     version: Version | None
     """None for what learns from its own rollouts."""
     base: Policy | None
+    """One that is not saved yet is a model on the hub, which the launch registers."""
     preset: str
     config: TrainingConfig
     """Whole and checked. Where the model and the rows lie is written by the worker that takes the run."""
@@ -82,6 +83,11 @@ class Plan:
         return config
 
     @property
+    def hub_id(self) -> str:
+        """Of a base that this workspace has not registered yet; empty for any other."""
+        return self.base.location if self.base is not None and self.base._state.adding else ""
+
+    @property
     def steps(self) -> int:
         """Optimizer steps of the whole run."""
         if self.version is not None:
@@ -95,7 +101,8 @@ class Plan:
             "workspace": str(self.workspace.pk),
             "algorithm": self.algorithm,
             "version": subject_id(self.version) or None,
-            "base": subject_id(self.base) or None,
+            "base": None if self.hub_id else subject_id(self.base) or None,
+            "hub_base": self.hub_id,
             "config": self.stored,
         }
 

@@ -27,7 +27,7 @@ def test_an_annotator_continues_with_one_key(open_as, live_stack):
 def test_a_researcher_goes_to_what_needs_a_decision_with_one_key(open_as, live_stack):
     page = open_as(factories.member(Role.RESEARCHER).user)
     page.goto("/")
-    expect(page.get_by_role("heading", name="Import your first trajectories")).to_be_visible()
+    expect(page.get_by_role("heading", name="Connect your agent")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/imports/$"))
 

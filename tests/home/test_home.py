@@ -32,4 +32,5 @@ def test_a_researcher_sees_the_loop_and_what_to_do():
     page = home_of(factories.member(Role.RESEARCHER)).content.decode()
     for name in ("Trajectories", "Judgments", "Versions", "Training runs", "Policies", "Experiments"):
         assert f'<span class="name">{name}</span>' in page
-    assert "Import your first trajectories" in page
+    for offer in ("Import your trajectories", "Connect your agent", "Try labeling"):
+        assert f"<h3>{offer}</h3>" in page

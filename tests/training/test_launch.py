@@ -10,6 +10,7 @@ from apps.accounts.models import AuditEntry, Membership, Role
 from apps.common import broker
 from apps.datasets.models import Version
 from apps.policies.models import Policy
+from apps.policies.registration import NoSuchPlace, hub_base
 from apps.training.launch import (
     CHECK_TASK,
     Check,
@@ -262,3 +263,40 @@ def test_a_run_of_before_whose_config_is_partial_is_still_understood(tmp_path):
     understood = training_config(run, files={})
     assert isinstance(understood, GrpoConfig)
     assert (understood.samples, understood.rewards.terms[0].weight) == (4, 1.0)
+
+
+def hub_plan(**chosen: Any) -> Plan:
+    workspace = factories.workspace()
+    return a_plan(workspace=workspace, base=hub_base(workspace=workspace, hub_id="Qwen/Qwen3-0.6B"), **chosen)
+
+
+def test_a_model_on_the_hub_becomes_a_policy_when_a_run_is_launched_on_it():
+    plan, person = hub_plan(), factories.member().user
+    assert (plan.as_json()["base"], plan.as_json()["hub_base"]) == (None, "Qwen/Qwen3-0.6B")
+    assert not Policy.objects.filter(workspace=plan.workspace).exists()
+    run = launch_run(plan=plan, by=person)
+    assert (run.base.name, run.base.kind, run.base.location) == ("Qwen/Qwen3-0.6B", "model", "Qwen/Qwen3-0.6B")
+    again = a_plan(workspace=plan.workspace, base=hub_base(workspace=plan.workspace, hub_id="Qwen/Qwen3-0.6B"))
+    assert launch_run(plan=again, by=person).base == run.base
+
+
+def test_equal_plans_on_a_model_of_the_hub_are_checked_once():
+    plan = hub_plan()
+    again = a_plan(
+        workspace=plan.workspace,
+        version=plan.version,
+        base=hub_base(workspace=plan.workspace, hub_id="Qwen/Qwen3-0.6B"),
+    )
+    assert key_of(plan) == key_of(again)
+
+
+def test_a_name_that_is_taken_by_another_policy_gets_a_number():
+    plan = hub_plan()
+    factories.policy(of=plan.workspace, name="Qwen/Qwen3-0.6B", kind=Policy.Kind.EXTERNAL)
+    assert launch_run(plan=plan, by=factories.member().user).base.name == "Qwen/Qwen3-0.6B (2)"
+
+
+@pytest.mark.parametrize("text", ["/models/base", "./base", "../base", "owner/name/more", "a--b", "name.git"])
+def test_what_is_no_hub_id_is_no_base(text: str):
+    with pytest.raises(NoSuchPlace, match="no hub id"):
+        hub_base(workspace=factories.workspace(), hub_id=text)

@@ -60,6 +60,10 @@ def form_for(member: Membership, **changes: object) -> dict[str, object]:
     return {**chosen, **changes}
 
 
+NO_HUB_ID = (
+    "'/etc' is no hub id, such as Qwen/Qwen3-0.6B: an owner and a name, or a name alone. "
+    "Register a folder under Policies."
+)
 RUN_ADDRESSES = [
     ("get", "training:run"),
     ("get", "training:live"),
@@ -376,3 +380,44 @@ def test_alarms_stand_at_the_top_of_the_page(client, researcher):
 def test_a_run_may_be_asked_to_pause_on_alarms(client, researcher):
     client.post(reverse("training:new"), form_for(researcher, pause_on_alarms="true"))
     assert Run.objects.get().config["pause_on_alarms"] is True
+
+
+def test_a_run_begins_from_a_model_on_the_hub(client: Client, researcher: Membership):
+    form = form_for(researcher, base="", hub_base="Qwen/Qwen3-0.6B")
+    answer = client.post(reverse("training:new"), form)
+    assert answer.status_code == 302
+    run = Run.objects.get(workspace=researcher.workspace)
+    assert (run.base.location, run.base.kind) == ("Qwen/Qwen3-0.6B", "model")
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "base", "words"),
+    [
+        ("/models/base", "", "is no hub id"),
+        ("../base", "", "is no hub id"),
+        ("Qwen/Qwen3-0.6B", None, "Choose one base"),
+    ],
+)
+def test_only_a_hub_id_and_only_one_base_is_taken(
+    client: Client, researcher: Membership, hub_id: str, base: str | None, words: str
+):
+    form = form_for(researcher, hub_base=hub_id, **({} if base is None else {"base": base}))
+    answer = client.post(reverse("training:new"), form)
+    assert (answer.status_code, words in answer.content.decode()) == (422, True)
+    assert not Run.objects.filter(workspace=researcher.workspace).exists()
+
+
+def test_a_run_is_launched_on_a_hub_model_over_rest(client: Client, researcher: Membership):
+    version = factories.dataset_version(of=researcher.workspace)
+    body = {"algorithm": "dpo", "version": str(version.pk), "hub_base": "Qwen/Qwen3-0.6B"}
+
+    def launch(**changes: str):
+        sent = {**body, **changes}
+        return client.post(reverse("v1:runs"), sent, content_type="application/json", **bearer(researcher))
+
+    assert launch(hub_base="/etc").json()["fields"] == {"hub_base": [NO_HUB_ID]}
+    base = factories.policy(of=researcher.workspace, kind=Policy.Kind.MODEL, location="example/base")
+    assert list(launch(base=str(base.pk)).json()["fields"]) == ["hub_base"]
+    answer = launch()
+    assert answer.status_code == 201, answer.json()
+    assert Policy.objects.get(pk=answer.json()["base"]).location == "Qwen/Qwen3-0.6B"

@@ -11,9 +11,11 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.accounts.models import Workspace
 from apps.common.quantities import size
 from apps.datasets.models import Split, Version
 from apps.policies.models import Policy
+from apps.policies.registration import hub_base
 from apps.training.folders import RunFolder
 from apps.training.launch import Check, Refusal
 from contract.configs import ModelConfig, TrainingConfig
@@ -44,7 +46,7 @@ SETTING = re.compile(r"[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*")
 def check(plan: dict[str, Any]) -> Check:
     """The answer to a plan of `apps.training.launch`, for the page."""
     version = Version.objects.get(pk=plan["version"]) if plan["version"] else None
-    base = Policy.objects.get(pk=plan["base"]) if plan["base"] else None
+    base = _base_of(plan)
     counts = version.row_counts if version else {}
     files = {split.value: f"{split.value}.jsonl" for split in Split if counts.get(split.value)}
     folder = RunFolder(Path(settings.RUNS_DIR) / "RUN")
@@ -91,6 +93,14 @@ def check(plan: dict[str, Any]) -> Check:
         time_words=forecast.words,
         run_json=json.dumps(config.to_json(), indent=2),
     )
+
+
+def _base_of(plan: dict[str, Any]) -> Policy | None:
+    """A model on the hub that the workspace doesn't know yet is registered by the launch."""
+    if hub_id := plan.get("hub_base"):
+        workspace = Workspace.objects.get(pk=plan["workspace"])
+        return hub_base(workspace=workspace, hub_id=hub_id)
+    return Policy.objects.get(pk=plan["base"]) if plan["base"] else None
 
 
 def refuse_what_cannot_work(

@@ -19,6 +19,7 @@ from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.datasets.models import Version
 from apps.jobs import lifecycle
 from apps.policies.models import Policy
+from apps.policies.registration import NoSuchPlace, hub_base
 from apps.training.launch import launch_run, refuse_if_known
 from apps.training.models import Run, RunEvent, RunReward
 from apps.training.plan import Plan, plan_run
@@ -123,6 +124,12 @@ class LaunchSerializer(RequestSerializer):
     base = serializers.UUIDField(
         required=False, allow_null=True, help_text="A language model; none makes a new small one (sft only)."
     )
+    hub_base = serializers.CharField(
+        max_length=200,
+        required=False,
+        default="",
+        help_text="Instead of `base`: the id of a model on the hub, such as Qwen/Qwen3-0.6B. It’s registered as a policy.",
+    )
     preset = serializers.ChoiceField(choices=list(PRESETS), default="standard")
     method = serializers.ChoiceField(choices=list(METHODS), default="full")
     name = serializers.CharField(max_length=180, required=False, default="")
@@ -182,6 +189,13 @@ class RunsView(ListView):
             base = Policy.objects.visible_to(self.member).filter(pk=given["base"]).first()
             if base is None:
                 raise ValidationError({"base": ["There is no such policy in this workspace."]})
+        if given["hub_base"]:
+            if base is not None:
+                raise ValidationError({"hub_base": ["Got both `base` and `hub_base`; expected one of them."]})
+            try:
+                base = hub_base(workspace=self.member.workspace, hub_id=given["hub_base"])
+            except NoSuchPlace as refusal:
+                raise ValidationError({"hub_base": [str(refusal)]}) from None
         return plan_run(
             member=self.member,
             algorithm=given["algorithm"],

@@ -14,6 +14,7 @@ from apps.accounts.models import Membership
 from apps.common.environments import CHOICES
 from apps.datasets.models import Version
 from apps.policies.models import Policy
+from apps.policies.registration import NoSuchPlace, hub_base
 from apps.training.forms.settings import Choices, form_field, form_name, settings_shown, value_of
 from apps.training.forms.terms import TermRow, rows_of, term_form_fields, terms_from
 from apps.training.models import Run
@@ -25,6 +26,7 @@ from contract.configs import TRAINING_CONFIGS, InvalidField, OnlineConfig, Train
 from contract.configs.declaration import Source
 from contract.configs.fields import ConfigField
 from contract.configs.paths import at, nested
+from contract.hub_ids import is_hub_id
 
 GENERAL = "The run"
 TERM_AT = re.compile(r"rewards\.terms\[(\d+)\]\.?(.*)")
@@ -51,6 +53,13 @@ class RunForm(forms.Form):
         empty_label="Choose a model",
         label="Begin from",
         help_text="Without one, fine-tuning creates a small model from scratch.",
+    )
+    hub_base = forms.CharField(
+        max_length=200,
+        required=False,
+        label="Or a model on the hub",
+        help_text="By its id; registered as a policy when the training run is launched.",
+        widget=forms.TextInput(attrs={"placeholder": "Qwen/Qwen3-0.6B", "autocomplete": "off", "spellcheck": "false"}),
     )
     preset = forms.ChoiceField(
         choices=[(preset.name, preset.title) for preset in PRESETS.values()],
@@ -160,7 +169,17 @@ class RunForm(forms.Form):
             needed["version"] = "a dataset version"
         if self.chosen_algorithm != Run.Algorithm.SFT:
             needed["base"] = "a model to begin from"
-        return {name: words for name, words in needed.items() if not self[name].value()}
+        chosen = {"version": self["version"].value(), "base": self["base"].value() or self["hub_base"].value()}
+        return {name: words for name, words in needed.items() if not chosen[name]}
+
+    def clean_hub_base(self) -> Policy | None:
+        hub_id = self.cleaned_data["hub_base"]
+        if hub_id and self.cleaned_data.get("base"):
+            raise forms.ValidationError("Choose one base: a policy above, or a model on the hub.", code="two_bases")
+        try:
+            return hub_base(workspace=self.member.workspace, hub_id=hub_id) if hub_id else None
+        except NoSuchPlace as refusal:
+            raise forms.ValidationError(str(refusal), code="no_hub_id") from None
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -180,7 +199,7 @@ class RunForm(forms.Form):
                 member=self.member,
                 algorithm=cleaned["algorithm"],
                 version=None if self.is_online else cleaned["version"],  # hidden then, and whatever it holds
-                base=cleaned["base"],
+                base=cleaned["base"] or cleaned["hub_base"],
                 preset=cleaned["preset"],
                 method=cleaned["method"],
                 changes=changes,
@@ -190,7 +209,7 @@ class RunForm(forms.Form):
             for problem in refusal.problems:
                 self._add_problem(problem)
         except LaunchRefused as refusal:
-            self.add_error(refusal.field if refusal.field in self.fields else None, str(refusal))
+            self.add_error(self.field_at(refusal.field), str(refusal))
         return cleaned
 
     def field_at(self, path: str) -> str | None:
@@ -199,6 +218,8 @@ class RunForm(forms.Form):
             place = int(found[1])
             component = self._sent_terms[place]["component"] if place < len(self._sent_terms) else ""
             name = f"term-{component}-{found[2] or 'weight'}"
+        elif path == "base" and self.data.get("hub_base"):
+            name = "hub_base"
         elif path == "rewards.terms":
             name = "term-outcome-weight"
         else:
@@ -224,6 +245,9 @@ class RunForm(forms.Form):
 
     @cached_property
     def _chosen_base(self) -> Policy | None:
+        hub_id = self._value("hub_base")
+        if hub_id and is_hub_id(str(hub_id)):
+            return hub_base(workspace=self.member.workspace, hub_id=str(hub_id))
         if (given := _uuid(self._value("base"))) is None:
             return None
         return Policy.objects.visible_to(self.member).trainable().filter(pk=given).first()

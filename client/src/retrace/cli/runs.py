@@ -42,6 +42,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--algorithm", required=True, choices=ALGORITHMS)
     parser.add_argument("--version", metavar="ID", help="a frozen dataset version; none for grpo, rloo and star")
     parser.add_argument("--base", metavar="ID", help="the policy to begin from")
+    parser.add_argument(
+        "--hub-base", metavar="ID", help="instead of --base: a model on the hub, such as Qwen/Qwen3-0.6B"
+    )
     parser.add_argument("--preset", choices=("quick", "standard", "thorough"))
     parser.add_argument("--method", choices=("full", "lora", "qlora"))
     parser.add_argument("--name")
@@ -68,7 +71,7 @@ def show(client: Client, options: argparse.Namespace, output: Output) -> int:
 
 def launch(client: Client, options: argparse.Namespace, output: Output) -> int:
     fields: Launch = {"algorithm": options.algorithm}
-    for name in ("version", "base", "preset", "method", "name"):
+    for name in ("version", "base", "hub_base", "preset", "method", "name"):
         if (value := getattr(options, name)) is not None:
             fields[name] = value
     if options.config:

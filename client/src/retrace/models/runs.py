@@ -104,6 +104,7 @@ class Launch(TypedDict, total=False):
     algorithm: Required[Literal["sft", "reward_model", "dpo", "kto", "process_reward_model", "grpo", "rloo", "star"]]
     version: str | None  # A frozen dataset version; none for grpo, rloo and star.
     base: str | None  # A language model; none makes a new small one (sft only).
+    hub_base: str  # Instead of `base`: the id of a model on the hub, such as Qwen/Qwen3-0.6B.
     preset: Literal["quick", "standard", "thorough"]
     method: Literal["full", "lora", "qlora"]
     name: str
