@@ -28,6 +28,7 @@ from rest_framework.views import APIView, exception_handler
 
 from apps.common.idempotency import answer_once, key_of
 from apps.common.pages import ApiCursorPagination
+from apps.common.text_encoding import holds_unstorable
 from contract.quoting import legible
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 MOST_FIELDS = 50
 CSRF_FIELD = "csrfmiddlewaretoken"
 """How a form of a session brings its CSRF token."""
+UNSTORABLE = "It holds a null character or half of a surrogate pair, which can't be stored."
 LONGEST_PROBLEM = 1000
 """Of one sentence about a field: some quote what was sent."""
 
@@ -91,7 +93,15 @@ class RequestSerializer(serializers.Serializer[Any]):
         if isinstance(data, Mapping) and (unknown := sorted(map(str, set(data) - known))):
             problem = f"There is no such field; known are {', '.join(self.fields)}."
             raise ValidationError({name: [problem] for name in unknown})
-        return super().to_internal_value(data)
+        values = super().to_internal_value(data)
+        if unstorable := [
+            name
+            for name, field in self.fields.items()
+            if isinstance(field, serializers.JSONField | serializers.DictField)
+            and holds_unstorable(values.get(field.source))
+        ]:
+            raise ValidationError({name: [UNSTORABLE] for name in unstorable})
+        return values
 
 
 def cleaned(form: Form) -> dict[str, Any]:

@@ -33,3 +33,19 @@ UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 def is_storable(text: str) -> bool:
     return not UNSTORABLE.search(text)
+
+
+def holds_unstorable(value: Any) -> bool:
+    """Whether some text in a JSON value, however deep, can't be stored."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            if not is_storable(each):
+                return True
+        elif isinstance(each, dict):
+            waiting += each.keys()
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+    return False

@@ -57,6 +57,8 @@ class Exchange:
         self.began_at, self._began = now(), time.monotonic()
         self._first_seconds: float | None = None
         self._pieces = 0
+        self._may_be_computed = False
+        """The policy's server accepted the request, or may have: what it did counts, whatever can be made of its reply."""
         self._is_recorded = False
         self._recorder, self._upstreams = recorder, upstreams
         self._digest = digest_of(body)
@@ -84,6 +86,7 @@ class Exchange:
         upstream = await unless_gone(self._ask(), receive)
         if not upstream.is_success:
             return await self._pass_error(upstream)
+        self._may_be_computed = True
         if self.body.get("stream"):
             return StreamedResponse(self, upstream)
         return await self._pass_reply(upstream, receive)
@@ -141,6 +144,7 @@ class Exchange:
         return Response(jsontext.dumps(reply), media_type="application/json")
 
     async def _failed(self, refusal: GatewayRefusal) -> GatewayRefusal:
+        self._may_be_computed |= isinstance(refusal, UpstreamAway) and refusal.may_have_computed
         await self._record(status=Call.Status.FAILED, http_status=refusal.status, error=str(refusal))
         return refusal
 
@@ -172,6 +176,7 @@ class Exchange:
                 chunk = chunk_from(data)
                 if chunk.get("error"):
                     yield event(chunk)
+                    self._may_be_computed = self._pieces > 0
                     await self._record(
                         status=Call.Status.FAILED,
                         http_status=200,
@@ -222,8 +227,11 @@ class Exchange:
             await asyncio.shield(self._recorder.record(self.known, call, self._cost(call)))
 
     def _cost(self, call: Call) -> int:
-        """In tokens, for the session's budget. What the server didn't count, or couldn't since the agent went away, is estimated."""
-        if call.status == Call.Status.FAILED:
+        """In tokens, for the session's budget. What the server didn't count, or couldn't since the agent went away, is estimated.
+
+        Only a call that certainly wasn't computed is free: else an agent could ask, without end, for what can't be passed on.
+        """
+        if call.status == Call.Status.FAILED and not self._may_be_computed:
             return 0
         read, written = call.prompt_tokens, call.completion_tokens
         if read is None:

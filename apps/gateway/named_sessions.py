@@ -20,8 +20,8 @@ from apps.policies.models import Policy, Publication
 
 LONGEST_NAME = 200
 MOST_MODELS = 1000
-TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
-"""W3C trace context: version, trace, parent and flags."""
+TRACE_PARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+"""W3C trace context: version, trace, parent and flags. A trace of zeros is none."""
 
 
 class SessionName(NamedTuple):
@@ -85,13 +85,13 @@ def served_policies(token: str) -> list[Policy]:
 
 
 def _policy(member: Membership, model: object) -> Policy:
-    named = model if isinstance(model, str) and is_storable(model) else ""
+    named = model if isinstance(model, str) and len(model) <= LONGEST_NAME and is_storable(model) else ""
     meant = Q(name=named)
     with suppress(ValueError):
         meant |= Q(pk=UUID(named))
     policy = Policy.objects.visible_to(member).acting().filter(meant).select_related("endpoint").first()
     if policy is None:
         raise NoSuchModel(
-            f"There is no policy {named[:200]!r} in this workspace that can act. With an API token, `model` names the policy."
+            f"There is no policy {named!r} in this workspace that can act. With an API token, `model` names the policy."
         )
     return policy

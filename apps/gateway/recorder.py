@@ -170,7 +170,7 @@ class Recorder:
         known.under_way -= 1
         known.session.tokens_used += tokens
         try:
-            await in_database(store, call, tokens)
+            await in_database(store, call, tokens, is_free=call.status == Call.Status.FAILED and not tokens)
         except Exception as error:
             if outage_of(error) is None:
                 logger.exception("call %s of session %s could not be stored", call.id, call.session_id)
@@ -226,7 +226,7 @@ def store_spooled(spool: Path) -> None:
     for path in sorted(spool.glob("*.json")):
         try:
             for each in serializers.deserialize("json", path.read_text()):
-                store(_with_parent(cast("Call", each.object)))
+                store(_with_parent(cast("Call", each.object)), is_free=False)
         except FileNotFoundError:  # another process was faster
             continue
         except Exception as error:
@@ -245,8 +245,11 @@ def _count_call(session: Session) -> bool:
 
 
 @transaction.atomic
-def store(call: Call, tokens: int = 0) -> None:
-    """Store a call, once however often it's told. A session that has ended meanwhile gets what it lacked."""
+def store(call: Call, tokens: int = 0, *, is_free: bool) -> None:
+    """Store a call, once however often it's told. A session that has ended meanwhile gets what it lacked.
+
+    is_free: it doesn't count among those that the session may have.
+    """
     Call.objects.bulk_create([call], ignore_conflicts=True)
     # It waits for whoever is finishing the session, and changes nothing then: what is finished is told by that.
     session = call.session
@@ -254,7 +257,7 @@ def store(call: Call, tokens: int = 0) -> None:
         "expires_at": now() + timedelta(seconds=session.idle_seconds),
         "tokens_used": F("tokens_used") + tokens,
     }
-    if call.status == Call.Status.FAILED:
+    if is_free:
         news["calls_begun"] = Greatest(F("calls_begun") - 1, 0)
     if not Session.objects.open().filter(pk=session.pk).update(**news):
         sessions.store_trajectories(Session.objects.select_for_update().get(pk=session.pk))

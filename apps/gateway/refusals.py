@@ -83,9 +83,17 @@ class UpstreamAway(GatewayRefusal):
     status = 502
     type = "server_error"
     code = "upstream_away"
+    may_have_computed = False
+    """Whether the server may have done, and billed, what was asked of it."""
 
 
-class UpstreamSlow(UpstreamAway):
+class UpstreamBroken(UpstreamAway):
+    """The connection broke once the request was on its way."""
+
+    may_have_computed = True
+
+
+class UpstreamSlow(UpstreamBroken):
     """The policy's server took longer than the deadline."""
 
     status = 504

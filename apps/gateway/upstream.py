@@ -10,7 +10,7 @@ from uuid import UUID
 import httpx
 from django.conf import settings
 
-from apps.gateway.refusals import UpstreamAway, UpstreamSlow
+from apps.gateway.refusals import UpstreamAway, UpstreamBroken, UpstreamSlow
 from apps.policies.models import Endpoint
 from contract import jsontext
 from contract.endpoint_keys import KeyRefused, key_for
@@ -98,8 +98,8 @@ def slow() -> UpstreamSlow:
     )
 
 
-def broken(error: Exception) -> UpstreamAway:
-    return UpstreamAway(
+def broken(error: Exception) -> UpstreamBroken:
+    return UpstreamBroken(
         f"The connection to the policy's server broke ({type(error).__name__}). It may have computed the reply; it wasn't asked again."
     )
 

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 from django.test import Client
+from rest_framework import serializers
 
 from apps.accounts.models import Role
+from apps.common.api import RequestSerializer
 from apps.common.ids import new_id
+from apps.common.json_answer import ApiRenderer
 from apps.common.text_encoding import escaped
 from tests import factories
 from tests.api.test_access import ENDPOINTS, filled_in
@@ -107,6 +110,30 @@ def test_answers_hold_lone_surrogates_as_their_escapes() -> None:
     assert HttpResponse("é", content_type="text/plain; charset=latin-1").content == b"\xe9"
     assert HttpResponse(b"\xff").content == b"\xff"
     assert escaped("é\udfff") == "é\\udfff"
+
+
+def test_the_apis_json_holds_lone_surrogates_as_their_escapes() -> None:
+    assert ApiRenderer().render({"text": "é\ud800"}) == b'{"text":"\\u00e9\\ud800"}'
+    assert ApiRenderer().render({"text": "é"}) == '{"text":"é"}'.encode()
+
+
+def test_json_in_fields_is_refused_where_it_holds_what_cant_be_stored(client: Client) -> None:
+    """The fields of every request, so that a new one is tried as well."""
+    fields = [
+        (request, name, field)
+        for request in _requests(RequestSerializer)
+        for name, field in request().fields.items()
+        if isinstance(field, serializers.JSONField | serializers.DictField) and not field.read_only
+    ]
+    assert len(fields) >= 4
+    for request, name, field in fields:
+        text = {"a": "\0"} if isinstance(field, serializers.DictField) else [{"\ud800": 1}]
+        form = request(data={name: text}, partial=True)
+        assert (form.is_valid(), name in form.errors) == (False, True), (request, name)
+
+
+def _requests(base: type[RequestSerializer]) -> list[type[RequestSerializer]]:
+    return [each for direct in base.__subclasses__() for each in (direct, *_requests(direct))]
 
 
 QUERIES = [

@@ -1,6 +1,7 @@
 """Questions as JSON: what is read, and how what can't be is refused."""
 
 import json
+import time
 
 import pytest
 
@@ -84,3 +85,10 @@ def test_a_question_is_asked_while_the_one_it_depends_on_is_asked_and_answered_s
 def test_an_answer_is_one_of_those_that_are_offered(question, fits, misfits):
     assert question.takes(fits)
     assert [each for each in misfits if question.takes(each)] == []
+
+
+def test_a_list_of_very_many_is_refused_as_fast_as_it_is_read():
+    before = time.process_time()
+    with pytest.raises(BadQuestions, match="Got 50001 questions"):
+        read("[" + "1," * 50_000 + "1]", RUN)
+    assert time.process_time() - before < 1

@@ -98,6 +98,39 @@ def test_what_the_server_does_not_count_and_what_an_agent_breaks_off_costs_its_b
         assert code_of(agent.ask(ASK)) == (429, "budget_spent")
 
 
+@pytest.mark.parametrize("budget", [{"max_calls": 1}, {"max_tokens": 10}])
+@pytest.mark.parametrize("way", ["another form", "broken off", "deadline"])
+def test_what_was_computed_costs_the_budget_although_it_cant_be_passed_on(
+    gateway_url: str,
+    open_session: Callable[..., sessions.NewSession],
+    upstream: Upstream,
+    settings: Any,
+    way: str,
+    budget: dict[str, int],
+) -> None:
+    """An agent could have its policy's server compute without end, by asking for what the gateway can't read."""
+    if way == "another form":  # vLLM takes "false" for false, and answers with a whole reply
+        upstream.reads_stream_as_text = True
+    elif way == "broken off":
+        upstream.breaks_after = 3
+    else:
+        settings.GATEWAY_DEADLINE_SECONDS, upstream.seconds_a_piece = 0.3, 1.0
+    with (agent := Agent(gateway_url, open_session(**budget))).http:
+        agent.ask(ASK, stream="false" if way == "another form" else True)
+        assert Call.objects.get().status == Call.Status.FAILED
+        assert code_of(agent.ask(ASK)) == (429, "budget_spent")
+
+
+def test_what_the_server_refused_or_never_got_costs_nothing(
+    gateway_url: str, open_session: Callable[..., sessions.NewSession], upstream: Upstream
+) -> None:
+    with (agent := Agent(gateway_url, open_session(max_calls=1, max_tokens=10))).http:
+        upstream.status = 422
+        assert [agent.ask(ASK).status_code for _ in range(3)] == [422] * 3
+        upstream.status = 200
+        assert agent.ask(ASK).status_code == 200
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_arguments_nested_without_end_are_recorded_and_become_a_trajectory(
     agent: Agent, upstream: Upstream, stream: bool

@@ -63,7 +63,10 @@ def test_after_its_end_a_name_is_a_new_session(http: httpx.Client) -> None:
     assert [session.state for session in Session.objects.order_by("id")] == ["finished", "open"]
 
 
-@pytest.mark.parametrize("headers", [{}, {"traceparent": "00-xyz"}, {"X_Session_Id": "x" * 201}])
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"traceparent": "00-xyz"}, {"traceparent": f"00-{'0' * 32}-{'0' * 16}-00"}, {"X_Session_Id": "x" * 201}],
+)
 def test_a_call_that_says_nothing_of_its_episode_is_told_how(
     http: httpx.Client, upstream: Upstream, headers: dict[str, str]
 ) -> None:

@@ -51,6 +51,8 @@ class Upstream:
         self.loses_ids = 0
         """Sampled ids that it keeps to itself."""
         self.seconds_a_piece = 0.0
+        self.reads_stream_as_text = False
+        """Whether it takes "stream": "false" for false, as vLLM does."""
         self.breaks_after: int | None = None
         """Pieces of a stream after which the connection ends."""
         self.gone = threading.Event()
@@ -71,7 +73,7 @@ class Upstream:
                     return
                 reply = outer.replies.pop(0) if len(outer.replies) > 1 else outer.replies[0]
                 message = reply(body)
-                if body.get("stream"):
+                if body.get("stream") and not (outer.reads_stream_as_text and body["stream"] == "false"):
                     self.stream(body, message)
                 else:
                     self.answer(200, json.dumps(outer.completion(body, message)).encode())

@@ -96,6 +96,8 @@ class _Part:
 
     def write(self, chunk: bytes) -> None:
         assert self._file is not None
+        if self._file.tell() + len(chunk) > self._size:  # it could go on until the disk is full
+            raise RetraceError(f"More came for {self._path.name} than the {self._size:,} bytes that the version says.")
         self._file.write(chunk)
         if self._progress:
             self._progress(Progress(self._file.tell(), self._size, "bytes"))

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from retrace.core.request import Progress
 
-UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, and what makes a terminal write lines backward."""
 
 
 class Output:

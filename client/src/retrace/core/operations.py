@@ -19,6 +19,7 @@ from retrace.core.flow import Flow
 from retrace.core.replies import parsed
 from retrace.core.request import IDEMPOTENCY_KEY, Reply, Request, address
 from retrace.core.retries import exchange
+from retrace.errors import UnexpectedAnswer
 
 C = TypeVar("C", bound=Connection | AsyncConnection)
 P = ParamSpec("P")
@@ -131,7 +132,11 @@ class _Page(BaseModel, Generic[T]):
 
 
 def _page(resource: Resource[Any], of: Listing[T], cursor: str | None) -> Flow[_Page[T]]:
-    return resource._ask(Request("GET", of.path, {**of.query, "cursor": cursor}), _Page[of.entry])  # type: ignore[name-defined]  # a class at run time
+    request = Request("GET", of.path, {**of.query, "cursor": cursor})
+    page: _Page[T] = yield from resource._ask(request, _Page[of.entry])  # type: ignore[name-defined]  # a class at run time
+    if page.cursor and page.cursor == cursor:  # it would be asked for without end
+        raise UnexpectedAnswer(f"The answer to {request} names itself as the next page.", request=str(request))
+    return page
 
 
 def _walk(resource: Resource[Connection], of: Listing[T]) -> Iterator[T]:

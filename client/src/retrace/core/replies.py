@@ -39,7 +39,7 @@ def parsed(request: Request, reply: Reply, answer: type[T]) -> T:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise _unexpected(request, reply, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _unexpected(request, reply, f"no JSON: {error}") from error
 
 
@@ -65,8 +65,9 @@ def _words(reply: Reply) -> tuple[str, dict[str, list[str]]]:
     """`detail` and `fields`. What a proxy answers in Retrace's place has neither."""
     try:
         body = json.loads(reply.content)
-        return str(body["detail"]), body.get("fields") or {}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        fields = body.get("fields") or {}
+        return str(body["detail"]), {str(name): [*map(str, problems)] for name, problems in fields.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         phrase = httpx.codes.get_reason_phrase(reply.status) or "unknown status"
         return f"The server answered {reply.status} ({phrase}) without saying why.", {}
 
