@@ -172,7 +172,7 @@ def dpo_config() -> DpoConfig:
 def grpo_config() -> GrpoConfig:
     config = configuration(
         "grpo",
-        {**recipe.GRPO["optimizer"], "gradient_accumulation": 1},
+        {**recipe.SHORT["optimizer"], "gradient_accumulation": 1},
         tasks={"environment": "qa", "count": TASKS},
         samples=SAMPLES,
         sampling={"max_new_tokens": TURN_TOKENS},

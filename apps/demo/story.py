@@ -199,7 +199,7 @@ def model_practises(scene: Scene) -> bool:
         dataset=None,
         base="office-sft",
         preset="standard",
-        changes={**recipe.GRPO, "tasks": {"levels": list(recipe.LEVELS)}, "checkpoints": {"every": 10}},
+        changes={**recipe.SHORT, "tasks": {"levels": list(recipe.LEVELS)}, "checkpoints": {"every": 10}},
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from apps.training.models import Run
-from contract.configs import TrainingConfig
-from contract.configs.fields import fields_of
-from contract.configs.paths import at
+from contract.configs import OnlineConfig, TrainingConfig
+from contract.configs.fields import field_at
+from contract.configs.paths import at, in_words, replaced
 
 METHODS = {"full": "Every weight", "lora": "LoRA adapters", "qlora": "QLoRA: adapters on 4-bit weights"}
 SMALL_MODEL = 20_000_000
@@ -66,38 +66,68 @@ class Preset:
         return {"optimizer": optimizer, "checkpoints": {"every": 10 if self.max_steps else 50}}
 
     def _online(self, *, small: bool) -> dict[str, Any]:
-        """Rollouts cost more than updates, so these are counted in steps of 32 rollouts: 4 tasks, 8 each."""
+        """Rollouts cost more than updates, so these are counted in steps: of 32 rollouts, 4 tasks with 8 each, or of twice as many where they cost little."""
         optimizer = {
             "max_steps": self.online_steps,
             "batch_size": 16 if small else 4,
-            "gradient_accumulation": 2 if small else 8,
+            "gradient_accumulation": 4 if small else 8,
         }
-        return {"optimizer": optimizer, "checkpoints": {"every": 10}, **{rule.setting: rule.value for rule in STEADY}}
+        config: dict[str, Any] = {
+            "optimizer": optimizer,
+            "checkpoints": {"every": 10},
+            "rewards": {"terms": [{"component": "outcome"}]},
+        }
+        for rule in ONLINE_RULES:
+            config = replaced(config, rule.setting, rule.value)
+        return config
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A setting that every preset of online training has, and why."""
+    """What every preset of online training has set, and why."""
 
     setting: str
     value: Any
     why: str
 
 
-STEADY = (
+OUTCOME_MEASURE = "rewards.terms[0].measure"
+"""In a preset, whose only term is the outcome."""
+ONLINE_RULES = (
+    Rule(
+        OUTCOME_MEASURE,
+        "success",
+        "a graded reward that punishes a wrong action more than none teaches a policy not to act",
+    ),
     Rule(
         "mask_cut_off",
         True,
         "rollouts that end in a cut-off turn are the longest, so their noise would outweigh the rest in the loss",
     ),
+    Rule("optimizer.schedule", "linear", "a rate that falls to 0 lets a long run settle"),
 )
-"""Against learning noise along with the task. `docs/learning.md` has what was measured, and what was not."""
+"""`docs/learning.md` has what was measured, and what was not."""
 
 
-def rules_in(config: TrainingConfig) -> list[tuple[str, str]]:
-    """Those that the config keeps to: the setting's title, and why."""
-    titles = {field.path: field.title for field in fields_of(type(config))}
-    return [(titles[rule.setting], rule.why) for rule in STEADY if at(config, rule.setting) == rule.value]
+class RuleKept(NamedTuple):
+    """For the page."""
+
+    title: str
+    value: str
+    why: str
+
+
+def rules_kept(config: TrainingConfig) -> list[RuleKept]:
+    """Those that the config keeps to; none but of online training."""
+    if not isinstance(config, OnlineConfig):
+        return []
+    kept = []
+    for rule in ONLINE_RULES:
+        path = config.rewards.outcome_measure if rule.setting == OUTCOME_MEASURE else rule.setting
+        field = field_at(config, path)
+        if field is not None and at(config, path) == rule.value:
+            kept.append(RuleKept(field.title, in_words(rule.value), rule.why))
+    return kept
 
 
 PRESETS: Mapping[str, Preset] = {

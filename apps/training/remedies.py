@@ -11,10 +11,10 @@ from apps.accounts import audit
 from apps.accounts.models import User
 from apps.jobs import lifecycle
 from apps.training.models import Run, RunEvent
-from apps.training.plan import merged, stored_config
+from apps.training.plan import stored_config
 from contract.configs import InvalidConfig
-from contract.configs.fields import fields_of
-from contract.configs.paths import at, in_words, nested
+from contract.configs.fields import field_at
+from contract.configs.paths import at, in_words, replaced
 
 
 class RemedyRefused(Exception):
@@ -56,13 +56,15 @@ def resume_with_remedy(*, run: Run, alarm: RunEvent, by: User) -> Run:
     if not run.is_resumable:
         raise lifecycle.NotResumable(run)
     setting, value = alarm.details.get("setting", ""), alarm.details.get("value")
-    field = next((field for field in fields_of(type(stored_config(run, run.config))) if field.path == setting), None)
+    stored = stored_config(run, run.config)
+    field = field_at(stored, setting)
     if field is None or field.internal:
         raise NoRemedy("This alarm names no setting to try. Resume the run as it is, or launch a new one.")
-    before = at(stored_config(run, run.config), setting)
+    before = at(stored, setting)
     if before == value:
         raise RemedyInUse(f"{field.title} is {in_words(value)} already. Resume the run as it is.")
-    config = merged(run.config, nested({setting: value}))
+    rewards = {"rewards": stored.to_json()["rewards"]} if setting.startswith("rewards.") else {}
+    config = replaced({**run.config, **rewards}, setting, value)  # a partial config may lack the list
     try:
         stored_config(run, config)
     except InvalidConfig as invalid:

@@ -99,13 +99,18 @@ def formula(rewards: RewardsConfig, learned: Sequence[LearnedReward] = ()) -> li
             words=term.name or spoken(term.TITLE),
             policy=policies.get(name_of(term), ""),
             kind=kind_of(type(term)),
-            low=f"{term.weight * term.LOW:g}".replace("-", "−"),
+            low=f"{term.weight * lowest(term):g}".replace("-", "−"),
             high=f"{term.weight * term.HIGH:g}",
             start=round(100 * sum(sways[:index]) / whole, 2),
             width=round(100 * sways[index] / whole, 2),
         )
         for index, term in enumerate(rewards.terms)
     ]
+
+
+def lowest(term: RewardTerm) -> float:
+    """The least that the term gives."""
+    return 0.0 if isinstance(term, OutcomeTerm) and term.measure == "success" else term.LOW
 
 
 def kind_of(term: type[RewardTerm]) -> TermKind:

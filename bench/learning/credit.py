@@ -11,11 +11,12 @@ from scipy.stats import t as student_t
 
 from apps.demo import recipe
 from bench.learning.harness import Bench, Outcome
+from bench.learning.plain import PLAIN
 
 PAIRS = 4
 STEPS = 8
 HELD_OUT = 100
-ROLLOUTS_A_STEP = recipe.GRPO["optimizer"]["batch_size"] * recipe.GRPO["optimizer"]["gradient_accumulation"]
+ROLLOUTS_A_STEP = PLAIN["optimizer"]["batch_size"] * PLAIN["optimizer"]["gradient_accumulation"]
 CREDITS = ("trajectory", "turn")
 
 Curve = Sequence[float]
@@ -40,10 +41,10 @@ def measured(bench: Bench) -> Outcome:
 def short_run(credit: str, *, seed: int) -> dict[str, Any]:
     """The recipe's run, cut short and measured after every step."""
     return {
-        **recipe.GRPO,
+        **PLAIN,
         "kind": "grpo",
         "credit": credit,
-        "optimizer": {**recipe.GRPO["optimizer"], "max_steps": STEPS},
+        "optimizer": {**PLAIN["optimizer"], "max_steps": STEPS},
         "model": {"path": "../sft/model"},
         "tasks": {"levels": recipe.LEVELS, "count": 1000, "seed": seed},
         "held_out": HELD_OUT,

@@ -2,32 +2,34 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from apps.demo import recipe
 from bench.learning import annotators, credit
-from bench.learning.endings import endings
 from bench.learning.harness import Bench, Outcome, outcome
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
+from bench.learning.plain import GRADED, PLAIN, PLAIN_RLOO
+from bench.learning.training import (
+    ROLLOUTS_A_TASK,
+    demonstrate,
+    first_model,
+    from_pairs,
+    online,
+    parted,
+    play_own,
+    settings,
+    written,
+)
 from contract.trajectory import Trajectory
 from trainer.statistics import Proportion
 
 Stage = Callable[[Bench], Outcome]
-Row = dict[str, Any]
-OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
-ROLLOUTS_A_TASK = 6
 PAIRS_A_TASK = 3
 BRANCHES = 4
 PREFERENCES_A_TASK = 1
 HELD_OUT_PREFERENCES_A_TASK = 3
 MIXES = {"learned-only": {"learned_outcome": 1.0}, "mixed": {"outcome": 1.0, "learned_outcome": 0.4}}
 """Weights of reward terms: α · environment + β · reward model. Below a half of α, β cannot make a failure worth more than a success."""
-SUCCESS = {"terms": [{"component": "outcome", "measure": "success"}]}
-LONG = {
-    "optimizer": {**recipe.GRPO["optimizer"], "max_steps": 60, "schedule": "linear"},
-    "evaluate_every": 10,
-}
 
 
 def sft(bench: Bench) -> Outcome:
@@ -40,11 +42,22 @@ def sft(bench: Bench) -> Outcome:
 
 
 def grpo(bench: Bench) -> Outcome:
-    return online(bench, "grpo", recipe.GRPO, kind="grpo")
+    """By the rules of the presets."""
+    return online(bench, "grpo", recipe.ONLINE, kind="grpo")
 
 
 def rloo(bench: Bench) -> Outcome:
-    return online(bench, "rloo", recipe.RLOO, kind="rloo")
+    """By the rules of the presets."""
+    return online(bench, "rloo", recipe.ONLINE, kind="rloo")
+
+
+def grpo_plain(bench: Bench) -> Outcome:
+    """By none of them."""
+    return online(bench, "grpo-plain", PLAIN, kind="grpo")
+
+
+def rloo_plain(bench: Bench) -> Outcome:
+    return online(bench, "rloo-plain", PLAIN_RLOO, kind="rloo")
 
 
 def human_grpo(bench: Bench) -> Outcome:
@@ -69,28 +82,23 @@ def human_grpo_masked(bench: Bench) -> Outcome:
 
 
 def grpo_masked(bench: Bench) -> Outcome:
-    """The same run as `grpo` but for its cut-off turns, which are left out of the loss."""
-    return online(bench, "grpo-masked", recipe.GRPO, kind="grpo", mask_cut_off=True)
+    """The same run as `grpo-plain` but for its cut-off turns, which are left out of the loss."""
+    return online(bench, "grpo-masked", {**recipe.SHORT, "rewards": GRADED}, kind="grpo")
 
 
 def grpo_long(bench: Bench) -> Outcome:
-    """Three times the steps of `grpo-masked`, with a learning rate that falls."""
-    return online(bench, "grpo-long", recipe.GRPO, kind="grpo", mask_cut_off=True, **LONG)
+    """The same run as `grpo` but for its reward, which is graded: three times the steps of `grpo-masked`, with a learning rate that falls."""
+    return online(bench, "grpo-long", {**recipe.ONLINE, "rewards": GRADED}, kind="grpo")
 
 
 def grpo_success(bench: Bench) -> Outcome:
     """The same run as `grpo-masked` but for its reward: success alone, where failures are all worth the same."""
-    return online(bench, "grpo-success", recipe.GRPO, kind="grpo", mask_cut_off=True, rewards=SUCCESS)
-
-
-def grpo_success_long(bench: Bench) -> Outcome:
-    """The same run as `grpo-long` but for its reward, as in `grpo-success`."""
-    return online(bench, "grpo-success-long", recipe.GRPO, kind="grpo", mask_cut_off=True, rewards=SUCCESS, **LONG)
+    return online(bench, "grpo-success", recipe.SHORT, kind="grpo")
 
 
 def grpo_turn_credit(bench: Bench) -> Outcome:
-    """The same run as `grpo` but for its credit."""
-    return online(bench, "grpo-turn-credit", recipe.GRPO, kind="grpo", credit="turn")
+    """The same run as `grpo-plain` but for its credit."""
+    return online(bench, "grpo-turn-credit", PLAIN, kind="grpo", credit="turn")
 
 
 def credit_compared(bench: Bench) -> Outcome:
@@ -146,6 +154,8 @@ STAGES: dict[str, Stage] = {
     "sft": sft,
     "grpo": grpo,
     "rloo": rloo,
+    "grpo-plain": grpo_plain,
+    "rloo-plain": rloo_plain,
     "dpo": dpo,
     "step-dpo": step_dpo,
     "error-dpo": error_dpo,
@@ -159,64 +169,7 @@ STAGES: dict[str, Stage] = {
     "grpo-masked": grpo_masked,
     "grpo-long": grpo_long,
     "grpo-success": grpo_success,
-    "grpo-success-long": grpo_success_long,
 }
-
-
-def demonstrate(bench: Bench) -> dict[str, Any]:
-    config = {
-        "kind": "rollout",
-        "policy": {"engine": "scripted", "script": recipe.DEMONSTRATOR},
-        "tasks": {
-            "split": "train",
-            "levels": recipe.LEVELS,
-            "count": recipe.DEMONSTRATION_TASKS,
-            "seed": 100 + bench.seed,
-        },
-        "seed": bench.seed,
-    }
-    return bench.run("demonstrations", config)
-
-
-def first_model(bench: Bench) -> dict[str, Any]:
-    demonstrate(bench)
-    config = {
-        "kind": "sft",
-        "model": {"scratch": recipe.MODEL},
-        "data": {"train": "../demonstrations/trajectories.jsonl"},
-        "optimizer": recipe.SFT,
-        "checkpoints": {"every": 1000},
-        "log_every": 10,
-        "seed": bench.seed,
-    }
-    return bench.run("sft", config)
-
-
-def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -> Outcome:
-    """`success` is that on the held-out tasks at each evaluation, by step; `endings` tells how held-out rollouts ended before and after."""
-    first_model(bench)
-    before = bench.success("sft")
-    config = {
-        **practice,
-        "model": {"path": "../sft/model"},
-        "tasks": {"levels": recipe.LEVELS, "count": 1000, "seed": 200 + bench.seed},
-        "checkpoints": {"every": 1000},
-        "seed": bench.seed,
-        **changes,
-    }
-    report = bench.run(stage, config)
-    after = bench.success(stage)
-    return outcome(
-        bench,
-        stage,
-        report,
-        before=before.value,
-        after=after,
-        gain=bench.difference("sft", stage)._asdict(),
-        rollouts=report["rollouts"],
-        success=bench.curve(stage, "eval/success"),
-        endings=[endings(bench.trajectories(f"{model}-held-out")) for model in ("sft", stage)],
-    )
 
 
 def online_on(bench: Bench, stage: str, weights: Mapping[str, float], **changes: Any) -> Outcome:
@@ -225,7 +178,7 @@ def online_on(bench: Bench, stage: str, weights: Mapping[str, float], **changes:
         {"component": component, "weight": weight, **({"path": "../human-rm/model"} if "learned" in component else {})}
         for component, weight in weights.items()
     ]
-    result = online(bench, stage, recipe.GRPO, kind="grpo", rewards={"terms": terms}, **changes)
+    result = online(bench, stage, {**PLAIN, "rewards": {"terms": terms}}, kind="grpo", **changes)
     result.more["learned"] = bench.curve(stage, "eval/rewards/learned_outcome/mean")
     return result
 
@@ -237,11 +190,6 @@ def people_pairs(bench: Bench) -> tuple[str, str]:
     train = annotators.preferences(learnt, per_task=PREFERENCES_A_TASK, seed=bench.seed)
     held_out = annotators.preferences(others, per_task=HELD_OUT_PREFERENCES_A_TASK, seed=bench.seed)
     return written(bench, "people", train, held_out)
-
-
-def play_own(bench: Bench) -> None:
-    first_model(bench)
-    bench.play("own", "sft", tasks=OWN_ROLLOUTS, samples=ROLLOUTS_A_TASK)
 
 
 def own_pairs(bench: Bench) -> tuple[str, str]:
@@ -281,18 +229,6 @@ def count_of_pairs(learnt: list[Trajectory]) -> int:
     return len(pairs_by_outcome(learnt, per_task=PAIRS_A_TASK))
 
 
-def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> tuple[str, str]:
-    return bench.write(f"{name}.jsonl", train), bench.write(f"{name}-held-out.jsonl", held_out)
-
-
-def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
-    """Those of four fifths of the tasks, and the others."""
-    tasks = list(dict.fromkeys(each.task.key for each in rollouts))
-    learnt = set(islice(tasks, len(tasks) * 4 // 5))
-    train = [each for each in rollouts if each.task.key in learnt]
-    return train, [each for each in rollouts if each.task.key not in learnt]
-
-
 def cut_and_whole(bench: Bench, stage: str, files: tuple[str, str]) -> Outcome:
     """On pairs whose sides are cut after their first turn; `whole` learned from the same pairs uncut."""
     whole = from_pairs(bench, f"{stage}-whole", files, scope="trajectory")
@@ -306,31 +242,3 @@ def cut_and_whole(bench: Bench, stage: str, files: tuple[str, str]) -> Outcome:
     }
     result.more["cut_less_whole"] = bench.difference(f"{stage}-whole", stage)._asdict()
     return result
-
-
-def from_pairs(bench: Bench, stage: str, files: tuple[str, str], **changes: Any) -> Outcome:
-    before = bench.success("sft")
-    report = bench.run(stage, {"kind": "dpo", **settings(bench, recipe.DPO, *files), **changes})
-    after = bench.success(stage)
-    gain = bench.difference("sft", stage)._asdict()
-    return outcome(
-        bench,
-        stage,
-        report,
-        before=before.value,
-        after=after,
-        gain=gain,
-        pairs=report["rows"]["train"],
-        policy_tokens=report["rows"]["policy_tokens"],
-    )
-
-
-def settings(bench: Bench, optimizer: dict[str, Any], rows: str, held_out: str) -> dict[str, Any]:
-    return {
-        "model": {"path": "../sft/model"},
-        "data": {"train": rows, "validation": held_out},
-        "optimizer": optimizer,
-        "evaluate_every": 1000,
-        "checkpoints": {"every": 1000},
-        "seed": bench.seed,
-    }

@@ -1,10 +1,11 @@
 """`python -m bench.learning.tables`: writes the tables of docs/learning.md anew, from the results that are kept.
 
-A table stands between `<!-- results of STAGE … -->` and `<!-- end of results -->`, and is that of the stages named there.
+A table stands between `<!-- results of STAGE … -->` and `<!-- end of results -->`, and is that of the stages named there;
+`<!-- results of STAGE …, seeds 5 to 14 -->` is that of these seeds alone.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -15,7 +16,8 @@ from bench.learning.results import KEPT, read
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "learning.md"
 TABLE = re.compile(
-    r"(?P<begin><!-- results of (?P<stages>[\w -]+) -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
+    r"(?P<begin><!-- results of (?P<stages>[\w -]+)(?:, seeds (?P<first>\d+) to (?P<last>\d+))? -->\n).*?(?P<end><!-- end of results -->)",
+    re.DOTALL,
 )
 HEAD = """\
 | stage | seed | first model | held-out success, n = 300 | gain, points | training, seconds | of 60 held-out tasks along the run |
@@ -26,16 +28,22 @@ HEAD = """\
 def with_tables(page: str, results: Path) -> str:
     """The page, with what is kept in its tables."""
     return TABLE.sub(
-        lambda match: match["begin"] + table(match["stages"].split(), results) + match["end"],
+        lambda match: (
+            match["begin"]
+            + table(
+                match["stages"].split(), results, seeds=range(int(match["first"] or 0), int(match["last"] or 99) + 1)
+            )
+            + match["end"]
+        ),
         page,
     )
 
 
-def table(stages: Iterable[str], results: Path) -> str:
-    """A row a seed, and one of all seeds of a stage."""
+def table(stages: Iterable[str], results: Path, *, seeds: Container[int]) -> str:
+    """A row for each of these seeds that is kept, and one of all of them for each stage."""
     rows = []
     for stage in stages:
-        outcomes = read(results, stage)
+        outcomes = [each for each in read(results, stage) if each["seed"] in seeds]
         rows += [row(stage, each) for each in outcomes]
         rows += pooled(stage, [each["gain"]["value"] for each in outcomes])
     return HEAD + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
@@ -50,7 +58,7 @@ def row(stage: str, facts: dict[str, Any]) -> list[str]:
         f"{100 * facts['after']:.1f} % ({100 * facts['low']:.1f} to {100 * facts['high']:.1f})",
         f"{points(gain['value'])} ({points(gain['low'])} to {points(gain['high'])})",
         f"{facts['seconds']:.0f}",
-        ", ".join(f"{100 * value:.0f}" for _, value in facts["success"]) + " %",
+        ", ".join(f"{100 * value:.0f}" for _, value in facts["success"]) + " %" if "success" in facts else "",
     ]
 
 

@@ -12,6 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from contract.configs.declaration import Config, Setting, Source, title_of
 from contract.configs.hints import Range, bare, is_list, is_optional, item_of, members_of, range_of
+from contract.configs.paths import at
 
 Kind = Literal["whole", "number", "text", "switch", "choice", "words", "terms"]
 """`terms` is a list of configs of several classes."""
@@ -55,6 +56,15 @@ def fields_of(cls: type[Config]) -> tuple[ConfigField, ...]:
 def settable_fields(cls: type[Config]) -> tuple[ConfigField, ...]:
     """Those that people can set."""
     return tuple(field for field in fields_of(cls) if not field.internal)
+
+
+def field_at(config: Config, path: str) -> ConfigField | None:
+    """The setting at a path of this config, also within a list, such as `rewards.terms[0].measure`; None where there is none."""
+    owner, in_list, rest = path.rpartition("].")
+    if in_list:
+        item = at(config, f"{owner}]")
+        return field_at(item, rest) if isinstance(item, Config) else None
+    return next((field for field in fields_of(type(config)) if field.path == path), None)
 
 
 def added_fields(cls: type[Config]) -> dict[str, Any]:

@@ -1,18 +1,24 @@
-"""Settings by their dotted paths, such as `optimizer.batch_size`."""
+"""Settings by their dotted paths, such as `optimizer.batch_size`, or `rewards.terms[0].measure` within a list."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from contract.configs.declaration import Config
 
+PART = re.compile(r"(?P<name>\w+)(?:\[(?P<index>\d+)\])?")
+
 
 def at(config: Config | None, path: str) -> Any:
     """The value at a path; None where a part is missing."""
     value: Any = config
-    for name in path.split("."):
+    for part in path.split("."):
+        name, index = _name_and_index(part)
         value = getattr(value, name, None)
+        if index is not None:
+            value = value[index] if value is not None and index < len(value) else None
     return value
 
 
@@ -26,6 +32,25 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
             place = place.setdefault(parent, {})
         place[name] = value
     return tree
+
+
+def replaced(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of a config's JSON with `value` at the path. Objects that are missing on the way are made; lists must be there."""
+    name, index = _name_and_index(path.partition(".")[0])
+    rest = path.partition(".")[2]
+    if index is None:
+        return {**values, name: replaced(values.get(name) or {}, rest, value) if rest else value}
+    items = list(values[name])
+    items[index] = replaced(items[index], rest, value) if rest else value
+    return {**values, name: items}
+
+
+def _name_and_index(part: str) -> tuple[str, int | None]:
+    """terms[0] -> ("terms", 0)"""
+    match = PART.fullmatch(part)
+    if match is None:
+        return part, None
+    return match["name"], None if match["index"] is None else int(match["index"])
 
 
 def in_words(value: Any) -> str:

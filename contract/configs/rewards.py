@@ -51,8 +51,8 @@ class OutcomeTerm(RewardTerm):
     component: Literal["outcome"] = "outcome"
     weight: Weight = 1.0
     """The others' weights are measured against it."""
-    measure: Literal["reward", "success"] = "reward"
-    """The environment's graded reward, or success alone."""
+    measure: Annotated[Literal["reward", "success"], Setting("Outcome measure")] = "reward"
+    """The environment's graded reward, or success alone; where the environment tells only the other, that one."""
 
 
 class StepCostTerm(RewardTerm):
@@ -215,6 +215,12 @@ class RewardsConfig(Config):
                 raise InvalidField(
                     f"terms[{index}].name", f"{name!r} is taken", advice="Give one of the two a name of its own."
                 )
+
+    @property
+    def outcome_measure(self) -> str:
+        """The path, in a run's config, of how the outcome is measured; "" where the outcome doesn't count."""
+        places = (index for index, term in enumerate(self.terms) if isinstance(term, OutcomeTerm) and term.weight)
+        return next((f"rewards.terms[{index}].measure" for index in places), "")
 
     @property
     def warning(self) -> str:

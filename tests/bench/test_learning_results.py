@@ -1,5 +1,6 @@
 """What the stages came to is kept by stage and seed, and docs/learning.md shows what is kept."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from bench.learning.harness import Outcome
@@ -32,6 +33,15 @@ def test_a_table_has_a_row_for_each_seed_and_one_for_all_from_three_on(tmp_path:
         "| `grpo` | all 3 |  |  | +20.0 (−4.8 to +44.8) |  |  |",
         "<!-- end of results -->",
         "After.",
+    ]
+
+
+def test_a_table_may_be_of_some_seeds_alone_and_of_stages_without_a_curve(tmp_path: Path) -> None:
+    for seed in (4, 5, 15):
+        keep(tmp_path, replace(an_outcome(seed, 0.1), stage="dpo", more={"gain": an_outcome(seed, 0.1).more["gain"]}))
+    page = "<!-- results of dpo, seeds 5 to 14 -->\n<!-- end of results -->"
+    assert with_tables(page, tmp_path).splitlines()[3:-1] == [
+        "| `dpo` | 5 | 40.0 % | 50.0 % (50.0 to 60.0) | +10.0 (+5.0 to +15.0) | 168 |  |",
     ]
 
 

@@ -211,6 +211,7 @@ def test_a_margin_that_grows_at_the_cost_of_the_chosen_side_is_seen():
 
 
 GRPO = {"kind": "grpo", "model": {"path": "base"}}
+BY_SUCCESS = {"terms": [{"component": "outcome", "measure": "success"}]}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,23 @@ GRPO = {"kind": "grpo", "model": {"path": "base"}}
         ("cut_off_turns", {}, "mask_cut_off", True),
         (
             "cut_off_turns",
-            {"mask_cut_off": True, "optimizer": {"learning_rate": 3e-4}},
+            {"mask_cut_off": True, "rewards": {"terms": [{"component": "step_cost"}, {"component": "outcome"}]}},
+            "rewards.terms[1].measure",
+            "success",
+        ),
+        (
+            "cut_off_turns",
+            {"mask_cut_off": True, "rewards": BY_SUCCESS, "optimizer": {"learning_rate": 3e-4}},
+            "optimizer.learning_rate",
+            1e-4,
+        ),
+        (
+            "cut_off_turns",
+            {
+                "mask_cut_off": True,
+                "rewards": {"terms": [{"component": "format"}]},
+                "optimizer": {"learning_rate": 3e-4},
+            },
             "optimizer.learning_rate",
             1e-4,
         ),
@@ -242,6 +259,12 @@ def test_each_alarm_names_one_setting_and_its_value_to_try(alarm, config, settin
 def test_a_remedy_says_in_words_what_it_changes():
     dpo = run_config_from_json({"kind": "dpo", "model": {"path": "base"}, "data": {"train": "train.jsonl"}})
     assert remedy_for("chosen_falls", dpo) == ("sft_weight", 0.1, "To try: SFT weight 0.1 instead of 0.")
+    masked = run_config_from_json({**GRPO, "mask_cut_off": True})
+    assert remedy_for("cut_off_turns", masked) == (
+        "rewards.terms[0].measure",
+        "success",
+        "To try: Outcome measure success instead of reward.",
+    )
     grpo = run_config_from_json({**GRPO, "resample": 100})
     assert remedy_for("dead_groups", grpo) is None  # it's as high as it may be
     assert remedy_for("dead_groups", dpo) is None  # a setting that it doesn't have

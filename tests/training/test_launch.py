@@ -156,7 +156,7 @@ def test_a_setting_that_cannot_be_is_named(changes: dict, field: str, words: str
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
-        ({"samples": 5}, "samples", "5 does not divide the 32 rollouts of a step"),
+        ({"samples": 5}, "samples", "5 does not divide the 64 rollouts of a step"),
         ({"tasks": {"environment": "moon"}}, "tasks.environment", "Got 'moon', expected 'office' or"),
         ({"tasks": {"levels": ["L1", "L9"]}}, "tasks.levels[1]", "Got 'L9', expected 'L1' or"),
         ({"rewards": {"terms": []}}, "rewards.terms", "Got none, expected at least one."),
@@ -238,6 +238,24 @@ def test_presets_leave_cut_off_turns_out_of_the_loss_unless_told_otherwise(algor
     assert a_plan(version=None, algorithm=algorithm, changes={}).stored["mask_cut_off"] is True
     learned_from = a_plan(version=None, algorithm=algorithm, changes={"mask_cut_off": False})
     assert learned_from.stored["mask_cut_off"] is False
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_of_online_training_reward_success_alone_at_a_rate_that_falls(algorithm, preset):
+    stored = a_plan(version=None, algorithm=algorithm, preset=preset, changes={}).stored
+    assert stored["rewards"]["terms"] == [{"component": "outcome", "weight": 1.0, "name": "", "measure": "success"}]
+    assert stored["optimizer"]["schedule"] == "linear"
+    graded = {"rewards": {"terms": [{"component": "outcome", "measure": "reward"}]}}
+    changed = a_plan(version=None, algorithm=algorithm, preset=preset, changes=graded)
+    assert changed.stored["rewards"]["terms"][0]["measure"] == "reward"
+
+
+def test_a_small_model_takes_as_many_rollouts_a_step_as_were_measured():
+    small = PRESETS["standard"].config(algorithm="grpo", method="full", parameters=700_000)["optimizer"]
+    large = PRESETS["standard"].config(algorithm="grpo", method="lora", parameters=600_000_000)["optimizer"]
+    assert [each["batch_size"] * each["gradient_accumulation"] for each in (small, large)] == [64, 32]
+    assert (small["max_steps"], small["learning_rate"]) == (60, 3e-4)
 
 
 def test_a_run_of_before_whose_config_is_partial_is_still_understood(tmp_path):

@@ -219,6 +219,17 @@ def test_the_check_panel_says_why_a_preset_keeps_to_a_rule(client, researcher):
     assert words not in client.post(reverse("training:check"), form_for(researcher)).content.decode()
 
 
+def test_a_reward_from_the_form_measures_the_outcome_by_success_unless_told_otherwise(client, researcher):
+    weight = {"term-outcome-weight": "1", "term-step_cost-weight": "0.1"}
+    grpo = form_for(researcher, algorithm="grpo", version="", **weight)
+    words = "<dt>Outcome measure</dt><dd>success"
+    assert words in client.post(reverse("training:check"), grpo).content.decode()
+    graded = client.post(reverse("training:check"), {**grpo, "term-outcome-measure": "reward"}).content.decode()
+    assert words not in graded
+    assert "<dt>Mask cut-off turns</dt><dd>on" in graded
+    assert "Preset: success" in client.get(reverse("training:new"), grpo).content.decode()
+
+
 @pytest.mark.parametrize(
     ("algorithm", "left_open", "words"),
     [

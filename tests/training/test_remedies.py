@@ -8,6 +8,8 @@ from apps.accounts.models import AuditEntry, Role
 from apps.jobs import lifecycle
 from apps.training.models import Run, RunEvent
 from apps.training.remedies import NoRemedy, RemedyInUse, resume_with_remedy
+from contract.configs import GrpoConfig, RewardsConfig
+from contract.configs.rewards import OutcomeTerm
 from tests import factories
 from tests.training.test_pages import bearer
 from workers.bridge.configs import training_config
@@ -46,6 +48,30 @@ def test_the_run_goes_on_with_the_one_setting_changed(researcher):
     assert back.text == f"Resumed by {researcher.user}, from step 9."
     entry = AuditEntry.objects.get(action="changed a setting of a run")
     assert entry.detail == {"setting": "optimizer.learning_rate", "before": 3e-4, "after": 1e-4}
+
+
+def test_a_setting_within_the_reward_is_changed_there_alone(researcher):
+    """The stored config is partial: what it leaves out is the default, one graded outcome."""
+    run = stopped(researcher.workspace)
+    alarm = alarm_of(run, setting="rewards.terms[0].measure", value="success")
+    resumed = resume_with_remedy(run=run, alarm=alarm, by=researcher.user)
+    config = training_config(resumed, files={})
+    assert isinstance(config, GrpoConfig)
+    assert config.rewards == RewardsConfig(terms=(OutcomeTerm(measure="success"),))
+    assert config.optimizer.learning_rate == 3e-4
+    text = resumed.events.get(kind="changed").text
+    assert text == f"{researcher.user} changed Outcome measure from reward to success, from step 9 on."
+
+
+def test_the_other_terms_stay_what_they_were(researcher):
+    terms = [{"component": "step_cost", "weight": 0.2}, {"component": "outcome", "weight": 0.5}]
+    run = stopped(researcher.workspace, config={"rewards": {"terms": terms}})
+    alarm = alarm_of(run, setting="rewards.terms[1].measure", value="success")
+    found = resume_with_remedy(run=run, alarm=alarm, by=researcher.user).config["rewards"]["terms"]
+    assert [(each["component"], each["weight"], each.get("measure")) for each in found] == [
+        ("step_cost", 0.2, None),
+        ("outcome", 0.5, "success"),
+    ]
 
 
 def test_its_origins_stay_what_they_were(researcher):
@@ -87,6 +113,8 @@ def test_a_setting_that_has_the_value_already_is_refused(researcher):
         ("", None, "This alarm names no setting to try"),
         ("sft_weight", 0.1, "This alarm names no setting to try"),
         ("resume", False, "This alarm names no setting to try"),
+        ("rewards.terms[1].measure", "success", "This alarm names no setting to try"),
+        ("rewards.terms[0].component", "judge", "This alarm names no setting to try"),
         ("beta", -1.0, "KL penalty β can’t be -1 in this run: beta: got -1.0, expected 0 to 10"),
     ],
 )

@@ -25,5 +25,10 @@ def test_a_term_that_is_only_logged_takes_nothing_of_it():
     assert formula(RewardsConfig(terms=(OutcomeTerm(weight=0),)))[0].width == 0
 
 
+def test_an_outcome_measured_by_success_is_never_below_zero():
+    [part] = formula(RewardsConfig(terms=(OutcomeTerm(measure="success", weight=2.0),)))
+    assert (part.low, part.high, part.width) == ("0", "2", 100)
+
+
 def test_a_title_within_a_sentence_keeps_its_capitals_where_they_are_a_name():
     assert [spoken(title) for title in ("Step cost", "LLM judge")] == ["step cost", "LLM judge"]

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from contract.configs import TrainingConfig
-from contract.configs.fields import ConfigField, settable_fields
+from contract.configs import OnlineConfig, TrainingConfig
+from contract.configs.fields import ConfigField, field_at
 from contract.configs.paths import at, in_words
 from trainer.alarms.rules import AlarmName
 
@@ -13,7 +13,7 @@ class Remedy(NamedTuple):
     """A setting that people can change, and what to change it to."""
 
     setting: str
-    """Its path in the config, such as optimizer.learning_rate."""
+    """Its path in the config, such as optimizer.learning_rate or rewards.terms[0].measure."""
     value: Any
     advice: str
     """The same in words."""
@@ -22,7 +22,8 @@ class Remedy(NamedTuple):
 class Change(NamedTuple):
     """What becomes of a setting."""
 
-    setting: str
+    setting: str | Callable[[TrainingConfig], str]
+    """Its path, or where it is in a config; "" where it is nowhere."""
     new: Callable[[Any], Any]
     """From its value to the one to try."""
 
@@ -37,8 +38,15 @@ def at_least_doubled(least: float) -> Callable[[float], float]:
     return lambda value: max(least, 2 * value)
 
 
+def outcome_measure(config: TrainingConfig) -> str:
+    """The path of how the outcome is measured; "" where nothing is rewarded."""
+    return config.rewards.outcome_measure if isinstance(config, OnlineConfig) else ""
+
+
 STEPS_TOO_LARGE = Change("optimizer.learning_rate", third)
 NEARER_ITS_BASE = Change("beta", at_least_doubled(0.04))
+SUCCESS_ALONE = Change(outcome_measure, lambda _: "success")
+"""Where a failure may be worth less than 0, a call that can't be read is a way to do nothing."""
 OTHER_GROUPS = Change("resample", lambda tries: max(2, 2 * tries))
 REMEDIES: Mapping[AlarmName, tuple[Change, ...]] = {
     "not_a_number": (STEPS_TOO_LARGE,),
@@ -48,7 +56,7 @@ REMEDIES: Mapping[AlarmName, tuple[Change, ...]] = {
     "length_gaming": (Change("budget.steps", lambda steps: max(1, steps * 2 // 3)),),
     "dead_groups": (OTHER_GROUPS,),
     "rising_entropy": (STEPS_TOO_LARGE,),
-    "cut_off_turns": (Change("mask_cut_off", lambda _: True), STEPS_TOO_LARGE),
+    "cut_off_turns": (Change("mask_cut_off", lambda _: True), SUCCESS_ALONE, STEPS_TOO_LARGE),
     "standstill": (NEARER_ITS_BASE,),
     "chosen_falls": (Change("sft_weight", at_least_doubled(0.1)), STEPS_TOO_LARGE),
 }
@@ -57,9 +65,10 @@ REMEDIES: Mapping[AlarmName, tuple[Change, ...]] = {
 
 def remedy_for(alarm: AlarmName, config: TrainingConfig) -> Remedy | None:
     """None where the algorithm has no such setting, or it stands there already."""
-    fields = {field.path: field for field in settable_fields(type(config))}
-    for setting, new in REMEDIES[alarm]:
-        if (field := fields.get(setting)) is None:
+    for change, new in REMEDIES[alarm]:
+        setting = change if isinstance(change, str) else change(config)
+        field = field_at(config, setting)
+        if field is None or field.internal:
             continue
         now = at(config, setting)
         value = within(field, new(now))

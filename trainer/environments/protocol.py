@@ -13,6 +13,8 @@ from contract.trajectory import Task
 from trainer.environments.scripts import ScriptFactory
 
 Split = Literal["train", "held_out"]
+SUCCESS_FROM_REWARD = "success_from_reward"
+"""In the `info` of a trajectory: its environment knows no success of its own."""
 
 
 class Transition(NamedTuple):
@@ -32,6 +34,8 @@ class Score(NamedTuple):
     reward: float
     success: bool
     subgoals: dict[str, bool]
+    is_success_from_reward: bool = False
+    """The environment knows no success of its own: `success` says only that the reward is above 0."""
 
 
 class Environment(Protocol):

@@ -8,6 +8,7 @@ from typing import Any
 
 from contract.configs.rewards import OutcomeTerm, StepCostTerm
 from contract.trajectory import Step, Trajectory
+from trainer.environments.protocol import SUCCESS_FROM_REWARD
 from trainer.rewards.protocol import Score
 
 
@@ -23,7 +24,10 @@ class Outcome:
     def _score(self, trajectory: Trajectory) -> Score:
         outcome = trajectory.outcome
         success = None if outcome.success is None else float(outcome.success)
-        value = success if self.term.measure == "success" or outcome.reward is None else outcome.reward
+        if self.term.measure == "success" and not trajectory.info.get(SUCCESS_FROM_REWARD):
+            value = outcome.reward if success is None else success
+        else:
+            value = success if outcome.reward is None else outcome.reward
         rewards = [step.reward for step in trajectory.steps]
         turns = [reward or 0.0 for reward in rewards] if any(reward is not None for reward in rewards) else None
         return Score(None if value is None else max(-1.0, min(1.0, value)), turns)

@@ -7,12 +7,12 @@ import time
 import traceback
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from contract.configs import Budget
 from contract.messages import Message
 from contract.trajectory import Outcome, Step, Task, Trajectory
-from trainer.environments.protocol import Environment, Score, Transition
+from trainer.environments.protocol import SUCCESS_FROM_REWARD, Environment, Score, Transition
 from trainer.environments.replay import Replayed
 from trainer.failures import RunFailure
 from trainer.rollouts.policy import Agent, PolicyError, Turn
@@ -88,8 +88,15 @@ async def play(
         tools=world.tools,
         closing=context,
         outcome=Outcome(score.reward, score.success, termination) if score else Outcome(termination=termination),
-        info=({"subgoals": score.subgoals} if score else {}) | ({termination: failure} if failure else {}),
+        info=said_of(score) | ({termination: failure} if failure else {}),
     )
+
+
+def said_of(score: Score | None) -> dict[str, Any]:
+    """What the check says beside the outcome, for a trajectory's `info`."""
+    if score is None:
+        return {}
+    return {"subgoals": score.subgoals, **({SUCCESS_FROM_REWARD: True} if score.is_success_from_reward else {})}
 
 
 class EnvironmentFailed(Exception):

@@ -191,7 +191,7 @@ class RunForm(forms.Form):
             if (value := value_of(setting, cleaned.get(form_name(setting.path)))) is not None
         }
         changes = nested(values)
-        self._sent_terms = terms_from(cleaned) if self.has_reward else []
+        self._sent_terms = terms_from(cleaned, self.usual.rewards) if isinstance(self.usual, OnlineConfig) else []
         if self._sent_terms or any(name.startswith("term-") for name in self.data):
             changes |= {"rewards": {"terms": self._sent_terms}} if self.has_reward else {}
         try:

@@ -13,8 +13,8 @@ from apps.training.reward_terms import TermKind, kind_of
 from contract.configs.declaration import Source
 from contract.configs.fields import ConfigField, settable_fields
 from contract.configs.hints import item_of, members_of
-from contract.configs.paths import written
-from contract.configs.rewards import RewardsConfig, RewardTerm
+from contract.configs.paths import at, written
+from contract.configs.rewards import RewardsConfig, RewardTerm, component_of
 
 TERMS: Mapping[str, type[RewardTerm]] = {
     str(cls.model_fields[cls.tag].default): cls  # type: ignore[misc]  # the union's members are all terms
@@ -47,12 +47,13 @@ class TermRow:
 
 
 def term_form_fields(choices: Callable[[Source], Choices], preset: RewardsConfig) -> dict[str, forms.Field]:
-    """All terms' fields. A weight is filled in where the preset has the term."""
-    known = {str(getattr(term, term.tag)): term for term in preset.terms}
+    """All terms' fields. A weight is filled in where the preset has the term; the rest of it is what empty fields stand for."""
+    known = {component_of(term): term for term in preset.terms}
     found: dict[str, forms.Field] = {}
     for component in TERMS:
         for field in settable_fields(TERMS[component]):
-            made = form_field(field, preset=field.default, choices=choices)
+            usual = at(known[component], field.path) if component in known else field.default
+            made = form_field(field, preset=usual, choices=choices)
             if field.name == "weight":
                 made.initial = written(known[component].weight) if component in known else ""
                 made.widget.attrs |= {"placeholder": "–", "aria-label": f"Weight of {TERMS[component].TITLE.lower()}"}
@@ -81,8 +82,9 @@ def rows_of(form: forms.Form) -> list[TermRow]:
     return rows
 
 
-def terms_from(cleaned: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The terms with a weight, as a config takes them."""
+def terms_from(cleaned: Mapping[str, Any], preset: RewardsConfig) -> list[dict[str, Any]]:
+    """The terms with a weight, as a config takes them; what is empty is as in the preset."""
+    known = {component_of(term): term.to_json() for term in preset.terms}
     terms = []
     for component in TERMS:
         values = {
@@ -90,5 +92,6 @@ def terms_from(cleaned: Mapping[str, Any]) -> list[dict[str, Any]]:
             for field in settable_fields(TERMS[component])
         }
         if values["weight"] is not None:
-            terms.append({"component": component, **{name: each for name, each in values.items() if each is not None}})
+            sent = {name: each for name, each in values.items() if each is not None}
+            terms.append({"component": component, **known.get(component, {}), **sent})
     return terms

@@ -32,7 +32,7 @@ from apps.training.launch import check_with_worker, launch_run, refuse_if_known
 from apps.training.live import run_context
 from apps.training.models import Run
 from apps.training.plan import USUAL
-from apps.training.presets import PRESETS, rules_in
+from apps.training.presets import PRESETS, rules_kept
 from apps.training.queries import RUN_COLUMNS, headway, lineage_of, run_for_page, runs_for_comparing, runs_for_list
 from apps.training.refusals import LaunchRefused
 from apps.training.remedies import RemedyRefused, resume_with_remedy
@@ -138,7 +138,7 @@ def check(request: HtmxRequest) -> HttpResponse:
             "plan": plan,
             "check": check_with_worker(plan),
             "steps": plan.steps,
-            "rules": rules_in(plan.config),
+            "rules": rules_kept(plan.config),
             "command": RunFolder(Path(settings.RUNS_DIR) / "RUN").command_line,
         },
     )

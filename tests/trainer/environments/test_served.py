@@ -209,6 +209,7 @@ def test_servers_without_sessions_are_played_too(counter: str):
     assert (first.reward, first.done, environment.score().success) == (0.0, False, False)
     last = environment.step(call("act", by=1))
     assert (last.reward, last.done, environment.score().success) == (1.0, True, True)
+    assert environment.score().is_success_from_reward
     environment.close()
 
 
@@ -334,3 +335,4 @@ def test_a_server_that_is_never_done_is_left_when_the_budget_is_spent(counter: s
 
     run = asyncio.run(play(served_at(counter, "count")(), EPISODE, Waiting(), Budget(steps=5)))
     assert (run.outcome.termination, len(run.steps)) == ("max_steps", 5)
+    assert run.info["success_from_reward"] is True  # the server says nothing of success

@@ -33,6 +33,20 @@ def test_by_default_a_run_is_worth_its_outcome():
     assert (reward.total, reward.parts, reward.turns) == (0.75, {"outcome": 0.75}, [0.25, 0.5])
 
 
+def test_success_is_what_counts_where_the_environment_knows_it_and_else_the_reward():
+    by_success = rewards({"component": "outcome", "measure": "success"})
+    runs = [
+        run(turn(), reward=-1.0, success=False),
+        run(turn(), reward=0.5, success=False),
+        run(turn(), reward=0.5, success=True),
+        run(turn(), reward=0.5, success=None),
+        run(turn(), reward=0.5, success=True, success_from_reward=True),
+        run(turn(), reward=None, success=None),
+    ]
+    parts = [each.parts["outcome"] for each in by_success.score(runs)]
+    assert parts == [0.0, 0.0, 1.0, 0.5, 0.5, None]
+
+
 def test_the_total_is_the_weighted_sum_and_turns_are_too():
     terms = rewards({"component": "outcome"}, {"component": "step_cost", "weight": 0.2, "limit": 4})
     (reward,) = terms.score([run(turn(1.0), turn(0.0))])

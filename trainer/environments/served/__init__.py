@@ -98,8 +98,9 @@ class Served:
         return Transition(answers, round(self._total - before, 4), done, {**info, "subgoals": dict(self._subgoals)})
 
     def score(self) -> Score:
+        is_silent = self._success is None
         success = self._total > 0 if self._success is None else self._success
-        return Score(round(self._total, 4), success, dict(self._subgoals))
+        return Score(round(self._total, 4), success, dict(self._subgoals), is_success_from_reward=is_silent)
 
     def close(self) -> None:
         if self._session is not None:

@@ -1,0 +1,114 @@
+"""What the stages train, each from the model that `first_model` makes with the same seed: on rollouts, or on pairs."""
+
+from itertools import islice
+from typing import Any
+
+from apps.demo import recipe
+from bench.learning.endings import endings
+from bench.learning.harness import Bench, Outcome, outcome
+from contract.trajectory import Trajectory
+
+Row = dict[str, Any]
+OWN_ROLLOUTS = {"split": "train", "levels": recipe.LEVELS, "count": 300, "seed": 3}
+ROLLOUTS_A_TASK = 6
+
+
+def demonstrate(bench: Bench) -> dict[str, Any]:
+    config = {
+        "kind": "rollout",
+        "policy": {"engine": "scripted", "script": recipe.DEMONSTRATOR},
+        "tasks": {
+            "split": "train",
+            "levels": recipe.LEVELS,
+            "count": recipe.DEMONSTRATION_TASKS,
+            "seed": 100 + bench.seed,
+        },
+        "seed": bench.seed,
+    }
+    return bench.run("demonstrations", config)
+
+
+def first_model(bench: Bench) -> dict[str, Any]:
+    demonstrate(bench)
+    config = {
+        "kind": "sft",
+        "model": {"scratch": recipe.MODEL},
+        "data": {"train": "../demonstrations/trajectories.jsonl"},
+        "optimizer": recipe.SFT,
+        "checkpoints": {"every": 1000},
+        "log_every": 10,
+        "seed": bench.seed,
+    }
+    return bench.run("sft", config)
+
+
+def play_own(bench: Bench) -> None:
+    first_model(bench)
+    bench.play("own", "sft", tasks=OWN_ROLLOUTS, samples=ROLLOUTS_A_TASK)
+
+
+def parted(rollouts: list[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
+    """Those of four fifths of the tasks, and the others."""
+    tasks = list(dict.fromkeys(each.task.key for each in rollouts))
+    learnt = set(islice(tasks, len(tasks) * 4 // 5))
+    train = [each for each in rollouts if each.task.key in learnt]
+    return train, [each for each in rollouts if each.task.key not in learnt]
+
+
+def written(bench: Bench, name: str, train: list[Row], held_out: list[Row]) -> tuple[str, str]:
+    return bench.write(f"{name}.jsonl", train), bench.write(f"{name}-held-out.jsonl", held_out)
+
+
+def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -> Outcome:
+    """`success` is that on the held-out tasks at each evaluation, by step; `endings` tells how held-out rollouts ended before and after."""
+    first_model(bench)
+    before = bench.success("sft")
+    config = {
+        **practice,
+        "model": {"path": "../sft/model"},
+        "tasks": {"levels": recipe.LEVELS, "count": 1000, "seed": 200 + bench.seed},
+        "checkpoints": {"every": 1000},
+        "seed": bench.seed,
+        **changes,
+    }
+    report = bench.run(stage, config)
+    after = bench.success(stage)
+    return outcome(
+        bench,
+        stage,
+        report,
+        before=before.value,
+        after=after,
+        gain=bench.difference("sft", stage)._asdict(),
+        rollouts=report["rollouts"],
+        success=bench.curve(stage, "eval/success"),
+        endings=[endings(bench.trajectories(f"{model}-held-out")) for model in ("sft", stage)],
+    )
+
+
+def from_pairs(bench: Bench, stage: str, files: tuple[str, str], **changes: Any) -> Outcome:
+    before = bench.success("sft")
+    report = bench.run(stage, {"kind": "dpo", **settings(bench, recipe.DPO, *files), **changes})
+    after = bench.success(stage)
+    gain = bench.difference("sft", stage)._asdict()
+    return outcome(
+        bench,
+        stage,
+        report,
+        before=before.value,
+        after=after,
+        gain=gain,
+        pairs=report["rows"]["train"],
+        policy_tokens=report["rows"]["policy_tokens"],
+    )
+
+
+def settings(bench: Bench, optimizer: dict[str, Any], rows: str, held_out: str) -> dict[str, Any]:
+    return {
+        "model": {"path": "../sft/model"},
+        "data": {"train": rows, "validation": held_out},
+        "optimizer": optimizer,
+        "evaluate_every": 1000,
+        "checkpoints": {"every": 1000},
+        "seed": bench.seed,
+    }
