@@ -1,4 +1,4 @@
-"""What uvicorn serves: pages and API over HTTP, live partials over websockets, and the gateway where no proxy leads elsewhere."""
+"""What uvicorn serves: pages and API over HTTP, live partials over websockets, and the gateway and traces where no proxy leads elsewhere."""
 
 import os
 
@@ -19,10 +19,11 @@ from apps.common.static_files import StaticFiles
 from apps.common.uploads import LimitUploads
 from apps.gateway.asgi import BesideGateway
 from apps.routing import websocket_urlpatterns
+from apps.traces.asgi import TracesEndpoint
 
 application = ProtocolTypeRouter(
     {
-        "http": BesideGateway(StaticFiles(LimitUploads(OneTripHandler(), may_upload=is_researcher))),
+        "http": TracesEndpoint(BesideGateway(StaticFiles(LimitUploads(OneTripHandler(), may_upload=is_researcher)))),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns)))),
     }
 )

@@ -1,4 +1,4 @@
-"""What uvicorn serves where the gateway has processes of its own: nothing but the gateway."""
+"""What uvicorn serves where the gateway has processes of its own: nothing but the gateway, and traces that arrive."""
 
 import os
 
@@ -9,5 +9,6 @@ import django
 django.setup(set_prefix=False)  # first: it loads the apps that the imports below need
 
 from apps.gateway.asgi import gateway
+from apps.traces.asgi import TracesEndpoint
 
-application = gateway
+application = TracesEndpoint(gateway)

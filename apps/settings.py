@@ -125,6 +125,7 @@ INSTALLED_APPS = [
     "apps.policies",
     "apps.trajectories",
     "apps.gateway",
+    "apps.traces",
     "apps.annotation",
     "apps.datasets",
     "apps.training",
@@ -280,6 +281,15 @@ if GATEWAY_WITHOUT_DATABASE not in {"pass", "refuse"}:
     raise ImproperlyConfigured(f"GATEWAY_WITHOUT_DATABASE is {GATEWAY_WITHOUT_DATABASE!r}; expected pass or refuse.")
 # Where calls wait until the database is back.
 GATEWAY_SPOOL_DIR = VAR / "gateway"
+
+# Traces ------------------------------------------------------------------------------------------------------------------
+# Of one request to /v1/traces, as it came and unpacked.
+TRACES_MAX_BYTES = int(os.environ.get("TRACES_MAX_BYTES", str(20 * 1024**2)))
+# A trace whose root span hasn't ended becomes a trajectory when nothing of it has come for so long.
+TRACES_REST_SECONDS = int(os.environ.get("TRACES_REST_SECONDS", "120"))
+# Of one trace, and of all traces of a workspace whose spans are kept, as JSON.
+TRACES_MAX_TRACE_BYTES = IMPORT_MAX_RECORD_BYTES // 2
+TRACES_MAX_STORED_BYTES = int(os.environ.get("TRACES_MAX_STORED_BYTES", str(16 * 1024**3)))
 
 # API ---------------------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

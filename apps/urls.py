@@ -53,6 +53,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.jobs.urls")),
     path("", include("apps.trajectories.urls")),
     path("", include("apps.gateway.urls")),
+    path("", include("apps.traces.urls")),
     path("", include("apps.annotation.urls")),
     path("", include("apps.policies.urls")),
     path("", include("apps.training.urls")),

@@ -21,6 +21,8 @@ DEMO: dict[str, dict[str, Any]] = (
 CLOCK: dict[str, dict[str, Any]] = {
     "restore-adapters": {"task": "publishing.restore_adapters", "schedule": 60.0},
     "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
+    "settle-traces": {"task": "traces.settle", "schedule": 5.0},
+    "forget-spans": {"task": "traces.forget", "schedule": 300.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
     "clear-answers": {"task": "answers.clear", "schedule": 3600.0},
     **DEMO,

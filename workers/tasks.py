@@ -24,6 +24,7 @@ from apps.gateway import sessions as gateway_sessions
 from apps.jobs import lifecycle
 from apps.jobs.models import Superseded
 from apps.policies import publication
+from apps.traces import retention, trace_trajectories
 from apps.training import launch
 from apps.trajectories.imports import import_job
 from apps.trajectories.imports.live import LiveImport
@@ -163,6 +164,18 @@ def advance_experiments() -> None:
             experiments.advance(experiment)
         except Exception:  # one that breaks must not keep those of other people from going on
             log.exception("%s could not be advanced", experiment)
+
+
+@app.task(name="traces.settle", acks_late=False)
+def settle_traces() -> None:
+    """Make trajectories of the traces that have ended or rest."""
+    trace_trajectories.settle_due()
+
+
+@app.task(name="traces.forget", acks_late=False)
+def forget_spans() -> None:
+    """Remove the spans of traces in which nothing has come for long."""
+    retention.forget_spans()
 
 
 @app.task(name="sessions.clear", acks_late=False)

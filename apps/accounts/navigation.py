@@ -39,7 +39,7 @@ PLACES = (
         "g t",
         Role.REVIEWER,
         "trajectories",
-        ("gateway:list", "gateway:session"),
+        ("gateway:list", "gateway:session", "traces:list"),
     ),
     Place("Datasets", "datasets:list", "dataset", "g d", Role.RESEARCHER, "datasets"),
     Place("Training", "training:list", "run", "g r", Role.RESEARCHER, "training"),

@@ -32,6 +32,8 @@ KINDS = ("openinference.span.kind", "traceloop.span.kind", "llm.request.type", "
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id", "mlflow.llm.model")
 NAME_OF_TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
+DETAILS = "gen_ai.client.inference.operation.details"
+"""The event that bears a call's messages where its span doesn't."""
 ROLES_OF_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 
 
@@ -47,6 +49,9 @@ def span_of(
     error: str | None,
 ) -> Span:
     """One span; `events` are its events' names and attributes, times are in seconds since 1970."""
+    for event, body in events:
+        if event == DETAILS:
+            attributes = {**body, **attributes}
     kind = kind_of(attributes)
     is_tool = kind == "tool"
     return Span(

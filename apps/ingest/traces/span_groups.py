@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
@@ -76,7 +76,7 @@ def _gathered(rows: Iterator[RawRow], limit: int, kept: sqlite3.Connection) -> I
         if size > limit:
             yield RawRow(position, line, next(spans_of_trace)[1][:EXCERPT], too_long(limit))
         else:
-            yield RawRow(position, line, _record(spans_of_trace))
+            yield RawRow(position, line, record_of(spans_of_trace))
         position += 1
 
 
@@ -106,8 +106,8 @@ def _row(span: dict[str, Any], about: bytes, line: int) -> SpanRow:
     return SpanRow(text(span.get("traceId")), line, calls_model, about, jsontext.dumps(span))
 
 
-def _record(spans: Iterator[tuple[bytes, bytes]]) -> bytes:
-    """An object with `resourceSpans` that holds these spans."""
+def record_of(spans: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """An object with `resourceSpans` that holds these spans, each with what it was recorded in, as JSON."""
     groups: list[bytes] = []
     for about, each in groupby(spans, key=lambda span: span[0]):
         told = jsontext.loads(about)

@@ -94,6 +94,8 @@ def runs_of(
     ordered = sorted(spans, key=lambda span: span.start)
     threads = threads_of(ordered)
     if not threads:
+        if _has_cycle(ordered):
+            raise BadRow("Spans of the trace are inside one another in a circle.", EXPECTED)
         raise BadRow("The trace has no call of a model.", EXPECTED)
     if len(threads) == 1 and answer is not None:
         threads[0].end_with(answer)
@@ -138,6 +140,20 @@ def _model_calls(spans: Sequence[Span]) -> list[Span]:
             parent = parents.get(parent, "")
     calls = [span for span in spans if span.kind == "model" and span.id not in around]
     return [span for span in calls if span.given is not None or span.answer is not None]
+
+
+def _has_cycle(spans: Sequence[Span]) -> bool:
+    parents = {span.id: span.parent for span in spans}
+    ended: set[str] = set()
+    for span in parents:
+        way: set[str] = set()
+        while span in parents and span not in ended:
+            if span in way:
+                return True
+            way.add(span)
+            span = parents[span]
+        ended |= way
+    return False
 
 
 def _measured(messages: list[Message]) -> tuple[int, str]:

@@ -76,6 +76,34 @@ def copy_in(prepared: Sequence[Prepared], origin: Origin) -> Copied:
     return Copied(trajectories=len(new), steps=steps, duplicates=len(prepared) - len(new))
 
 
+@transaction.atomic
+def replace(prepared: Prepared, origin: Origin) -> bool:
+    """Have the stored trajectory of that id say what the record says; False, with nothing changed, where another in the workspace says the same.
+
+    The caller holds its row's lock, and knows that nothing rests on what it said before.
+    """
+    same = Trajectory.objects.filter(workspace=origin.workspace_id, content_hash=prepared.columns["content_hash"])
+    if same.exclude(pk=prepared.id).exists():
+        return False
+    tasks = _task_ids(origin.workspace_id, [prepared.task])
+    policies = _policy_ids(origin.workspace_id, {prepared.policy} if prepared.policy else set())
+    values = {
+        **prepared.columns,
+        "task_id": tasks[_identity(prepared.task)],
+        "policy_id": policies.get(prepared.policy or ""),
+    }
+    settings = ", ".join(f'"{name}" = %s' for name in values)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'UPDATE "{Trajectory._meta.db_table}" SET {settings} WHERE id = %s', [*values.values(), prepared.id]
+        )
+    Step.objects.filter(trajectory=prepared.id).delete()
+    Original.objects.filter(trajectory=prepared.id).delete()
+    _copy(Step._meta.db_table, STEP_COLUMNS, [prepared.steps])
+    _copy(Original._meta.db_table, ("trajectory_id", "body"), [prepared.original])
+    return True
+
+
 def _copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
     names = ", ".join(f'"{name}"' for name in columns)
     into = f'COPY "{table}" ({names}) FROM STDIN (FORMAT binary)'

@@ -67,9 +67,14 @@ class Prepared:
         return len(self.steps) + len(self.original)
 
 
-def prepare(record: TrajectoryRecord, original: bytes, verdict: bool | None = None) -> Prepared:
-    """Hash, outline and encode one record. Raises UnreadableJSON where it is nested too deeply to be kept."""
-    identifier = new_id()
+def prepare(
+    record: TrajectoryRecord, original: bytes, verdict: bool | None = None, *, identifier: UUID | None = None
+) -> Prepared:
+    """Hash, outline and encode one record, for a new trajectory or for one that is there.
+
+    Raises UnreadableJSON where it is nested too deeply to be kept.
+    """
+    identifier = identifier or new_id()
     outlines = outline(record)
     acted = acted_in(record)
     spent = [step.seconds for step in record.steps if step.seconds is not None]

@@ -1,0 +1,200 @@
+"""POST /v1/traces, as exporters of OpenTelemetry call it: OTLP over HTTP, in protobuf or JSON.
+
+https://opentelemetry.io/docs/specs/otlp/#otlphttp
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, ParamSpec, TypeVar
+from uuid import UUID
+
+import orjson
+from channels.db import database_sync_to_async
+from django.conf import settings
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from apps.accounts.authentication import digest_of
+from apps.accounts.models import ApiToken, Role
+from apps.common.outages import outage_of
+from apps.traces import protobuf
+from apps.traces.export_request import Batch, Unreadable, read_json, read_protobuf
+from apps.traces.span_store import StorageFull, store_spans
+
+P = ParamSpec("P")
+T = TypeVar("T")
+PATH = "/v1/traces"
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+READ_SECONDS = 60
+MOST_AT_ONCE = 8
+"""Requests whose bodies one process holds. Exporters try the others again."""
+MOST_MEMBERS = 16
+"""Streams of gzip in one body. Each is copied with all behind it."""
+INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, UNAUTHENTICATED, UNIMPLEMENTED = 3, 8, 14, 16, 12
+"""Codes of google.rpc.Status."""
+THREADS = ThreadPoolExecutor(2, thread_name_prefix="traces")
+
+
+class Refusal(Exception):
+    """Why a request isn't taken. `retry_after` is in seconds, for what exporters should send again."""
+
+    def __init__(self, status: int, code: int, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+
+    def response(self, media_type: str) -> Response:
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        if self.status == 405:
+            headers["Allow"] = "POST"
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        if media_type == PROTOBUF:
+            body = protobuf.status(self.code, str(self))
+        else:
+            body = orjson.dumps({"code": self.code, "message": str(self)})
+        return Response(body, self.status, headers, media_type)
+
+
+class Answer(NamedTuple):
+    """What was taken of a request, as the exporter is told."""
+
+    rejected: int
+    message: str
+
+    def response(self, media_type: str) -> Response:
+        if media_type == PROTOBUF:
+            return Response(protobuf.response(self.rejected, self.message), media_type=PROTOBUF)
+        partial = {"partialSuccess": {"rejectedSpans": str(self.rejected), "errorMessage": self.message}}
+        return Response(orjson.dumps(partial if self.rejected else {}), media_type=JSON)
+
+
+class TracesEndpoint:
+    """ASGI: takes traces at their address, and passes all else on to `inner`."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self.inner = inner
+        self._at_once = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if scope["type"] != "http" or path.rstrip("/") != PATH:
+            return await self.inner(scope, receive, send)
+        request = Request(scope, receive)
+        sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        try:
+            answer = (await self._answer(request, sent)).response(sent)
+        except Refusal as refusal:
+            answer = refusal.response(PROTOBUF if sent == PROTOBUF else JSON)
+        except ClientDisconnect:
+            answer = Response(status_code=499)  # nobody reads it
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request, media_type: str) -> Answer:
+        if request.method != "POST":
+            raise Refusal(405, UNIMPLEMENTED, f"{PATH} takes POST.")
+        workspace_id = await _in_database(_workspace_of, request)
+        if media_type not in (PROTOBUF, JSON):
+            raise Refusal(
+                415, INVALID_ARGUMENT, f"The Content-Type is {media_type[:60]!r}; expected {PROTOBUF} or {JSON}."
+            )
+        if self._at_once >= MOST_AT_ONCE:
+            raise Refusal(503, UNAVAILABLE, "Too many requests at once. Try again in a moment.", retry_after=1)
+        self._at_once += 1
+        try:
+            body = await _body_of(request)
+            encoding = request.headers.get("content-encoding", "identity").strip().lower()
+            return await _in_database(_take, workspace_id, body, encoding, media_type)
+        finally:
+            self._at_once -= 1
+
+
+async def _in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run it in one of the threads for traces. Raises Refusal while the database is away."""
+    run = database_sync_to_async(function, thread_sensitive=False, executor=THREADS)
+    try:
+        result: T = await run(*args, **kwargs)
+    except Exception as error:
+        if outage_of(error) is None:
+            raise
+        away = "Retrace's database doesn't answer. Try again in a moment."
+        raise Refusal(503, UNAVAILABLE, away, retry_after=5) from None
+    return result
+
+
+def _workspace_of(request: Request) -> UUID:
+    """Whose token came with it. Raises Refusal."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise Refusal(401, UNAUTHENTICATED, "Send an API token as `Authorization: Bearer …`.")
+    able = ApiToken.objects.usable().filter(membership__user__is_active=True, membership__role__gte=Role.RESEARCHER)
+    found = able.filter(digest=digest_of(secret.strip())).values_list("membership__workspace_id", flat=True).first()
+    if found is None:
+        raise Refusal(401, UNAUTHENTICATED, "This token is unknown, revoked, or expired, or isn't a researcher's.")
+    return found
+
+
+async def _body_of(request: Request) -> bytes:
+    """As it came. Raises Refusal, ClientDisconnect."""
+    pieces, size = [], 0
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            async for piece in request.stream():
+                size += len(piece)
+                if size > settings.TRACES_MAX_BYTES:
+                    raise _too_large()
+                pieces.append(piece)
+    except TimeoutError:
+        raise Refusal(408, INVALID_ARGUMENT, f"The request wasn't over after {READ_SECONDS} s.") from None
+    return b"".join(pieces)
+
+
+def _take(workspace_id: UUID, body: bytes, encoding: str, media_type: str) -> Answer:
+    """Raises Refusal."""
+    if encoding == "gzip":
+        body = _unpacked(body)
+    elif encoding != "identity":
+        raise Refusal(415, INVALID_ARGUMENT, f"The Content-Encoding is {encoding[:60]!r}; expected gzip, or none.")
+    try:
+        batch: Batch = read_protobuf(body) if media_type == PROTOBUF else read_json(body)
+    except Unreadable as problem:
+        raise Refusal(400, INVALID_ARGUMENT, str(problem)) from None
+    try:
+        store_spans(workspace_id, batch)
+    except StorageFull as problem:
+        raise Refusal(429, RESOURCE_EXHAUSTED, str(problem), retry_after=60) from None
+    return Answer(batch.rejected, batch.message)
+
+
+def _unpacked(body: bytes) -> bytes:
+    """What gzip packed, one member or several. Raises Refusal."""
+    pieces, room = [], settings.TRACES_MAX_BYTES
+    for _ in range(MOST_MEMBERS):
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            piece = unpacker.decompress(body, room + 1)
+        except zlib.error as problem:
+            raise Refusal(400, INVALID_ARGUMENT, f"The body isn't gzip: {problem}.") from None
+        room -= len(piece)
+        if room < 0:
+            raise _too_large()
+        if not unpacker.eof:
+            raise Refusal(400, INVALID_ARGUMENT, "The body ends inside of its gzip stream.")
+        pieces.append(piece)
+        body = unpacker.unused_data
+        if not body:
+            return b"".join(pieces)
+    raise Refusal(400, INVALID_ARGUMENT, f"The body has more than {MOST_MEMBERS} gzip members.")
+
+
+def _too_large() -> Refusal:
+    most = settings.TRACES_MAX_BYTES >> 20
+    return Refusal(
+        413, INVALID_ARGUMENT, f"The request is larger than the {most} MiB that are taken. Send smaller batches."
+    )

@@ -1,0 +1,210 @@
+"""What one request of an exporter holds: spans that can be kept, and how many can't be, with the reasons."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import zstandard
+
+from apps.ingest.normalization.fields import mapping, text
+from apps.ingest.records import BadRow
+from apps.ingest.traces.attributes import kind_of, plain
+from apps.ingest.traces.span_groups import groups_in
+from apps.traces import protobuf
+from apps.traces.protobuf import NotProtobuf
+from contract import jsontext
+from contract.values import Json
+
+MOST_SPANS = 50_000
+"""Of one request. The Collector's batches have 8,192, those of SDKs 512."""
+MOST_JSON_VALUES = 4_000_000
+MOST_SPAN_BYTES = 8 << 20
+"""Of one span, as it came and as JSON: a chat of a million tokens has about 4 MiB."""
+MOST_SOURCE_BYTES = 256 << 10
+"""Of a resource with its scope, as JSON."""
+LATEST = 2**63 - 1
+"""Nanoseconds since 1970: in the year 2262."""
+TRACE_ID, SPAN_ID = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
+MOST_REASONS = 5
+"""Told of one request."""
+COMPRESSION = 1
+
+_of_thread = threading.local()
+
+
+class Unreadable(ValueError):
+    """The request as a whole can't be read; nothing of it is kept."""
+
+
+class Rejected(ValueError):
+    """A span that can't be kept."""
+
+
+class Source(NamedTuple):
+    """The resource and the scope that spans were recorded in."""
+
+    digest: bytes
+    body: bytes
+    service: str
+
+
+class Span(NamedTuple):
+    """A span that can be kept."""
+
+    trace_id: str
+    span_id: str
+    is_root: bool
+    name: str
+    ended: int
+    """Nanoseconds since 1970; 0 where it is not said."""
+    calls_model: bool
+    source: Source
+    body: bytes
+    """JSON, zstd-compressed."""
+    size: int
+    """Bytes of the JSON."""
+
+
+@dataclass
+class Batch:
+    """What one request holds."""
+
+    spans: list[Span] = field(default_factory=list)
+    rejected: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def reject(self, reason: str, count: int = 1) -> None:
+        self.rejected += count
+        if reason not in self.reasons and len(self.reasons) < MOST_REASONS:
+            self.reasons.append(reason)
+
+    @property
+    def message(self) -> str:
+        """For whoever sent it; empty where all spans were taken."""
+        return " ".join(self.reasons)
+
+
+def read_protobuf(body: bytes) -> Batch:
+    """Raises Unreadable."""
+    batch = Batch()
+    try:
+        for resource, scope, spans in protobuf.groups(body):
+            _take(batch, _protobuf_source(resource, scope), (protobuf_span(span) for span in spans))
+    except NotProtobuf as problem:
+        raise Unreadable(f"The body is no ExportTraceServiceRequest: {problem}") from None
+    return batch
+
+
+def _protobuf_source(resource: bytes, scope: bytes) -> Callable[[], Json]:
+    if len(resource) + len(scope) > MOST_SOURCE_BYTES:
+        raise Unreadable(f"A resource with its scope has more than {MOST_SOURCE_BYTES >> 10} KiB.")
+    return lambda: {"resource": protobuf.resource_of(resource), "scope": protobuf.scope_of(scope)}
+
+
+def protobuf_span(body: memoryview) -> Callable[[], dict[str, Json]]:
+    """Reads a span when it's called. Raises Rejected then."""
+
+    def read() -> dict[str, Json]:
+        if len(body) > MOST_SPAN_BYTES:
+            raise Rejected(_too_large(len(body)))
+        try:
+            return protobuf.span_of(body)
+        except NotProtobuf as problem:
+            raise Rejected(f"A span can't be read: {problem}") from None
+
+    return read
+
+
+def read_json(body: bytes) -> Batch:
+    """Raises Unreadable."""
+    if jsontext.has_more_values(body, MOST_JSON_VALUES):
+        raise Unreadable(f"The body has more than {MOST_JSON_VALUES:,} values. Send smaller batches.")
+    batch = Batch()
+    try:
+        record = jsontext.loads(body)
+        if type(record) is not dict:
+            raise Unreadable(f'The body is {jsontext.describe(record)}; expected {{"resourceSpans": […]}}.')
+        for about, spans in groups_in({"resourceSpans": [], **record}):
+            _take(batch, lambda about=about: about, (lambda span=span: span for span in spans))  # type: ignore[misc]  # bound at once
+    except jsontext.UnreadableJSON as problem:
+        raise Unreadable(f"The body can't be read: {problem}") from None
+    except BadRow as problem:
+        raise Unreadable(f"{problem.reason} {problem.expected}") from None
+    return batch
+
+
+def _take(batch: Batch, about: Callable[[], Json], spans: Iterator[Callable[[], dict[str, Json]]]) -> None:
+    source: Source | None = None
+    for read in spans:
+        if len(batch.spans) + batch.rejected >= MOST_SPANS:
+            raise Unreadable(f"The request has more than {MOST_SPANS:,} spans. Send smaller batches.")
+        source = source or _source(about())
+        try:
+            batch.spans.append(_span(read(), source))
+        except Rejected as refusal:
+            batch.reject(str(refusal))
+
+
+def _source(about: Json) -> Source:
+    body = jsontext.dumps(about)
+    if len(body) > MOST_SOURCE_BYTES:
+        raise Unreadable(f"A resource with its scope has more than {MOST_SOURCE_BYTES >> 10} KiB.")
+    service = text(plain(mapping(mapping(about).get("resource")).get("attributes")).get("service.name"))
+    return Source(hashlib.sha256(body).digest()[:16], compressed(body), service)
+
+
+def _span(given: dict[str, Any], source: Source) -> Span:
+    """Raises Rejected."""
+    trace_id, span_id = text(given.get("traceId")).lower(), text(given.get("spanId")).lower()
+    if not TRACE_ID.fullmatch(trace_id) or not trace_id.strip("0"):
+        raise Rejected(f"A span's trace id is {trace_id[:40]!r}; expected 16 bytes that aren't all 0.")
+    if not SPAN_ID.fullmatch(span_id) or not span_id.strip("0"):
+        raise Rejected(f"A span's id is {span_id[:40]!r}; expected 8 bytes that aren't all 0.")
+    parent = text(given.get("parentSpanId")).lower()
+    if parent == span_id:
+        raise Rejected(f"The span {span_id} is its own parent.")
+    given |= {"traceId": trace_id, "spanId": span_id, "parentSpanId": parent}
+    _moment(given, "startTimeUnixNano")
+    ended = _moment(given, "endTimeUnixNano")
+    try:
+        body = jsontext.dumps(given)
+    except jsontext.UnreadableJSON as problem:
+        raise Rejected(f"The span {span_id} can't be kept: {problem}") from None
+    if len(body) > MOST_SPAN_BYTES:
+        raise Rejected(_too_large(len(body)))
+    return Span(
+        trace_id=trace_id,
+        span_id=span_id,
+        is_root=not parent.strip("0"),
+        name=text(given.get("name")),
+        ended=ended,
+        calls_model=kind_of(plain(given.get("attributes"))) == "model",
+        source=source,
+        body=compressed(body),
+        size=len(body),
+    )
+
+
+def _moment(given: dict[str, Any], name: str) -> int:
+    written = str(given.get(name) or 0)
+    if not written.isdecimal() or len(written) > 20 or int(written) > LATEST:
+        raise Rejected(f"A span's {name} is {written[:40]}; expected nanoseconds since 1970, until 2262.")
+    return int(written)
+
+
+def _too_large(size: int) -> str:
+    return f"A span has {size:,} bytes; {MOST_SPAN_BYTES:,} fit."
+
+
+def compressed(body: bytes) -> bytes:
+    """As spans and sources are stored."""
+    compressor = getattr(_of_thread, "compressor", None)
+    if compressor is None:
+        compressor = _of_thread.compressor = zstandard.ZstdCompressor(level=COMPRESSION)
+    packed: bytes = compressor.compress(body)
+    return packed

@@ -1,0 +1,35 @@
+"""How long spans are kept. Trajectories stay, each with the spans that it was made of as its original."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils.timezone import now
+
+from apps.traces.models import Source, Span, Trace
+
+LATE = timedelta(hours=24)
+"""After a trace's last new span: until then, more can change what it became."""
+LATE_WITHOUT_CALLS = timedelta(hours=1)
+"""The same of traces in which no model was called: most of what an application sends may be such."""
+FORGOTTEN = timedelta(days=30)
+"""Until then, spans that are sent again after all are known, and count no second time."""
+AT_ONCE = 2000
+
+
+def forget_spans() -> None:
+    """Remove the spans of traces that nothing is expected of, and later the traces."""
+    moment = now()
+    passed_over = Q(state=Trace.State.PASSED_OVER, changed_at__lt=moment - LATE_WITHOUT_CALLS)
+    old = Trace.objects.with_spans().filter(Q(changed_at__lt=moment - LATE) | passed_over, due_at=None)
+    while ids := list(old.order_by("changed_at").values_list("pk", flat=True)[:AT_ONCE]):
+        with transaction.atomic():
+            locked = list(old.filter(pk__in=ids).select_for_update(skip_locked=True).values_list("pk", flat=True))
+            Span.objects.filter(trace__in=locked).delete()
+            Source.objects.filter(trace__in=locked).delete()
+            Trace.objects.filter(pk__in=locked).update(closed_at=moment)
+        if not locked:
+            return
+    Trace.objects.filter(closed_at__lt=moment - FORGOTTEN).delete()

@@ -1,0 +1,145 @@
+"""Spans go in as they come: each once, however often it's sent, and in whatever order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Sum
+from django.utils.timezone import now
+
+from apps.traces.export_request import Batch, Span
+from apps.traces.models import Trace
+from apps.trajectories.outlines import clip
+
+MOST_SPANS = 20_000
+"""Of one trace."""
+SETTLE_SECONDS = 10
+"""After the root span, others of the trace may still be on their way: SDKs send every 5 seconds, and each service for itself."""
+COUNT_SECONDS = 5.0
+_stored: dict[UUID, tuple[float, int]] = {}
+"""When the bytes of a workspace's spans were counted, and how many there were."""
+ADD_SPANS = """
+    INSERT INTO traces_span (trace_id, span_id, ended, source_digest, body)
+    SELECT * FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::bytea[], %s::bytea[])
+    ON CONFLICT (trace_id, span_id) DO UPDATE
+        SET ended = excluded.ended, source_digest = excluded.source_digest, body = excluded.body
+        WHERE traces_span.ended < excluded.ended
+    RETURNING trace_id, span_id, xmax = 0
+"""
+ADD_SOURCES = """
+    INSERT INTO traces_source (trace_id, digest, body)
+    SELECT * FROM unnest(%s::uuid[], %s::bytea[], %s::bytea[]) ON CONFLICT DO NOTHING
+"""
+
+
+class StorageFull(Exception):
+    """The workspace keeps as many bytes of spans as it may."""
+
+
+@transaction.atomic
+def store_spans(workspace_id: UUID, batch: Batch) -> int:
+    """Keep what is new of a request; answers how many spans that were. Those that their trace can't take count as rejected. Raises StorageFull."""
+    spans = _each_once(batch.spans)
+    if not spans:
+        return 0
+    _refuse_beyond_storage(workspace_id)
+    moment = now()
+    traces = _traces(workspace_id, {span.trace_id for span in spans}, moment)
+    taken = _taken(batch, spans, traces)
+    new = _insert(taken, traces)
+    changed = [span for span in taken if (traces[span.trace_id].pk, span.span_id) in new]
+    for span in changed:
+        _count(traces[span.trace_id], span, is_first=new[traces[span.trace_id].pk, span.span_id], moment=moment)
+    touched = {span.trace_id for span in changed}
+    fields = ["name", "service", "state", "span_count", "model_calls", "size", "has_root", "changed_at", "due_at"]
+    Trace.objects.bulk_update([traces[trace_id] for trace_id in sorted(touched)], fields, batch_size=500)
+    return sum(new.values())
+
+
+def _each_once(spans: Iterable[Span]) -> list[Span]:
+    found: dict[tuple[str, str], Span] = {}
+    for span in spans:
+        key = span.trace_id, span.span_id
+        if key not in found or found[key].ended < span.ended:
+            found[key] = span
+    return list(found.values())
+
+
+def _refuse_beyond_storage(workspace_id: UUID) -> None:
+    """By what was kept a few seconds ago: adding it up takes longer than taking a request."""
+    counted, kept = _stored.get(workspace_id, (0.0, 0))
+    if time.monotonic() > counted + COUNT_SECONDS:
+        kept = Trace.objects.filter(workspace=workspace_id).with_spans().aggregate(size=Sum("size", default=0))["size"]
+        _stored[workspace_id] = time.monotonic(), kept
+    if kept >= settings.TRACES_MAX_STORED_BYTES:
+        raise StorageFull(
+            f"The workspace keeps {kept >> 20:,} MiB of spans, as many as it may. They are removed a day after their trace's last one."
+        )
+
+
+def _traces(workspace_id: UUID, ids: Iterable[str], moment: datetime) -> dict[str, Trace]:
+    """Made where they are new, and locked until the end of the transaction, always in the same order."""
+    wanted = sorted(ids)
+    Trace.objects.bulk_create(
+        [Trace(workspace_id=workspace_id, trace_id=each, changed_at=moment) for each in wanted],
+        ignore_conflicts=True,
+    )
+    locked = Trace.objects.filter(workspace=workspace_id, trace_id__in=wanted).order_by("trace_id").select_for_update()
+    return {trace.trace_id: trace for trace in locked}
+
+
+def _taken(batch: Batch, spans: list[Span], traces: dict[str, Trace]) -> list[Span]:
+    """Without those that their trace has no room for, or that come after its spans were removed."""
+    taken: list[Span] = []
+    room = {trace_id: MOST_SPANS - trace.span_count for trace_id, trace in traces.items()}
+    bytes_left = {trace_id: settings.TRACES_MAX_TRACE_BYTES - trace.size for trace_id, trace in traces.items()}
+    for span in spans:
+        name = span.trace_id
+        if traces[name].closed_at is not None:
+            batch.reject(f"The trace {name} is closed: its spans came long ago.")
+        elif room[name] <= 0 or bytes_left[name] < span.size:
+            mebibytes = settings.TRACES_MAX_TRACE_BYTES >> 20
+            batch.reject(f"The trace {name} is full: {MOST_SPANS:,} spans, or {mebibytes:,} MiB of them, are the most.")
+        else:
+            room[name] -= 1
+            bytes_left[name] -= span.size
+            taken.append(span)
+    return taken
+
+
+def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str], bool]:
+    """The spans that weren't there, or not yet ended so late; of each whether it came for the first time."""
+    sources = {(traces[span.trace_id].pk, span.source.digest): span.source.body for span in spans}
+    with connection.cursor() as cursor:
+        owners, digests = zip(*sources, strict=True) if sources else ((), ())
+        cursor.execute(ADD_SOURCES, [list(owners), list(digests), list(sources.values())])
+        cursor.execute(
+            ADD_SPANS,
+            [
+                [traces[span.trace_id].pk for span in spans],
+                [span.span_id for span in spans],
+                [span.ended for span in spans],
+                [span.source.digest for span in spans],
+                [span.body for span in spans],
+            ],
+        )
+        return {(trace, span_id): is_first for trace, span_id, is_first in cursor.fetchall()}
+
+
+def _count(trace: Trace, span: Span, *, is_first: bool, moment: datetime) -> None:
+    if is_first:
+        trace.span_count += 1
+        trace.model_calls += span.calls_model
+    trace.size += span.size
+    if span.is_root or not trace.name:
+        trace.name, trace.service = clip(span.name, 200), clip(span.source.service, 200)
+    trace.has_root = trace.has_root or (span.is_root and span.ended > 0)
+    trace.changed_at = moment
+    rest = SETTLE_SECONDS if trace.has_root else settings.TRACES_REST_SECONDS
+    trace.due_at = moment + timedelta(seconds=rest)
+    trace.state = Trace.State.ARRIVING

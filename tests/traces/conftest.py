@@ -1,0 +1,113 @@
+"""The endpoint of traces as uvicorn serves it, in a thread of the test, and exporters before it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from django.utils.timezone import now
+from starlette.responses import PlainTextResponse
+
+from apps.accounts.models import Membership, Role
+from apps.traces import span_store, trace_trajectories
+from apps.traces.asgi import TracesEndpoint
+from apps.traces.models import Trace
+from tests import factories
+
+
+@pytest.fixture
+def traces_url(transactional_db: None) -> Iterator[str]:
+    """Where the endpoint answers."""
+    span_store._stored.clear()
+    app = TracesEndpoint(PlainTextResponse("elsewhere"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="warning"))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/v1/traces"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture
+def researcher(transactional_db: None) -> Membership:
+    return factories.member(Role.RESEARCHER)
+
+
+@pytest.fixture
+def http(traces_url: str, researcher: Membership) -> Iterator[httpx.Client]:
+    """With the token of `researcher`; the endpoint's address is ""."""
+    headers = {"Authorization": f"Bearer {factories.token(researcher)}"}
+    with httpx.Client(base_url=traces_url, headers=headers, timeout=30) as client:
+        yield client
+
+
+def settle() -> None:
+    """As the clock does when everything rests."""
+    Trace.objects.filter(due_at__isnull=False).update(due_at=now())
+    trace_trajectories.settle_due()
+
+
+def send(http: httpx.Client, *spans: dict[str, Any], **resource: Any) -> httpx.Response:
+    """Spans in OTLP's JSON."""
+    about = {"attributes": attributes(resource)}
+    return http.post("", json={"resourceSpans": [{"resource": about, "scopeSpans": [{"spans": list(spans)}]}]})
+
+
+def span(
+    number: int, given: dict[str, Any] | None = None, *, trace: int = 1, parent: int = 0, **more: Any
+) -> dict[str, Any]:
+    """Begun `number` seconds after 1970, and half a second long."""
+    return {
+        "traceId": f"{trace:032x}",
+        "spanId": f"{number:016x}",
+        "parentSpanId": f"{parent:016x}" if parent else "",
+        "name": f"span {number}",
+        "startTimeUnixNano": str(number * 10**9),
+        "endTimeUnixNano": str(number * 10**9 + 5 * 10**8),
+        "attributes": attributes(given or {}),
+        **more,
+    }
+
+
+def chat_span(number: int, *said: str, parent: int = 9, **more: Any) -> dict[str, Any]:
+    """A model call that was given all of `said` but its last, which it answered: the user and the model take turns."""
+    messages = [
+        {"role": ("user", "assistant")[place % 2], "parts": [{"type": "text", "content": text}]}
+        for place, text in enumerate(said)
+    ]
+    return span(
+        number,
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "tiny",
+            "gen_ai.input.messages": messages[:-1],
+            "gen_ai.output.messages": messages[-1:],
+        },
+        parent=parent,
+        **more,
+    )
+
+
+def attributes(given: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value(each)} for key, each in given.items()]
+
+
+def value(given: Any) -> dict[str, Any]:
+    if isinstance(given, bool):
+        return {"boolValue": given}
+    if isinstance(given, int):
+        return {"intValue": str(given)}
+    if isinstance(given, float):
+        return {"doubleValue": given}
+    if isinstance(given, list):
+        return {"arrayValue": {"values": [value(each) for each in given]}}
+    if isinstance(given, dict):
+        return {"kvlistValue": {"values": attributes(given)}}
+    return {"stringValue": given}

@@ -1,0 +1,219 @@
+"""POST /v1/traces as OTLP asks for it: statuses, partial success, limits, and what hostile senders try."""
+
+import gzip
+import json
+from typing import Any
+
+import httpx
+import pytest
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+from apps.accounts.models import ApiToken, Membership, Role
+from apps.traces import export_request, span_store
+from apps.traces.models import Source, Span, Trace
+from tests import factories
+from tests.traces.conftest import chat_span, send, settle, span
+
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+
+
+def request(count: int = 1, *, service: str = "", **fields: Any) -> ExportTraceServiceRequest:
+    """Spans of as many traces."""
+    wire = ExportTraceServiceRequest()
+    resource_spans = wire.resource_spans.add()
+    if service:
+        resource_spans.resource.attributes.add(key="service.name").value.string_value = service
+    scope_spans = resource_spans.scope_spans.add()
+    for number in range(1, count + 1):
+        scope_spans.spans.add(
+            **{"trace_id": number.to_bytes(16), "span_id": number.to_bytes(8), "name": "one", **fields}
+        )
+    return wire
+
+
+def refused(response: httpx.Response) -> str:
+    """What a refusal says, in protobuf or JSON."""
+    if response.headers["content-type"] == "application/x-protobuf":
+        status = Status.FromString(response.content)
+        assert status.code
+        return str(status.message)
+    return str(response.json()["message"])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_protobuf_is_answered_in_protobuf(http: httpx.Client, packed: bool) -> None:
+    body = request(3).SerializeToString()
+    headers = {**PROTOBUF, **({"Content-Encoding": "gzip"} if packed else {})}
+    response = http.post("", content=gzip.compress(body) if packed else body, headers=headers)
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/x-protobuf")
+    assert not ExportTraceServiceResponse.FromString(response.content).HasField("partial_success")
+    assert Span.objects.count() == Trace.objects.count() == 3
+
+
+def test_a_batch_of_a_collector_holds_several_resources_and_parts_of_many_traces(http: httpx.Client) -> None:
+    first, second = request(40, service="web"), request(40, service="agent")
+    for each in second.resource_spans[0].scope_spans[0].spans:
+        each.span_id = b"\xff" + each.span_id[1:]
+        each.parent_span_id = b"\x01" * 8
+    first.MergeFrom(second)
+    for _ in range(2):  # the Collector didn't get the answer
+        assert http.post("", content=first.SerializeToString(), headers=PROTOBUF).status_code == 200
+    assert (Trace.objects.count(), Span.objects.count(), Source.objects.count()) == (40, 80, 80)
+    assert set(Trace.objects.values_list("span_count", "service")) == {(2, "web")}
+
+
+def test_nothing_at_all_is_a_request_too(http: httpx.Client) -> None:
+    assert http.post("", content=b"", headers=PROTOBUF).status_code == 200
+    assert http.post("", json={}).json() == {}
+
+
+def test_spans_that_cant_be_kept_are_counted_with_the_reason_and_the_others_stay(http: httpx.Client) -> None:
+    good = span(1)
+    bad: list[dict[str, Any]] = [
+        {**span(2), "traceId": "0" * 32},
+        {**span(3), "traceId": "abc"},
+        {**span(4), "spanId": ""},
+        {**span(5), "parentSpanId": span(5)["spanId"]},
+        {**span(6), "endTimeUnixNano": str(2**64 - 1)},
+        {**span(7), "startTimeUnixNano": "-1"},
+        {**span(8), "endTimeUnixNano": "9" * 5000},
+    ]
+    answer = send(http, good, *bad)
+    assert answer.status_code == 200
+    partial = answer.json()["partialSuccess"]
+    assert partial["rejectedSpans"] == "7"
+    assert "expected 16 bytes" in partial["errorMessage"]
+    assert "its own parent" in partial["errorMessage"]
+    assert Span.objects.get().span_id == good["spanId"]
+    wire = request(2)
+    wire.resource_spans[0].scope_spans[0].spans[0].span_id = b"short"
+    response = http.post("", content=wire.SerializeToString(), headers=PROTOBUF)
+    assert ExportTraceServiceResponse.FromString(response.content).partial_success.rejected_spans == 1
+
+
+def test_a_span_that_isnt_utf_8_is_rejected_alone(http: httpx.Client) -> None:
+    body = request(2).SerializeToString().replace(b"one", b"\xff\xffe", 1)
+    response = http.post("", content=body, headers=PROTOBUF)
+    assert ExportTraceServiceResponse.FromString(response.content).partial_success.rejected_spans == 1
+    assert Span.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "words"),
+    [
+        (b"\x0a\x05ab", PROTOBUF, 400, "5 bytes"),
+        (b"\xff" * 30, PROTOBUF, 400, "longer than 64 bits"),
+        (b"\x0b", PROTOBUF, 400, "wire type 3"),
+        (b"{", {"Content-Type": "application/json"}, 400, "can't be read"),
+        (b"[]", {"Content-Type": "application/json"}, 400, "a list"),
+        (b'{"resourceSpans": {}}', {"Content-Type": "application/json"}, 400, "resourceSpans"),
+        (b"[" * 100_000, {"Content-Type": "application/json"}, 400, "deeper"),
+        (b"{}", {"Content-Type": "text/plain"}, 415, "application/json"),
+        (b"{}", {"Content-Type": "application/json", "Content-Encoding": "br"}, 415, "gzip"),
+        (b"{}", {"Content-Type": "application/json", "Content-Encoding": "gzip"}, 400, "isn't gzip"),
+        (gzip.compress(b"{}" * 99)[:-9], {**PROTOBUF, "Content-Encoding": "gzip"}, 400, "ends inside"),
+        (gzip.compress(b"") * 100, {**PROTOBUF, "Content-Encoding": "gzip"}, 400, "members"),
+    ],
+)
+def test_what_cant_be_read_is_refused_as_a_whole(
+    http: httpx.Client, content: bytes, headers: dict[str, str], status: int, words: str
+) -> None:
+    response = http.post("", content=content, headers=headers)
+    assert response.status_code == status
+    assert words in refused(response)
+    assert "retry-after" not in response.headers
+    assert not Trace.objects.exists()
+
+
+def test_what_unpacks_to_more_than_a_request_may_have_is_refused(http: httpx.Client, settings: Any) -> None:
+    settings.TRACES_MAX_BYTES = 1 << 20
+    bomb = gzip.compress(bytes(50 << 20))
+    assert len(bomb) < 1 << 20
+    response = http.post("", content=bomb, headers={**PROTOBUF, "Content-Encoding": "gzip"})
+    assert (response.status_code, "1 MiB" in refused(response)) == (413, True)
+    assert http.post("", content=bytes(2 << 20), headers=PROTOBUF).status_code == 413
+
+
+def test_more_spans_than_a_request_may_have_are_refused(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_request, "MOST_SPANS", 3)
+    response = http.post("", content=request(4).SerializeToString(), headers=PROTOBUF)
+    assert response.status_code == 400
+    assert "more than 3 spans" in refused(response)
+
+
+def test_a_huge_span_is_rejected_and_a_trace_takes_only_so_much(
+    http: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_request, "MOST_SPAN_BYTES", 10_000)
+    settings.TRACES_MAX_TRACE_BYTES = 20_000
+    answer = send(http, span(1, {"a": "x" * 10_000}), *(span(number, {"a": "x" * 9_000}) for number in (2, 3, 4)))
+    partial = answer.json()["partialSuccess"]
+    assert partial["rejectedSpans"] == "2"
+    assert "10,000 fit" in partial["errorMessage"]
+    assert "is full" in partial["errorMessage"]
+    assert Span.objects.count() == 2
+
+
+def test_a_full_workspace_asks_exporters_to_wait(http: httpx.Client, settings: Any) -> None:
+    settings.TRACES_MAX_STORED_BYTES = 100
+    assert send(http, span(1)).status_code == 200
+    span_store._stored.clear()
+    response = send(http, span(2))
+    assert (response.status_code, response.headers["retry-after"]) == (429, "60")
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00", "\x1b[2J", "ﷺ" * 1000, "<script>"])
+def test_odd_text_anywhere_in_a_span_is_kept(http: httpx.Client, text: str) -> None:
+    odd = {**chat_span(1, text, text, name=text), "attributes": chat_span(1, text, text)["attributes"]}
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [odd]}]}]})
+    response = http.post("", content=body, headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.json()) == (200, {})
+    settle()
+    trace = Trace.objects.get()
+    assert (trace.state, trace.problem) == ("stored", "")
+    assert trace.parts.get().trajectory.steps.get().message["content"] == text
+
+
+def test_a_clock_that_runs_backwards_costs_the_duration_alone(http: httpx.Client) -> None:
+    send(http, {**chat_span(5, "Hi.", "Ho."), "endTimeUnixNano": "1"})
+    settle()
+    assert Trace.objects.get().parts.get().trajectory.steps.get().seconds is None
+
+
+def test_deep_attributes_are_kept_or_rejected_never_fatal(http: httpx.Client) -> None:
+    def deep(levels: int) -> dict[str, Any]:
+        given: dict[str, Any] = {"stringValue": "x"}
+        for _ in range(levels):
+            given = {"arrayValue": {"values": [given]}}
+        return {"attributes": [{"key": "a", "value": given}]}
+
+    assert send(http, {**span(1), **deep(10)}).json() == {}
+    answer = send(http, {**span(2), **deep(150)})
+    assert answer.status_code in (200, 400)
+    assert Span.objects.count() == 1
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer rt_none", "Basic abc"])
+def test_strangers_are_refused_before_their_body_is_read(http: httpx.Client, authorization: str, settings: Any) -> None:
+    settings.TRACES_MAX_BYTES = 10
+    response = http.post("", content=bytes(1000), headers={**PROTOBUF, "Authorization": authorization})
+    assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+    assert "token" in refused(response)
+
+
+def test_reviewers_annotators_and_revoked_tokens_are_refused(http: httpx.Client, researcher: Membership) -> None:
+    for role in (Role.ANNOTATOR, Role.REVIEWER):
+        theirs = factories.token(factories.member(role))
+        assert http.post("", json={}, headers={"Authorization": f"Bearer {theirs}"}).status_code == 401
+    ApiToken.objects.filter(membership=researcher).delete()
+    assert http.post("", json={}).status_code == 401
+
+
+def test_other_methods_are_refused_and_other_addresses_are_elsewhere(http: httpx.Client, traces_url: str) -> None:
+    response = http.get("")
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    assert httpx.get(f"{traces_url}s").text == "elsewhere"

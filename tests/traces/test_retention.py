@@ -1,0 +1,53 @@
+"""Spans are removed a day after the last of their trace; what it became stays."""
+
+from datetime import timedelta
+
+import httpx
+from django.utils.timezone import now
+
+from apps.traces import retention
+from apps.traces.models import Source, Span, Trace
+from apps.trajectories.models import Trajectory
+from tests.traces.conftest import chat_span, send, settle, span
+
+
+def age(hours: float) -> None:
+    Trace.objects.update(changed_at=now() - timedelta(hours=hours))
+    retention.forget_spans()
+
+
+def test_spans_go_and_trajectories_stay(http: httpx.Client) -> None:
+    send(http, chat_span(1, "Hi.", "Ho."))
+    settle()
+    age(23)
+    assert Span.objects.count() == 1
+    age(25)
+    assert not Span.objects.exists()
+    assert not Source.objects.exists()
+    assert Trajectory.objects.count() == 1
+    again = send(http, chat_span(1, "Hi.", "Ho."))
+    assert again.json()["partialSuccess"]["rejectedSpans"] == "1"
+    assert "is closed" in again.json()["partialSuccess"]["errorMessage"]
+    settle()
+    assert Trajectory.objects.count() == 1
+
+
+def test_spans_of_traces_without_a_model_call_go_sooner(http: httpx.Client) -> None:
+    send(http, span(1), chat_span(2, "Hi.", "Ho.", trace=2))
+    settle()
+    age(2)
+    assert Span.objects.get().trace.state == "stored"
+
+
+def test_what_has_not_become_trajectories_yet_stays(http: httpx.Client) -> None:
+    send(http, chat_span(1, "Hi.", "Ho."))
+    age(100)
+    assert Span.objects.count() == 1
+
+
+def test_old_traces_are_forgotten(http: httpx.Client) -> None:
+    send(http, span(1))
+    settle()
+    Trace.objects.update(closed_at=now() - timedelta(days=31))
+    retention.forget_spans()
+    assert not Trace.objects.exists()

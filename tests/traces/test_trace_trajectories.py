@@ -1,0 +1,139 @@
+"""Traces become trajectories when they end or rest, and follow what comes later, until something rests on them."""
+
+import random
+from typing import Any
+
+import httpx
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.traces import trace_trajectories
+from apps.traces.models import Span, Trace, TracePart
+from apps.trajectories.models import Trajectory
+from tests import factories
+from tests.annotation import making
+from tests.traces.conftest import chat_span, send, settle, span
+
+ROOT = span(9, name="agent")
+TURNS = ("Where is the lamp?", "On the shelf.", "Sure?", "Yes.", "Thanks.", "Bye.")
+CALLS = [chat_span(number, *TURNS[: 2 * number]) for number in (1, 2, 3)]
+
+
+def said(trajectory: Trajectory) -> list[Any]:
+    return [step.message["content"] for step in trajectory.steps.order_by("index")]
+
+
+def test_a_trace_becomes_a_trajectory_when_its_root_has_ended(http: httpx.Client, researcher: Membership) -> None:
+    assert send(http, *CALLS, **{"service.name": "shop"}).json() == {}
+    resting = Trace.objects.get()
+    assert send(http, ROOT, **{"service.name": "shop"}).json() == {}
+    ended = Trace.objects.get()
+    assert ended.due_at is not None
+    assert resting.due_at is not None
+    assert ended.due_at < resting.due_at
+    trace_trajectories.settle_due()
+    assert not Trajectory.objects.exists()  # others of its spans may still be on their way
+    settle()
+    [trajectory] = Trajectory.objects.visible_to(researcher)
+    assert said(trajectory) == ["On the shelf.", "Yes.", "Bye."]
+    assert (trajectory.source, trajectory.external_id) == ("otlp", f"{1:032x}")
+    assert trajectory.policy is not None
+    assert trajectory.policy.name == "tiny"
+    trace = Trace.objects.get()
+    assert (trace.state, trace.name, trace.service, trace.span_count, trace.model_calls) == (
+        *("stored", "agent", "shop"),
+        *(4, 3),
+    )
+
+
+def test_spans_in_any_order_and_any_number_of_requests_and_sent_twice_are_one_trajectory(http: httpx.Client) -> None:
+    spans = [ROOT, *CALLS] * 3
+    random.Random(1).shuffle(spans)
+    for each in spans:
+        assert send(http, each).json() == {}
+        settle()
+    [trajectory] = Trajectory.objects.all()
+    assert said(trajectory) == ["On the shelf.", "Yes.", "Bye."]
+    assert Trace.objects.get().span_count == Span.objects.count() == 4
+
+
+def test_a_late_span_changes_the_trajectory_in_place(http: httpx.Client) -> None:
+    send(http, *CALLS[:2], ROOT)
+    settle()
+    before = Trajectory.objects.get()
+    assert said(before) == ["On the shelf.", "Yes."]
+    send(http, CALLS[2])
+    settle()
+    after = Trajectory.objects.get()
+    assert after.pk == before.pk
+    assert said(after) == ["On the shelf.", "Yes.", "Bye."]
+    assert after.step_count == 3
+    assert (after.tags, after.tools) == ([], [])
+    assert bytes(after.content_hash) == bytes(TracePart.objects.get().content_hash) != bytes(before.content_hash)
+
+
+def test_a_late_span_changes_nothing_that_is_judged(http: httpx.Client, researcher: Membership) -> None:
+    send(http, *CALLS[:2], ROOT)
+    settle()
+    trajectory = Trajectory.objects.get()
+    making.queue_of_runs(of=researcher.workspace, runs=[trajectory])
+    send(http, CALLS[2])
+    settle()
+    assert said(Trajectory.objects.get(pk=trajectory.pk)) == ["On the shelf.", "Yes."]
+    assert "Spans came after an item was made of it" in Trace.objects.get().problem
+
+
+def test_chats_of_one_trace_are_trajectories_of_their_own_and_become_one_when_a_span_joins_them(
+    http: httpx.Client,
+) -> None:
+    other = chat_span(4, "Who are you?", "An agent.")
+    send(http, CALLS[0], other, ROOT)
+    settle()
+    assert Trajectory.objects.count() == 2
+    send(http, chat_span(5, "Who are you?", "An agent.", "Really?", "Really."))
+    settle()
+    assert sorted(map(said, Trajectory.objects.all())) == [["An agent.", "Really."], ["On the shelf."]]
+
+
+def test_what_a_file_brought_already_is_not_counted_twice(http: httpx.Client, researcher: Membership) -> None:
+    send(http, *CALLS, ROOT)
+    settle()
+    trajectory = Trajectory.objects.get()
+    Trace.objects.all().delete()
+    assert Trajectory.objects.filter(pk=trajectory.pk).exists()
+    send(http, *CALLS, ROOT)
+    settle()
+    assert Trajectory.objects.get() == trajectory
+
+
+def test_traces_without_a_model_call_are_passed_over(http: httpx.Client) -> None:
+    send(http, span(1, {"http.route": "/"}), span(2, {}, trace=2))
+    settle()
+    assert set(Trace.objects.values_list("state", flat=True)) == {"passed_over"}
+    assert not Trajectory.objects.exists()
+
+
+def test_a_trace_that_rests_becomes_a_trajectory_without_its_root(http: httpx.Client, settings: Any) -> None:
+    settings.TRACES_REST_SECONDS = 0
+    send(http, *CALLS)
+    trace_trajectories.settle_due()
+    assert said(Trajectory.objects.get()) == ["On the shelf.", "Yes.", "Bye."]
+    assert Trace.objects.due_at(now()).count() == 0
+
+
+def test_spans_in_a_circle_are_refused_with_the_reason(http: httpx.Client) -> None:
+    send(http, {**CALLS[0], "parentSpanId": f"{2:016x}"}, {**CALLS[1], "parentSpanId": f"{1:016x}"})
+    settle()
+    trace = Trace.objects.get()
+    assert trace.state == "refused"
+    assert "in a circle" in trace.problem
+
+
+def test_the_same_trace_in_two_workspaces_is_one_of_each(http: httpx.Client, traces_url: str) -> None:
+    other = factories.member()
+    send(http, *CALLS, ROOT)
+    with httpx.Client(base_url=traces_url, headers={"Authorization": f"Bearer {factories.token(other)}"}) as theirs:
+        send(theirs, CALLS[0], ROOT)
+    settle()
+    assert said(Trajectory.objects.visible_to(other).get()) == ["On the shelf."]
+    assert Trajectory.objects.count() == 2
