@@ -6,6 +6,7 @@ environment knows: success first, then sub-goals, then fewer turns. Left out: an
 
 import random
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -33,18 +34,25 @@ def quality(rollout: Trajectory) -> Quality:
 
 def preferences(rollouts: list[Trajectory], *, per_task: int, seed: int) -> list[dict[str, Any]]:
     """Preference rows: of each task `per_task` pairs at random, none of equals; the majority's choice, with its share as the soft label."""
+    chance = random.Random(seed)
+    rows = []
+    for better, worse in which_differ(rollouts, per_task=per_task, chance=chance):
+        votes = sum(chance.random() < skill for skill in SKILLS)
+        majority = max(votes, len(SKILLS) - votes)
+        chosen, rejected = (better, worse) if votes == majority else (worse, better)
+        rows.append({**pair(chosen, rejected), "soft_label": majority / len(SKILLS)})
+    return rows
+
+
+def which_differ(
+    rollouts: list[Trajectory], *, per_task: int, chance: random.Random
+) -> Iterator[tuple[Trajectory, Trajectory]]:
+    """Of each task `per_task` pairs at random, the better one first; none of equals."""
     by_task: dict[str, list[Trajectory]] = defaultdict(list)
     for rollout in rollouts:
         if rollout.steps:
             by_task[rollout.task.key].append(rollout)
-    chance = random.Random(seed)
-    rows = []
     for group in by_task.values():
         differ = [(a, b) for a, b in combinations(distinct(group), 2) if quality(a) != quality(b)]
         for a, b in chance.sample(differ, min(per_task, len(differ))):
-            better, worse = (a, b) if quality(a) > quality(b) else (b, a)
-            votes = sum(chance.random() < skill for skill in SKILLS)
-            majority = max(votes, len(SKILLS) - votes)
-            chosen, rejected = (better, worse) if votes == majority else (worse, better)
-            rows.append({**pair(chosen, rejected), "soft_label": majority / len(SKILLS)})
-    return rows
+            yield (a, b) if quality(a) > quality(b) else (b, a)

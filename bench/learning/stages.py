@@ -7,6 +7,7 @@ from typing import Any
 from apps.demo import recipe
 from bench.learning import annotators, credit
 from bench.learning.harness import Bench, Outcome, outcome
+from bench.learning.human_dpo import HUMAN_DPO
 from bench.learning.pairs import failures, pairs_by_branch, pairs_by_outcome, pairs_by_value
 from bench.learning.plain import GRADED, PLAIN, PLAIN_RLOO
 from bench.learning.training import (
@@ -166,6 +167,7 @@ STAGES: dict[str, Stage] = {
     "credit": credit_compared,
     "human-grpo": human_grpo,
     "human-grpo-masked": human_grpo_masked,
+    **HUMAN_DPO,
     "grpo-masked": grpo_masked,
     "grpo-long": grpo_long,
     "grpo-success": grpo_success,

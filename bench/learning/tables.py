@@ -20,7 +20,7 @@ TABLE = re.compile(
     re.DOTALL,
 )
 HEAD = """\
-| stage | seed | first model | held-out success, n = 300 | gain, points | training, seconds | of 60 held-out tasks along the run |
+| stage | seed | first model | held-out success, n = 300 | gain, points | training, seconds | of 60 held-out tasks along the run, or what it learned from |
 |---|---|---|---|---|---|---|
 """
 
@@ -58,8 +58,21 @@ def row(stage: str, facts: dict[str, Any]) -> list[str]:
         f"{100 * facts['after']:.1f} % ({100 * facts['low']:.1f} to {100 * facts['high']:.1f})",
         f"{points(gain['value'])} ({points(gain['low'])} to {points(gain['high'])})",
         f"{facts['seconds']:.0f}",
-        ", ".join(f"{100 * value:.0f}" for _, value in facts["success"]) + " %" if "success" in facts else "",
+        curve(facts) if "success" in facts else pairs(facts),
     ]
+
+
+def curve(facts: dict[str, Any]) -> str:
+    """40, 55 %"""
+    return ", ".join(f"{100 * value:.0f}" for _, value in facts["success"]) + " %"
+
+
+def pairs(facts: dict[str, Any]) -> str:
+    """215 pairs; of people's labels also what they cost, and how many are right."""
+    told = [f"{facts['pairs']} pairs"] if "pairs" in facts else []
+    if "judgments" in facts:
+        told += [f"{facts['judgments']} judgments", f"{100 * facts['right']:.0f} % right"]
+    return ", ".join(told)
 
 
 def pooled(stage: str, gains: list[float]) -> list[list[str]]:

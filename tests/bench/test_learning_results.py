@@ -38,11 +38,21 @@ def test_a_table_has_a_row_for_each_seed_and_one_for_all_from_three_on(tmp_path:
 
 def test_a_table_may_be_of_some_seeds_alone_and_of_stages_without_a_curve(tmp_path: Path) -> None:
     for seed in (4, 5, 15):
-        keep(tmp_path, replace(an_outcome(seed, 0.1), stage="dpo", more={"gain": an_outcome(seed, 0.1).more["gain"]}))
+        keep(
+            tmp_path,
+            replace(
+                an_outcome(seed, 0.1), stage="dpo", more={"gain": an_outcome(seed, 0.1).more["gain"], "pairs": 215}
+            ),
+        )
     page = "<!-- results of dpo, seeds 5 to 14 -->\n<!-- end of results -->"
     assert with_tables(page, tmp_path).splitlines()[3:-1] == [
-        "| `dpo` | 5 | 40.0 % | 50.0 % (50.0 to 60.0) | +10.0 (+5.0 to +15.0) | 168 |  |",
+        "| `dpo` | 5 | 40.0 % | 50.0 % (50.0 to 60.0) | +10.0 (+5.0 to +15.0) | 168 | 215 pairs |",
     ]
+
+    judged = {"gain": an_outcome(5, 0.1).more["gain"], "pairs": 9, "judgments": 27, "right": 0.894}
+    keep(tmp_path, replace(an_outcome(5, 0.1), stage="human-dpo-majority", more=judged))
+    page = "<!-- results of human-dpo-majority -->\n<!-- end of results -->"
+    assert with_tables(page, tmp_path).splitlines()[3].endswith("| 168 | 9 pairs, 27 judgments, 89 % right |")
 
 
 def test_the_page_shows_what_is_kept() -> None:

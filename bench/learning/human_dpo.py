@@ -1,0 +1,64 @@
+"""DPO from the votes of the panel's annotators: one or three a pair, plain majorities or Dawid–Skene's labels with their weights."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from bench.learning import panel
+from bench.learning.annotators import preferences, which_differ
+from bench.learning.harness import Bench, Outcome
+from bench.learning.training import from_pairs, parted, play_own, written
+
+PAIRS_A_TASK = 1
+
+
+class Labels(NamedTuple):
+    """How pairs are labeled."""
+
+    overlap: int
+    share: float
+    """Of the pairs. A third of them with three votes costs as many judgments as all with one."""
+    aggregated: bool
+
+
+LABELS = {
+    "once": Labels(1, 1.0, aggregated=False),
+    "majority": Labels(3, 1.0, aggregated=False),
+    "weighted": Labels(3, 1.0, aggregated=True),
+    "third-majority": Labels(3, 1 / 3, aggregated=False),
+    "third-weighted": Labels(3, 1 / 3, aggregated=True),
+}
+"""One vote a pair is never aggregated: a lone vote says nothing about who gave it, so all weights would be the same."""
+
+
+def human_dpo(bench: Bench, *, labels: str, scope: str) -> Outcome:
+    """`judgments` is what the pairs cost, and `right` the share of them, by weight, whose chosen side is the better one; `less_majority` compares weighted
+    labels with the majority's of the same votes, task by task.
+    """
+    prefix = "human-step-dpo" if scope == "step" else "human-dpo"
+    rule = LABELS[labels]
+    play_own(bench)
+    learnt, others = parted(bench.trajectories("own"))
+    chance = random.Random(bench.seed)
+    pairs = list(which_differ(learnt, per_task=PAIRS_A_TASK, chance=chance))
+    chance.shuffle(pairs)
+    judged = panel.judged(pairs[: round(rule.share * len(pairs))], overlap=rule.overlap, seed=bench.seed)
+    chosen = panel.by_dawid_skene(judged) if rule.aggregated else panel.by_majority(judged)
+    rows = [each.row(side, weight) for each, (side, weight) in zip(judged, chosen, strict=True) if weight > 0]
+    held_out = preferences(others, per_task=PAIRS_A_TASK, seed=bench.seed)
+    result = from_pairs(bench, f"{prefix}-{labels}", written(bench, f"labels-{labels}", rows, held_out), scope=scope)
+    result.more["judgments"] = rule.overlap * len(judged)
+    result.more["right"] = round(panel.share_right(judged, chosen), 4)
+    if rule.aggregated:
+        plain = labels.replace("weighted", "majority")
+        human_dpo(bench, labels=plain, scope=scope)
+        result.more["less_majority"] = bench.difference(f"{prefix}-{plain}", f"{prefix}-{labels}")._asdict()
+    return result
+
+
+HUMAN_DPO: dict[str, Callable[[Bench], Outcome]] = {
+    f"human-{name}-{labels}": partial(human_dpo, labels=labels, scope=scope)
+    for name, scope in (("dpo", "trajectory"), ("step-dpo", "step"))
+    for labels in LABELS
+}

@@ -1,0 +1,96 @@
+"""Twelve simulated annotators of known skill, some careless, some leaning to one side, and what their votes on pairs come to.
+
+The truth of a pair is `annotators.quality`. Left out: pairs that are harder than others, annotators who tire, and ties.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from apps.annotation.quality.label_aggregation import Votes, dawid_skene
+from bench.learning.pairs import pair
+from contract.trajectory import Trajectory
+
+LEFT, RIGHT = 0, 1
+
+
+class Annotator(NamedTuple):
+    """How somebody votes."""
+
+    skill: float
+    """How often the better one is preferred by who looks."""
+    careless: float = 0.0
+    """The share of the pairs that are answered at random."""
+    leaning: float = 0.0
+    """The share of the pairs in which the left one is preferred, whatever it is."""
+
+    @property
+    def right(self) -> float:
+        """How often the vote is right in all. Half of the votes at random are, and so are half of those for the left."""
+        blind = self.careless + self.leaning
+        return (1 - blind) * self.skill + blind / 2
+
+    def vote(self, better: int, chance: random.Random) -> int:
+        """The side that is preferred."""
+        draw = chance.random()
+        if draw < self.careless:
+            return chance.choice((LEFT, RIGHT))
+        if draw < self.careless + self.leaning:
+            return LEFT
+        return better if chance.random() < self.skill else 1 - better
+
+
+PANEL = (
+    *(Annotator(skill) for skill in (0.95, 0.93, 0.90, 0.88, 0.85, 0.82, 0.80, 0.75)),
+    Annotator(0.90, careless=0.4),
+    Annotator(0.85, careless=0.7),
+    Annotator(0.90, leaning=0.4),
+    Annotator(0.80, leaning=0.6),
+)
+"""Right in 95 to 60 of 100 pairs, in 80 on average."""
+
+
+class Judged(NamedTuple):
+    """A pair, and who preferred which side."""
+
+    better: Trajectory
+    worse: Trajectory
+    better_side: int
+    votes: tuple[tuple[int, int], ...]
+    """(annotator, side)."""
+
+    def row(self, side: int, weight: float) -> dict[str, Any]:
+        """The preference row in which `side` is chosen."""
+        is_right = side == self.better_side
+        chosen, rejected = (self.better, self.worse) if is_right else (self.worse, self.better)
+        return {**pair(chosen, rejected), "weight": weight}
+
+
+def judged(pairs: Sequence[tuple[Trajectory, Trajectory]], *, overlap: int, seed: int) -> list[Judged]:
+    """Each pair (the better one first) with the votes of so many annotators, drawn by chance. The first pairs get the same votes however many follow."""
+    found = []
+    for number, (better, worse) in enumerate(pairs):
+        chance = random.Random(f"{seed}/{number}")
+        side = chance.choice((LEFT, RIGHT))
+        asked = chance.sample(range(len(PANEL)), len(PANEL))[:overlap]
+        votes = tuple((who, PANEL[who].vote(side, chance)) for who in asked)
+        found.append(Judged(better, worse, side, votes))
+    return found
+
+
+def by_majority(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
+    """(side, weight) of each pair: what most prefer, and all the same weight. The overlap must be odd."""
+    return [(int(2 * sum(side for _, side in each.votes) > len(each.votes)), 1.0) for each in pairs]
+
+
+def by_dawid_skene(pairs: Sequence[Judged]) -> list[tuple[int, float]]:
+    """(side, weight) of each pair: what is likelier from everybody's habits, and by how much, as datasets with that aggregation have it."""
+    votes = [(item, who, side) for item, each in enumerate(pairs) for who, side in each.votes]
+    posterior = dawid_skene(Votes.of(votes, items=len(pairs), labels=2)).posterior
+    return [(int(right > left), abs(float(right - left))) for left, right in posterior]
+
+
+def share_right(pairs: Sequence[Judged], labels: Sequence[tuple[int, float]]) -> float:
+    """The share of the labels, by weight, that are for the better one."""
+    weights = [(weight, side == each.better_side) for each, (side, weight) in zip(pairs, labels, strict=True)]
+    return sum(weight for weight, is_right in weights if is_right) / sum(weight for weight, _ in weights)

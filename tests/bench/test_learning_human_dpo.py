@@ -1,0 +1,44 @@
+"""DPO from the panel's votes, each run of it a few steps on a few tasks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.learning.harness import Bench
+from bench.learning.stages import STAGES
+from tests.trainer.runs import run_here
+from trainer.failures import ExitCode
+
+
+class Toy(Bench):
+    """Runs in this process, cut short."""
+
+    def run(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
+        folder = self.folder / name
+        if not (folder / "report.json").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            if "optimizer" in config:
+                config = {**config, "optimizer": {**config["optimizer"], "max_steps": 2, "warmup_steps": 0}}
+            if "tasks" in config:
+                config = {**config, "tasks": {**config["tasks"], "count": min(10, config["tasks"]["count"])}}
+            assert run_here(folder, config) == ExitCode.FINISHED
+        found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+        return found
+
+
+def test_weighted_labels_are_compared_with_the_majority_of_the_same_votes(tmp_path: Path) -> None:
+    found = STAGES["human-step-dpo-weighted"](Toy(tmp_path, seed=0))
+    config = json.loads((tmp_path / "human-step-dpo-weighted" / "run.json").read_text())
+    plain = json.loads((tmp_path / "human-step-dpo-majority" / "run.json").read_text())
+    assert (config["kind"], config["scope"]) == ("dpo", "step")
+    assert {name for name in config if config[name] != plain[name]} == {"data"}
+    weights = {
+        labels: [json.loads(line)["weight"] for line in (tmp_path / f"labels-{labels}.jsonl").read_text().splitlines()]
+        for labels in ("majority", "weighted")
+    }
+    assert set(weights["majority"]) == {1.0}
+    assert all(0 < weight < 1 for weight in weights["weighted"])
+    assert found.stage == "human-step-dpo-weighted"
+    assert found.more["pairs"] == len(weights["weighted"]) == found.more["judgments"] / 3
+    assert found.more["less_majority"]["n"] == found.n == 10
+    assert 0.5 < found.more["right"] <= 1
