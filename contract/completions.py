@@ -4,7 +4,10 @@ import json
 from typing import Any
 
 from contract import jsontext
-from contract.messages import Message
+from contract.messages import ROLES, Message
+from contract.values import Json
+
+ROLE_NAMES = {"function": "tool", "model": "assistant"}
 
 
 def for_wire(message: Message) -> Message:
@@ -61,3 +64,26 @@ def arguments_of(wire: Any) -> Any:
     if not isinstance(decoded, dict) or (isinstance(arguments, str) and jsontext.is_text_too_deep(arguments, decoded)):
         return arguments
     return decoded
+
+
+def written(wire: dict[str, Json]) -> Message:
+    """What a policy said, as a server or an agent tells it; nothing of it is lost."""
+    try:
+        return message_from(wire)
+    except (AttributeError, TypeError):  # some server's own idea of a message
+        return {"role": "assistant", "content": jsontext.dumps(wire).decode()}
+
+
+def context_message(wire: dict[str, Json]) -> Message:
+    """A message that the agent sent, in the form of trajectories. Servers take more than one role and shape; nothing of it is lost."""
+    role = str(wire.get("role") or "user")
+    role = ROLE_NAMES.get(role, role)
+    if role == "assistant":
+        return written(wire)
+    content = wire.get("content")
+    if not (content is None or isinstance(content, str)) and not (
+        isinstance(content, list) and all(isinstance(part, dict) for part in content)
+    ):
+        content = jsontext.dumps(content).decode()
+    message: Message = {"role": role if role in ROLES else "user", "content": content}
+    return message | {name: wire[name] for name in ("tool_call_id", "name") if isinstance(wire.get(name), str)}

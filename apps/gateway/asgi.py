@@ -74,12 +74,13 @@ async def models(request: Request) -> Response:
     """GET /v1/models: the one that the session leads to, or all that a token may call."""
     key = key_of(request)
     if key.startswith(api_tokens.MARK):
-        policies = await in_database(served_policies, key)
+        known = [(policy.name, policy.created_at) for policy in await in_database(served_policies, key)]
     else:
-        policies = [(await recorder.session_of(key)).session.policy]
+        session = (await recorder.session_of(key)).session
+        known = [(session.policy_name, session.policy.created_at if session.policy else session.created_at)]
     cards = [
-        {"id": policy.name, "object": "model", "created": int(policy.created_at.timestamp()), "owned_by": "retrace"}
-        for policy in policies
+        {"id": name, "object": "model", "created": int(since.timestamp()), "owned_by": "retrace"}
+        for name, since in known
     ]
     return JSONResponse({"object": "list", "data": cards})
 

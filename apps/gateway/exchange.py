@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from apps.common.outages import outage_of
-from apps.gateway.call_graph import Ids, digest_of, prefix_digests, sequence_digests
+from apps.gateway.call_graph import Ids, sequence_digests
 from apps.gateway.models import Call
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import GatewayRefusal, RecorderAway, SessionEnded, UpstreamAway
@@ -32,8 +32,9 @@ from apps.gateway.streamed_reply import (
     events_in,
 )
 from apps.gateway.token_capture import Capture
-from apps.gateway.upstream import Upstreams, broken, slow
+from apps.gateway.upstream import Destination, Upstreams, broken, slow
 from contract import jsontext
+from contract.chat_digests import digest_of, prefix_digests
 from contract.outgoing.replies import error_in, problem_of
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ class Exchange:
         """The policy's server accepted the request, or may have: what it did counts, whatever can be made of its reply."""
         self._is_recorded = False
         self._recorder, self._upstreams = recorder, upstreams
+        self._destination = Destination.of(known.session)
         self._digest = digest_of(body)
         self._capture = Capture(body, speaks_ids=False)
 
@@ -78,11 +80,11 @@ class Exchange:
         except GatewayRefusal as refusal:
             raise await self._failed(refusal) from None
         except Exception:  # whatever a server says, the call is recorded, and answered in the form of the protocol
-            logger.exception("a reply of %s could not be read", self.session.endpoint)
+            logger.exception("a reply of %s could not be read", self.session.policy_name)
             raise await self._failed(UpstreamAway(NO_COMPLETION)) from None
 
     async def _pass_on(self, receive: Receive) -> Response:
-        self._capture = Capture(self.body, speaks_ids=await self._upstreams.speaks_ids(self.session.endpoint))
+        self._capture = Capture(self.body, speaks_ids=await self._upstreams.speaks_ids(self._destination))
         upstream = await unless_gone(self._ask(), receive)
         if not upstream.is_success:
             return await self._pass_error(upstream)
@@ -102,7 +104,7 @@ class Exchange:
         if body.get("tools") == []:
             for name in ("tools", "tool_choice", "parallel_tool_calls"):
                 body.pop(name, None)
-        return await self._upstreams.send(self.session.endpoint, self.session.pk, CHAT, body)
+        return await self._upstreams.send(self._destination, self.session.pk, CHAT, body)
 
     async def _pass_error(self, upstream: httpx.Response) -> Response:
         """An error of the protocol goes through unchanged. What something else says at that address is nobody's to read."""
@@ -200,7 +202,7 @@ class Exchange:
             await self._record(status=Call.Status.OK, http_status=200, reply=assembly.completion())
         except Exception as error:
             if not isinstance(error, (httpx.HTTPError, NoEvent, UpstreamAway)):
-                logger.exception("a streamed reply of %s could not be read", self.session.endpoint)
+                logger.exception("a streamed reply of %s could not be read", self.session.policy_name)
             yield event((await self._failed(_streams_end(error))).body())
             return
         finally:
@@ -215,7 +217,7 @@ class Exchange:
     def _model(self) -> str:
         """The name that the agent asked for is the name of what answers."""
         asked = self.body.get("model")
-        return asked if isinstance(asked, str) else self.session.policy.name
+        return asked if isinstance(asked, str) else self.session.policy_name
 
     async def _record(
         self, *, status: Call.Status, http_status: int, reply: dict[str, Any] | None = None, error: str = ""

@@ -33,6 +33,10 @@ class SessionQuerySet(WorkspaceQuerySet["Session"]):
         )
         return self.exclude(token__revoked_at__isnull=False, name="").filter(Exists(able) | ~Q(name=""))
 
+    def of_policies(self) -> Self:
+        """Without those of training runs, of which there are thousands, and which their training runs show."""
+        return self.filter(policy__isnull=False)
+
     def idle_at(self, moment: datetime) -> Self:
         """Open sessions in which nothing has happened for as long as they allow."""
         return self.open().filter(expires_at__lte=moment)
@@ -46,8 +50,14 @@ class Session(WorkspaceModel):
         FINISHED = "finished", "Finished"
         ABANDONED = "abandoned", "Abandoned"
 
-    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="sessions")
-    endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, related_name="+")
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, null=True, related_name="sessions")
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, null=True, related_name="+")
+    training_address = models.CharField(
+        max_length=500,
+        blank=True,
+        help_text="Where the weights in training answer, in place of a policy's endpoint. Holds a secret.",
+    )
+    training_name = models.CharField(max_length=300, blank=True, help_text="What people call those weights.")
     served_name = models.CharField(
         max_length=500, help_text="What the policy's server called it when the session began; all calls go to that."
     )
@@ -94,6 +104,11 @@ class Session(WorkspaceModel):
                 condition=Q(state="finished") | Q(success=None, reward=None),
                 name="only_finished_sessions_have_outcomes",
             ),
+            CheckConstraint(
+                condition=Q(policy__isnull=False, endpoint__isnull=False, training_address="")
+                | Q(policy=None, endpoint=None) & ~Q(training_address=""),
+                name="a_policy_or_weights_in_training_act",
+            ),
             UniqueConstraint(
                 fields=["workspace", "policy", "name"],
                 condition=~Q(name="") & Q(state="open"),
@@ -113,6 +128,16 @@ class Session(WorkspaceModel):
     @property
     def is_open(self) -> bool:
         return self.state == self.State.OPEN
+
+    @property
+    def is_of_training(self) -> bool:
+        """The weights of a training run act, which are no policy yet; what comes of it is the training run's."""
+        return self.policy_id is None
+
+    @property
+    def policy_name(self) -> str:
+        """Who acts, in words."""
+        return self.training_name if self.policy is None else self.policy.name
 
     @property
     def title(self) -> str:

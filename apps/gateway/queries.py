@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, OuterRef, Q, Subquery, Sum
 
 from apps.accounts.models import Membership
-from apps.gateway.models import Call, Join, Path, Session
+from apps.gateway.models import Call, Join, Path, Session, SessionQuerySet
 from apps.gateway.session_trajectories import paths_of, trajectory_of
 from contract.trajectory import Trajectory as TrajectoryRecord
 
@@ -25,7 +25,7 @@ class Counts(NamedTuple):
     tokens: int
 
 
-def sessions_for_list(member: Membership) -> QuerySet[Session]:
+def sessions_for_list(member: Membership) -> SessionQuerySet:
     """What a row of the list shows."""
     main = Path.objects.filter(session=OuterRef("pk"), is_main=True).values("trajectory")[:1]
     return (
@@ -61,6 +61,12 @@ def record_of(session: Session) -> TrajectoryRecord:
     """What has happened so far, on the main path."""
     paths = paths_of(Call.objects.filter(session=session).order_by("id"))
     return trajectory_of(session, paths[0] if paths else [], list(session.events.all()))
+
+
+def rollout_of(session: Session) -> TrajectoryRecord | None:
+    """What the weights of a training run did in a finished session, with its tokens; None where they did nothing."""
+    record = record_of(session)
+    return record if record.steps else None
 
 
 def standing_of(session: Session) -> dict[str, Any]:

@@ -12,12 +12,11 @@ import numpy as np
 from apps.gateway.call_graph import Ids
 from apps.gateway.models import Call, Join, Session, SessionEvent
 from contract import jsontext
-from contract.completions import message_from
-from contract.messages import ROLES, Message, text_of
+from contract.completions import context_message, written
+from contract.messages import text_of
 from contract.trajectory import Outcome, Step, Task, Trajectory
-from contract.values import Json, mapping
+from contract.values import mapping
 
-ROLE_NAMES = {"function": "tool", "model": "assistant"}
 ENDED = {Session.State.FINISHED: "done", Session.State.ABANDONED: "abandoned"}
 
 
@@ -113,7 +112,7 @@ def trajectory_of(
         steps=steps,
         outcome=outcome,
         id=str(session.pk) if is_main else f"{session.pk}/{path[-1].pk}",
-        policy=session.policy.name,
+        policy=session.policy_name,
         tools=tools_of(path),
         tags=[] if is_main else ["part of a session"],
         info=about,
@@ -165,7 +164,7 @@ def _step(call: Call, reward: float | None) -> Step:
         }
     return Step(
         context=[context_message(message) for message in call.messages],
-        message=_written(call.reply["choices"][0]["message"]),
+        message=written(call.reply["choices"][0]["message"]),
         reward=reward,
         seconds=round(call.seconds, 3),
         prompt_tokens=call.prompt_tokens,
@@ -177,25 +176,3 @@ def _step(call: Call, reward: float | None) -> Step:
 def ids_from(column: bytes | memoryview | None) -> Ids:
     """Token ids as a call keeps them."""
     return np.frombuffer(bytes(column or b""), "<i4")
-
-
-def _written(wire: dict[str, Json]) -> Message:
-    try:
-        return message_from(wire)
-    except (AttributeError, TypeError):  # some server's own idea of a message
-        return {"role": "assistant", "content": jsontext.dumps(wire).decode()}
-
-
-def context_message(wire: dict[str, Json]) -> Message:
-    """A message that the agent sent, in the form of trajectories. Servers take more than one role and shape; nothing of it is lost."""
-    role = str(wire.get("role") or "user")
-    role = ROLE_NAMES.get(role, role)
-    if role == "assistant":
-        return _written(wire)
-    content = wire.get("content")
-    if not (content is None or isinstance(content, str)) and not (
-        isinstance(content, list) and all(isinstance(part, dict) for part in content)
-    ):
-        content = jsontext.dumps(content).decode()
-    message: Message = {"role": role if role in ROLES else "user", "content": content}
-    return message | {name: wire[name] for name in ("tool_call_id", "name") if isinstance(wire.get(name), str)}

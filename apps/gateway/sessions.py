@@ -90,8 +90,7 @@ def open_session(
         raise NotServed(
             f"{policy} isn't served anywhere. Publish it on a server first, or name a policy that is a served model."
         )
-    key = MARK + secrets.token_urlsafe(32)
-    session = Session.objects.create(
+    return _created(
         workspace=workspace,
         policy=policy,
         endpoint=place.endpoint,
@@ -105,14 +104,80 @@ def open_session(
         metadata=dict(metadata or {}),
         max_calls=max_calls,
         max_tokens=max_tokens,
+        idle_seconds=idle_seconds,
+        created_by=by,
+        token=token,
+    )
+
+
+def open_training_session(
+    *,
+    workspace: Workspace,
+    address: str,
+    name: str,
+    by: User | None,
+    token: ApiToken | None,
+    task: Mapping[str, Any],
+    attempt: int,
+    agent: str,
+    max_calls: int,
+    idle_seconds: int,
+) -> NewSession:
+    """A session whose calls go to weights in training, which answer at `address` and are called `name`."""
+    return _created(
+        workspace=workspace,
+        training_address=address,
+        training_name=name,
+        served_name="policy",
+        created_by=by,
+        token=token,
+        task=dict(task),
+        attempt=attempt,
+        agent=agent,
+        max_calls=max_calls,
+        idle_seconds=idle_seconds,
+    )
+
+
+def _created(*, idle_seconds: int, **facts: Any) -> NewSession:
+    key = MARK + secrets.token_urlsafe(32)
+    session = Session.objects.create(
+        **facts,
         key_digest=digest_of(key),
         key_prefix=key[:PREFIX_LENGTH],
         idle_seconds=idle_seconds,
         expires_at=now() + timedelta(seconds=idle_seconds),
-        created_by=by,
-        token=token,
     )
     return NewSession(session, key)
+
+
+def renew_session(*, session: Session) -> Session:
+    """Say that it goes on, where its agent is busy with something else than calls. Raises SessionOver."""
+    expires_at = now() + timedelta(seconds=session.idle_seconds)
+    if not Session.objects.open().filter(pk=session.pk).update(expires_at=expires_at):
+        session.refresh_from_db(fields=["state"])
+        raise SessionOver(f"This session is {session.state}.")
+    session.expires_at = expires_at
+    return session
+
+
+@transaction.atomic
+def abandon_session(*, session: Session, problem: str = "") -> Session:
+    """End a session that nobody can tell the outcome of. Told twice, it's abandoned once. Raises SessionOver."""
+    locked = Session.objects.select_for_update().get(pk=session.pk)
+    if locked.state == Session.State.ABANDONED:
+        return locked
+    if not locked.is_open:
+        raise SessionOver("This session is finished, and its outcome stays what it was.")
+    locked.problem = problem
+    _abandon(locked)
+    return locked
+
+
+def _abandon(locked: Session) -> None:
+    locked.state, locked.ended_at = Session.State.ABANDONED, now()
+    locked.save()
+    store_trajectories(locked)
 
 
 @transaction.atomic
@@ -179,16 +244,18 @@ def abandon_idle() -> None:
 def abandon(session_id: UUID) -> None:
     """End one that is idle still."""
     session = Session.objects.select_for_update(skip_locked=True).idle_at(now()).filter(pk=session_id).first()
-    if session is None:
-        return
-    session.state, session.ended_at = Session.State.ABANDONED, now()
-    session.save()
-    store_trajectories(session)
+    if session is not None:
+        _abandon(session)
 
 
 @transaction.atomic
 def store_trajectories(session: Session) -> None:
-    """What an ended session has become: a trajectory for each path that has none yet. Called again, it adds what came late."""
+    """What an ended session has become: a trajectory for each path that has none yet. Called again, it adds what came late.
+
+    What the weights of a training run did is kept by that.
+    """
+    if session.is_of_training:
+        return
     calls = list(Call.objects.filter(session=session).order_by("id"))
     events = list(session.events.all())
     known = dict(Path.objects.filter(session=session).values_list("leaf_id", "trajectory_id"))

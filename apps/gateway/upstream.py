@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from collections import deque
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 import httpx
 from django.conf import settings
 
+from apps.gateway.models import Session
 from apps.gateway.refusals import UpstreamAway, UpstreamBroken, UpstreamSlow
-from apps.policies.models import Endpoint
 from contract import jsontext
 from contract.endpoint_keys import KeyRefused, key_for
 from contract.outgoing.networks import AddressRefused
@@ -19,10 +20,28 @@ from contract.outgoing.transport import AsyncClient, async_http_client
 
 CONNECTIONS = 1000
 CONNECT_SECONDS = 10.0
+SESSION = "X-Session-Id"
+"""The header by which weights in training know whose chat it is."""
+TRAINING_ADDRESSES = 16
 KNOWN_SECONDS = 600.0
 """For how long what a server can do isn't asked again."""
 UNKNOWN_SECONDS = 10.0
 """The same of a server that didn't say."""
+
+
+class Destination(NamedTuple):
+    """Where the calls of a session go."""
+
+    addresses: list[str]
+    key_variable: str
+    is_training: bool
+    """A process of a worker of this installation answers, with weights in training."""
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        if session.endpoint is None:
+            return cls([session.training_address], "", is_training=True)
+        return cls(session.endpoint.addresses, session.endpoint.key_variable, is_training=False)
 
 
 class Upstreams:
@@ -30,42 +49,48 @@ class Upstreams:
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, str], AsyncClient] = {}
+        self._training: deque[tuple[str, str]] = deque()
+        self._closing: set[asyncio.Task[None]] = set()
         self._speaks_ids: dict[str, tuple[bool, float]] = {}
 
     async def close(self) -> None:
         clients, self._clients = self._clients, {}
+        self._training.clear()
         await asyncio.gather(*(client.aclose() for client in clients.values()))
 
-    async def speaks_ids(self, endpoint: Endpoint) -> bool:
+    async def speaks_ids(self, destination: Destination) -> bool:
         """Whether the server returns token ids when asked to: vLLM does; others may refuse a request that asks."""
-        known, until = self._speaks_ids.get(endpoint.base_url, (False, 0.0))
+        if destination.is_training:
+            return True
+        address = destination.addresses[0]
+        known, until = self._speaks_ids.get(address, (False, 0.0))
         if time.monotonic() < until:
             return known
         try:
-            response = await self._client(endpoint.base_url, endpoint.key_variable).get(
-                "models", timeout=httpx.Timeout(CONNECT_SECONDS)
-            )
+            client = self._client(destination, address)
+            response = await client.get("models", timeout=httpx.Timeout(CONNECT_SECONDS))
             cards = jsontext.loads(response.content).get("data") if response.is_success else []
             speaks = any(isinstance(card, dict) and card.get("owned_by") == "vllm" for card in cards or [])
             until = time.monotonic() + KNOWN_SECONDS
         except (httpx.HTTPError, OSError, jsontext.UnreadableJSON, AttributeError, TypeError):
             speaks, until = False, time.monotonic() + UNKNOWN_SECONDS
-        self._speaks_ids[endpoint.base_url] = (speaks, until)
+        self._speaks_ids[address] = (speaks, until)
         return speaks
 
-    async def send(self, endpoint: Endpoint, session_id: UUID, path: str, body: dict[str, Any]) -> httpx.Response:
+    async def send(self, destination: Destination, session_id: UUID, path: str, body: dict[str, Any]) -> httpx.Response:
         """The beginning of a server's reply; whoever reads it closes it. Raises UpstreamAway.
 
         A session stays with one of several servers, which has its prefixes cached. Another one is tried only where no connection
         came about: what was sent may have been computed, and billed.
         """
         content, problem = jsontext.dumps(body), ""
-        for address in _by_turn(endpoint.addresses, session_id):
-            client = self._client(address, endpoint.key_variable)
+        headers = {"Content-Type": "application/json"}
+        if destination.is_training:
+            headers[SESSION] = str(session_id)
+        for address in _by_turn(destination.addresses, session_id):
+            client = self._client(destination, address)
             timeout = httpx.Timeout(settings.GATEWAY_DEADLINE_SECONDS, connect=CONNECT_SECONDS)
-            request = client.build_request(
-                "POST", path, content=content, headers={"Content-Type": "application/json"}, timeout=timeout
-            )
+            request = client.build_request("POST", path, content=content, headers=headers, timeout=timeout)
             try:
                 return await client.send(request, stream=True)
             except AddressRefused as refused:
@@ -78,18 +103,32 @@ class Upstreams:
                 raise broken(error) from None
         raise UpstreamAway(problem)
 
-    def _client(self, address: str, key_variable: str) -> AsyncClient:
-        place = (address, key_variable)
+    def _client(self, destination: Destination, address: str) -> AsyncClient:
+        place = (address, destination.key_variable)
         if place not in self._clients:
             try:
-                key = key_for(key_variable, address)
+                key = key_for(destination.key_variable, address)
                 headers = {"Authorization": f"Bearer {key}"} if key else {}
                 self._clients[place] = async_http_client(
-                    address, headers=headers, timeout=settings.GATEWAY_DEADLINE_SECONDS, connections=CONNECTIONS
+                    address,
+                    headers=headers,
+                    timeout=settings.GATEWAY_DEADLINE_SECONDS,
+                    connections=CONNECTIONS,
+                    is_own=destination.is_training,
                 )
             except (KeyRefused, AddressRefused) as refused:
                 raise UpstreamAway(f"{refused}") from None
+            if destination.is_training:
+                self._forget_training(place)
         return self._clients[place]
+
+    def _forget_training(self, newest: tuple[str, str]) -> None:
+        """Weights in training have a new address at each step."""
+        self._training.append(newest)
+        if len(self._training) > TRAINING_ADDRESSES:
+            closing = asyncio.create_task(self._clients.pop(self._training.popleft()).aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
 
 def slow() -> UpstreamSlow:

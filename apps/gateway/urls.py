@@ -19,5 +19,7 @@ api = [
     path("sessions/<uuid:session_id>", session_api.SessionView.as_view(), name="session"),
     path("sessions/<uuid:session_id>/events", session_api.EventsView.as_view(), name="session_events"),
     path("sessions/<uuid:session_id>/finish", session_api.FinishView.as_view(), name="session_finish"),
+    path("sessions/<uuid:session_id>/renew", session_api.RenewView.as_view(), name="session_renew"),
+    path("sessions/<uuid:session_id>/abandon", session_api.AbandonView.as_view(), name="session_abandon"),
     path("sessions/<uuid:session_id>/trace", session_api.TraceView.as_view(), name="session_trace"),
 ]

@@ -32,7 +32,7 @@ COMMAND = """curl {url} \\
 @at_least(Role.RESEARCHER)
 def sessions(request: HtmxRequest) -> HttpResponse:
     """All sessions, newest first; without one, how to connect an agent."""
-    page = page_of(sessions_for_list(request.member), cursor=request.GET.get("cursor", ""), size=30)
+    page = page_of(sessions_for_list(request.member).of_policies(), cursor=request.GET.get("cursor", ""), size=30)
     command = COMMAND.format(url=request.build_absolute_uri("/api/v1/sessions"))
     return render(request, "gateway/sessions.html", {"page": page, "command": command})
 

@@ -13,7 +13,7 @@ from apps.common.live import LiveConsumer, send
 from apps.policies.held_out_success import OnTask, levels_of
 from apps.training.folders import folder_of
 from apps.training.models import Run
-from apps.training.queries import TIMELINE, headway
+from apps.training.queries import TIMELINE, episodes_of_runners, headway
 from apps.training.remedies import alarms_of
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import live_episodes
@@ -36,6 +36,7 @@ def run_context(run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "headway": headway(run),
+        "episodes": episodes_of_runners(run),
         "failure_log": "\n".join(run.failure.get("log", [])),
         "alarms": alarms_of(run, most=ALARMS),
         "timeline": list(run.events.exclude(kind="log").order_by("-id")[:TIMELINE]),

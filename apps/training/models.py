@@ -9,7 +9,9 @@ from django.utils.timezone import now
 
 from apps.accounts.models import User
 from apps.common import quantities
+from apps.common.fields import FaithfulJSONField
 from apps.datasets.models import Version
+from apps.gateway.models import Session
 from apps.jobs.models import HELD, Headway, Job, JobQuerySet, Phase
 from apps.policies.models import Policy
 
@@ -186,3 +188,42 @@ class RunEvent(models.Model):
 
     class Meta:
         indexes = [Index(fields=["run", "id"], name="event_of_run")]
+
+
+class EpisodeBatch(models.Model):
+    """Episodes that the weights of a run are to play before they change, given out to runners while `closed_at` is null."""
+
+    id = models.UUIDField(primary_key=True, editable=False, help_text="As the trainer names it.")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="episode_batches")
+    moment = models.CharField(max_length=100, help_text="Which weights: “step 3”, “evaluation”.")
+    address = models.CharField(max_length=500, help_text="Where they answer. Holds a secret.")
+    lease_seconds = models.PositiveIntegerField(help_text="A runner that is silent for so long has lost its episode.")
+    most_calls = models.PositiveIntegerField(help_text="Of one episode.")
+    opened_at = models.DateTimeField(auto_now_add=True)
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [Index(fields=["run", "opened_at"], name="episode_batch_of_run")]
+        constraints = [
+            UniqueConstraint(fields=["run"], condition=Q(closed_at=None), name="one_open_episode_batch_per_run")
+        ]
+
+
+class Episode(models.Model):
+    """An attempt at a task that a runner plays: in one session at a time, in another when that is lost."""
+
+    id = models.UUIDField(primary_key=True, editable=False, help_text="As the trainer names it.")
+    batch = models.ForeignKey(EpisodeBatch, on_delete=models.CASCADE, related_name="episodes", db_index=False)
+    task = FaithfulJSONField()
+    environment = models.CharField(max_length=100)
+    attempt = models.PositiveIntegerField()
+    session = models.OneToOneField(
+        Session, on_delete=models.SET_NULL, null=True, related_name="episode", help_text="Of whoever plays it."
+    )
+    losses = models.PositiveSmallIntegerField(default=0, help_text="Sessions that ended without an outcome.")
+    answered_at = models.DateTimeField(null=True, help_text="When the trainer was told what came of it.")
+
+    class Meta:
+        indexes = [
+            Index(fields=["batch", "id"], condition=Q(answered_at=None), name="episode_to_play"),
+        ]

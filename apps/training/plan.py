@@ -12,6 +12,7 @@ from apps.datasets.models import Split, Version
 from apps.policies.locations import LocationRefused, refuse_unusable_location, weights_of_run
 from apps.policies.models import Policy
 from apps.training.models import Run
+from apps.training.own_tasks import own_environments, tasks_in
 from apps.training.presets import METHODS, PRESETS
 from apps.training.refusals import (
     BaseMissing,
@@ -130,7 +131,9 @@ def plan_run(
     _check_version(version, kind)
     _check_base(base, kind, member.workspace)
     try:
-        config = _config(kind, preset=preset, method=method, base=base, changes=changes or {})
+        config = _config(
+            kind, preset=preset, method=method, base=base, changes=changes or {}, workspace=member.workspace
+        )
         rewards = learned_rewards(config, member)
     except InvalidConfig as invalid:
         raise SettingsRefused(invalid) from None
@@ -154,7 +157,13 @@ def preset_config(*, preset: str, algorithm: str, method: str, base: Policy | No
 
 
 def _config(
-    algorithm: Run.Algorithm, *, preset: str, method: str, base: Policy | None, changes: Mapping[str, Any]
+    algorithm: Run.Algorithm,
+    *,
+    preset: str,
+    method: str,
+    base: Policy | None,
+    changes: Mapping[str, Any],
+    workspace: Workspace,
 ) -> TrainingConfig:
     """Raises InvalidConfig."""
     cls = TRAINING_CONFIGS[algorithm]
@@ -176,7 +185,7 @@ def _config(
         raise InvalidConfig(problems)
     start = PRESETS[preset].config(algorithm=algorithm, method=method, parameters=parameters_of(base))
     config = cls.from_json(merged(merged(start, _placeholders(algorithm, base)), changes))
-    if problems := [*_forbidden_in_terms(config), *_environment_problems(config)]:
+    if problems := [*_forbidden_in_terms(config), *_environment_problems(config, workspace)]:
         raise InvalidConfig(problems)
     return config
 
@@ -235,20 +244,40 @@ def merged(start: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     return both
 
 
-def _environment_problems(config: TrainingConfig) -> list[InvalidField]:
+def _environment_problems(config: TrainingConfig, workspace: Workspace) -> list[InvalidField]:
     """What this installation doesn't have."""
     if not isinstance(config, OnlineConfig | StarConfig):
         return []
     tasks = config.tasks
     if tasks.environment not in ENVIRONMENTS:
+        if isinstance(config, OnlineConfig) and config.played_by == "runners":
+            return _own_task_problems(config, workspace)
         known = " or ".join(map(repr, ENVIRONMENTS))
-        return [InvalidField("tasks.environment", f"got {tasks.environment!r}, expected {known}")]
+        is_own = tasks_in(workspace.pk, tasks.environment).exists() and isinstance(config, OnlineConfig)
+        advice = "It is one of your own: set played_by to runners." if is_own else ""
+        return [InvalidField("tasks.environment", f"got {tasks.environment!r}, expected {known}", advice=advice)]
     levels = ENVIRONMENTS[tasks.environment].levels
     return [
         InvalidField(f"tasks.levels[{index}]", f"got {level!r}, expected {' or '.join(map(repr, levels))}")
         for index, level in enumerate(tasks.levels)
         if levels and level not in levels
     ]
+
+
+def _own_task_problems(config: OnlineConfig, workspace: Workspace) -> list[InvalidField]:
+    """Whether the workspace has enough tasks that only its runners know."""
+    tasks = config.tasks
+    known = [name for name, _ in own_environments(workspace.pk)]
+    if tasks.environment not in known:
+        own = " or ".join(map(repr, known[:5])) or "an environment that tasks of your trajectories name"
+        return [InvalidField("tasks.environment", f"got {tasks.environment!r}, expected {own}")]
+    found = tasks_in(workspace.pk, tasks.environment, tasks.levels).filter(held_out=False).count()
+    found, needed = min(found, tasks.count), config.rows_a_step // config.samples
+    if found >= needed:
+        return []
+    words = f"the workspace has {found} training tasks of {tasks.environment!r}; one step takes {needed}"
+    advice = "Record or import attempts at more tasks, or lower the batch size."
+    return [InvalidField("tasks.environment", words, advice=advice)]
 
 
 def _check_version(version: Version | None, algorithm: Run.Algorithm) -> None:

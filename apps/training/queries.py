@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.common import quantities
 from apps.common.sorting import by_age, by_name
 from apps.datasets.models import VersionJudgement, VersionPreference
+from apps.gateway.models import Session
 from apps.jobs.waits import about
-from apps.training.models import Run, RunEvent
+from apps.training.models import Episode, Run, RunEvent
 
 TIMELINE = 200
+SHOWN_RUNNERS = 20
 RUN_COLUMNS = (by_name("Run", "name", "pk"), by_age("Launched"))
 
 
@@ -30,6 +33,50 @@ class Headway:
     total: int
     because: str = ""
     """What the time that is left rests on."""
+
+
+@dataclass(frozen=True)
+class EpisodesOfRunners:
+    """How the episodes are that a run's weights play now, in other people's programs."""
+
+    moment: str
+    total: int
+    done: int
+    playing: list[tuple[str, int]]
+    """Each runner that has episodes now, with how many, the busiest first."""
+    waiting: int
+    given_up: int
+    """Lost so often that nobody is given them any more."""
+    command: str
+    """Starts a runner."""
+
+
+def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
+    """None where Retrace plays them itself, or no batch is open."""
+    if run.config.get("played_by") != "runners" or not run.is_active:
+        return None
+    batch = run.episode_batches.filter(closed_at=None).first()
+    if batch is None:
+        return None
+    is_open = Q(answered_at=None, session__state=Session.State.OPEN, session__expires_at__gt=now())
+    found = Episode.objects.filter(batch=batch)
+    counts = found.aggregate(
+        total=Count("pk"),
+        done=Count("pk", filter=Q(answered_at__isnull=False, session__state=Session.State.FINISHED)),
+        given_up=Count("pk", filter=Q(answered_at__isnull=False) & ~Q(session__state=Session.State.FINISHED)),
+        playing=Count("pk", filter=is_open),
+    )
+    playing = found.filter(is_open).values_list("session__agent").annotate(count=Count("pk")).order_by("-count")
+    environment = run.config["tasks"]["environment"]
+    return EpisodesOfRunners(
+        moment=batch.moment,
+        total=counts["total"],
+        done=counts["done"],
+        playing=list(playing[:SHOWN_RUNNERS]),
+        waiting=counts["total"] - counts["done"] - counts["given_up"] - counts["playing"],
+        given_up=counts["given_up"],
+        command=f"retrace serve-agent my_agent:play --environment {shlex.quote(environment)}",
+    )
 
 
 def runs_for_list(member: Membership) -> QuerySet[Run]:

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from apps.training.api import episodes as episode_api
 from apps.training.api import lineage as lineage_api
 from apps.training.api import rollouts as rollout_api
 from apps.training.api import runs as run_api
@@ -49,6 +50,7 @@ api = [
     path("runs/<uuid:run_id>/cancel", run_api.CancelView.as_view(), name="run_cancel"),
     path("runs/<uuid:run_id>/resume", run_api.ResumeView.as_view(), name="run_resume"),
     path("runs/<uuid:run_id>/alarms/<int:alarm_id>/resume", run_api.ResumeWithView.as_view(), name="run_resume_with"),
+    path("episodes/lease", episode_api.EpisodeLeaseView.as_view(), name="episode_lease"),
     path("rollouts", rollout_api.RolloutsView.as_view(), name="rollouts"),
     path("rollouts/<uuid:batch_id>", rollout_api.RolloutView.as_view(), name="rollout"),
     path("rollouts/<uuid:batch_id>/cancel", rollout_api.CancelRolloutsView.as_view(), name="rollout_cancel"),

@@ -1,10 +1,10 @@
 """What online training may be told: a run that learns from rollouts made during it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contract.configs.declaration import Config, Count, Seed, Setting, Words, internal
+from contract.configs.declaration import Config, Count, Positive, Seed, Setting, Words, internal
 from contract.configs.errors import InvalidField
 from contract.configs.rewards import RewardsConfig
 from contract.configs.rollouts import Budget, Sampling
@@ -51,6 +51,24 @@ class OnlineConfig(TrainingConfig):
     """Leave turns that the token limit cut off out of the loss (DAPO's overlong filtering) instead of learning from them as mistakes."""
     resample: Annotated[int, Field(ge=0, le=100), Setting("Dynamic sampling", unit="tries")] = 0
     """How often, at most, tasks whose rollouts all got the same reward are exchanged for others within a step. With 0 they stay, without a gradient."""
+    played_by: Annotated[
+        Literal["retrace", "runners"],
+        Setting(
+            "Played by",
+            basic=True,
+            labels={"retrace": "Retrace", "runners": "your own runners"},
+            is_added=True,
+        ),
+    ] = "retrace"
+    """Who runs the agent: Retrace itself, or programs of yours that call `retrace.run` and lease episodes."""
+    lease_seconds: Annotated[int, Field(ge=10, le=86_400), Setting("Runner's lease", unit="seconds", is_added=True)] = (
+        120
+    )
+    """A runner that is silent for so long has lost its episode, which is given out again."""
+    deadline_seconds: Annotated[Positive, Setting("Runners' deadline", unit="seconds", is_added=True)] = 1800.0
+    """So long after a step's first chat it goes on without the episodes that are still being played."""
+    held_out_file: Annotated[str | None, Setting(internal="files stay on the worker", is_added=True)] = None
+    """A JSON Lines file with the held-out tasks, where the training tasks come from a file."""
     held_out: Annotated[int, Field(ge=0, le=10_000), Setting("Held-out tasks", basic=True)] = 60
     """Held-out tasks attempted at each evaluation; 0 evaluates nothing."""
     kept: Annotated[int, Field(ge=0, le=1024), Setting("Kept tasks a step")] = 2

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import httpcore
@@ -35,14 +35,22 @@ def http_client(base_url: str, *, headers: Mapping[str, str] | None = None, time
 
 
 def async_http_client(
-    base_url: str, *, headers: Mapping[str, str] | None = None, timeout: float, connections: int
+    base_url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    timeout: float,
+    connections: int,
+    is_own: bool = False,
 ) -> httpx.AsyncClient:
-    """As `http_client`, for as many requests at once as there are `connections`."""
+    """As `http_client`, for as many requests at once as there are `connections`.
+
+    is_own: a process of this installation named the address, and no person did; so the rules for others' addresses don't apply.
+    """
     return httpx.AsyncClient(
         base_url=_parsed(base_url),
         headers={**(headers or {}), **UNPACKED},
         timeout=timeout,
-        transport=_AsyncTransport(connections),
+        transport=_AsyncTransport(connections, is_own=is_own),
         trust_env=False,
         follow_redirects=False,
     )
@@ -91,13 +99,13 @@ class _Transport(httpx.HTTPTransport):
 
 
 class _AsyncTransport(httpx.AsyncHTTPTransport):
-    def __init__(self, connections: int) -> None:
+    def __init__(self, connections: int, *, is_own: bool) -> None:
         super().__init__()
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=httpx.create_ssl_context(),
             max_connections=connections,
             keepalive_expiry=IDLE_SECONDS,
-            network_backend=_AsyncBackend(),
+            network_backend=_AsyncBackend(resolve if is_own else _reachable),
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -184,8 +192,9 @@ class _Stream(httpcore.NetworkStream):
 
 
 class _AsyncBackend(httpcore.AsyncNetworkBackend):
-    def __init__(self) -> None:
+    def __init__(self, addresses: Callable[[str, int], list[str]]) -> None:
         self._inner = httpcore.AnyIOBackend()
+        self._addresses = addresses
 
     async def connect_tcp(
         self,
@@ -196,7 +205,7 @@ class _AsyncBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         problem: Exception = httpcore.ConnectError(f"{host} is not known here")
-        for address in await asyncio.to_thread(_reachable, host, port):
+        for address in await asyncio.to_thread(self._addresses, host, port):
             try:
                 return _AsyncStream(
                     await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)

@@ -86,4 +86,5 @@ def test_whatever_creates_something_takes_an_idempotency_key(schema: dict[str, A
     assert without == {
         "queue_next",  # answers the item in hand
         "sessions_create",  # answers a secret, of which only the hash may be stored
+        "episodes_lease",  # the same
     }

@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import pytest
 
-from apps.gateway.call_graph import prefix_digests
 from apps.gateway.models import Call, Join
 from apps.gateway.session_trajectories import ids_from
 from tests.gateway.conftest import Agent
@@ -110,12 +109,6 @@ def test_a_retried_stream_is_streamed_again_and_sampled_once(agent: Agent, upstr
     assert first["choices"][0]["delta"]["tool_calls"][0]["function"]["name"] == "look"
     assert last["choices"][0]["finish_reason"] == "tool_calls"
     assert len(upstream.requests) == 1
-
-
-def test_digests_of_chats_grow_message_by_message() -> None:
-    first, second = prefix_digests([ASK, {"role": "assistant", "content": "Hi"}])
-    assert first != second
-    assert prefix_digests([ASK]) == [first]
 
 
 def waited_for_call() -> Call:

@@ -20,6 +20,7 @@ from trainer.algorithms.online_training import Batch, Practice, facts_of, figure
 from trainer.algorithms.padding import TrimsPadding
 from trainer.algorithms.policy_rollouts import Attempt, Player
 from trainer.algorithms.row_order import OrderOfEpoch
+from trainer.algorithms.runner_rollouts import RunnerPlayer
 from trainer.algorithms.training_run import TrainingRun
 from trainer.events import EventLog
 from trainer.failures import DataFailure
@@ -40,7 +41,11 @@ def train_online(
     run.say(f"Loading {config.model.path}")
     tokenizer = load_tokenizer(config.model, folder)
     model: Any = load_policy(config.model, folder, run.weights_dtype(), **run.loading())
-    player = Player(model, tokenizer, config, stop)
+    player = (
+        RunnerPlayer(model, tokenizer, config, stop, folder=folder, events=events)
+        if config.played_by == "runners"
+        else Player(model, tokenizer, config, stop)
+    )
     rewards = rewards_for(config.rewards, folder, events)
     practice = Practice(config, folder, player, rewards, empty=tokenizer.pad_token_id)
     check_enough_tasks(config, practice)

@@ -3,7 +3,7 @@
 import json
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,8 +11,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from contract.configs import OnlineConfig, TasksConfig, TrainingTasksConfig
-from contract.trajectory import Task, Trajectory
+from contract.trajectory import Step, Task, Trajectory
 from trainer.algorithms.policy_rollouts import Attempt, Player
+from trainer.algorithms.runner_rollouts import RunnerPlayer, is_absent
 from trainer.failures import DataFailure
 from trainer.rewards import Reward, Rewards
 from trainer.rewards.total import metrics_of
@@ -41,17 +42,30 @@ def token_row(rollout: Trajectory, *, empty: int, ends: Set[int] = frozenset()) 
     """From the ids that each step keeps. A rollout without turns becomes the token `empty`, which nobody wrote.
 
     ends: where given, a turn that ends with none of these was cut off, and counts as context: nothing is learned from it.
+
+    Where the tokens of a step don't begin with those of the one before, or its own aren't known, what is learned from begins after that.
     """
-    if not rollout.steps:
+    first = after_last_break(rollout.steps)
+    if first == len(rollout.steps):
         return TokenRow([empty], [empty], [CONTEXT])
     completion: list[int] = []
     turns: list[int] = []
-    for number, step in enumerate(rollout.steps):
-        context, own = step.info["context_ids"] if number else [], step.info["token_ids"]
+    for number, step in enumerate(rollout.steps[first:], start=first):
+        context, own = step.info["context_ids"] if number > first else [], step.info["token_ids"]
         is_cut_off = bool(ends) and own[-1] not in ends
         completion += context + own
         turns += [CONTEXT] * len(context) + [CONTEXT if is_cut_off else number] * len(own)
-    return TokenRow(list(rollout.steps[0].info["context_ids"]), completion, turns)
+    return TokenRow(list(rollout.steps[first].info["context_ids"]), completion, turns)
+
+
+def after_last_break(steps: Sequence[Step]) -> int:
+    """The index from which each step's tokens go on after those of the step before."""
+    for index in range(len(steps) - 1, -1, -1):
+        if "token_ids" not in steps[index].info:
+            return index + 1
+        if "seam" in steps[index].info:
+            return index
+    return 0
 
 
 @dataclass
@@ -69,7 +83,9 @@ class Batch:
 class Practice:
     """Everything of an online run that is not the algorithm: tasks in, scored rollouts out."""
 
-    def __init__(self, config: OnlineConfig, folder: Path, player: Player, rewards: Rewards, *, empty: int) -> None:
+    def __init__(
+        self, config: OnlineConfig, folder: Path, player: Player | RunnerPlayer, rewards: Rewards, *, empty: int
+    ) -> None:
         self.config = config
         self.folder = folder / "rollouts"
         self.player = player
@@ -95,8 +111,11 @@ class Practice:
         rollouts = [rollout for group in groups for rollout in group.rollouts]
         check_played(rollouts)
         rewards = [reward for group in groups for reward in group.rewards]
+        present = [
+            (rollout, reward) for rollout, reward in zip(rollouts, rewards, strict=True) if not is_absent(rollout)
+        ]
         figures = {
-            **figures_of(rollouts, rewards),
+            **figures_of([rollout for rollout, _ in present], [reward for _, reward in present]),
             "resampled": exchanged / len(groups),
             "rollout_seconds": time.monotonic() - began,
         }
@@ -107,7 +126,8 @@ class Practice:
 
     def evaluate(self, share: slice) -> list[Trajectory]:
         """Attempts at a share of the held-out tasks; the same ones with the same random numbers at each evaluation."""
-        rollouts = self.player.play([Attempt(task, 0) for task in self.held_out[share]], moment="evaluation")
+        played = self.player.play([Attempt(task, 0) for task in self.held_out[share]], moment="evaluation")
+        rollouts = [rollout for rollout in played if not is_absent(rollout)]
         check_played(rollouts)
         return rollouts
 
@@ -146,7 +166,7 @@ class Practice:
 
     def _play(self, wanted: Sequence[list[Attempt]], step: int) -> list["Group"]:
         played = self.player.play([attempt for attempts in wanted for attempt in attempts], moment=f"step {step}")
-        scored = iter(zip(played, self.rewards.score(played), strict=True))
+        scored = iter(zip(played, with_absent_at_mean(played, self.rewards.score(played)), strict=True))
         return [Group(*zip(*(next(scored) for _ in attempts), strict=True)) for attempts in wanted]
 
     def _other_tasks(self, groups: Sequence["Group"], count: int, *, seed: str) -> list[str]:
@@ -164,6 +184,20 @@ class Group(NamedTuple):
     @property
     def varies(self) -> bool:
         return len({reward.total for reward in self.rewards}) > 1
+
+
+def with_absent_at_mean(rollouts: Sequence[Trajectory], rewards: Sequence[Reward]) -> list[Reward]:
+    """Rewards by which a rollout that nobody told the end of counts as the mean of its task's others: then nothing is learned of it."""
+    totals: dict[str, list[float]] = defaultdict(list)
+    for rollout, reward in zip(rollouts, rewards, strict=True):
+        if not is_absent(rollout):
+            totals[rollout.task.key].append(reward.total)
+    return [
+        Reward(fmean(totals[rollout.task.key] or [0.0]), dict.fromkeys(reward.parts), [])
+        if is_absent(rollout)
+        else reward
+        for rollout, reward in zip(rollouts, rewards, strict=True)
+    ]
 
 
 def check_played(rollouts: Sequence[Trajectory]) -> None:
@@ -202,7 +236,12 @@ def held_out_tasks(config: OnlineConfig, folder: Path) -> list[Task]:
     """The tasks that measure progress: the same ones in every run, whatever its seed."""
     if not config.held_out:
         return []
-    wanted = TasksConfig(environment=config.tasks.environment, levels=config.tasks.levels, count=config.held_out)
+    wanted = TasksConfig(
+        environment=config.tasks.environment,
+        file=config.held_out_file,
+        levels=config.tasks.levels,
+        count=config.held_out,
+    )
     return load_tasks(wanted, folder)
 
 

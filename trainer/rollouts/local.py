@@ -55,7 +55,7 @@ class LocalEngine:
         pass
 
     def begin(self, task: Task, seed: int) -> "LocalAgent":
-        return LocalAgent(self, seed)
+        return LocalAgent(self, random.Random(seed))
 
     async def close(self) -> None:
         if self._server is not None:
@@ -147,12 +147,24 @@ class LocalAgent:
     which learns from these tokens, never sees.
     """
 
-    def __init__(self, engine: LocalEngine, seed: int) -> None:
+    def __init__(self, engine: LocalEngine, rng: random.Random) -> None:
         self._engine = engine
-        self._rng = random.Random(seed)
+        self._rng = rng
         self._turns = 0
         self._ids: list[int] = []
         self._memory: Memory | None = None
+
+    @property
+    def ids(self) -> list[int]:
+        """The tokens of the chat up to the end of its last turn."""
+        return self._ids
+
+    def branch(self, rng: random.Random) -> "LocalAgent":
+        """Another agent that goes on from here. What is remembered goes along: it is good for one turn."""
+        branch = LocalAgent(self._engine, rng)
+        branch._turns, branch._ids = self._turns, self._ids
+        branch._memory, self._memory = self._memory, None
+        return branch
 
     async def act(self, chat: list[Message], tools: list[ToolSchema], *, max_tokens: int) -> Turn:
         engine = self._engine

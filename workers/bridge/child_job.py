@@ -43,6 +43,9 @@ class ChildJob(Generic[J]):
         """Store what a finished child leaves behind, and that it is done. Raises Superseded."""
         raise NotImplementedError
 
+    def attend(self) -> None:
+        """Do for the child what it can't do itself. Called often, so it's quick where there is nothing to do. Raises OSError."""
+
     def tell(self) -> None:
         """Show the job to those who look at it."""
 

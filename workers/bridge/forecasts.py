@@ -42,6 +42,8 @@ def forecast_of(
         return unknown("no training worker has told what it has")
     if capacity.tflops is None:
         return unknown(f"nobody knows how fast the worker is ({capacity.device})")
+    if isinstance(config, OnlineConfig) and config.played_by == "runners":
+        return unknown("how long your runners take for an episode isn’t known yet")
     if isinstance(config, OnlineConfig):
         return from_shape(config, facts, capacity.tflops)
     if not isinstance(config, FileTrainingConfig) or version is None:

@@ -162,6 +162,7 @@ class _Watch:
         self.heard_at = time.monotonic()
         while (status := process.wait(TICK_SECONDS)) is None:
             self._relay()
+            self._attend()
             self._pulse(process)
             self._lose_patience(process)
         # Looked at now: where the database is on the same disk, it answers only when there is space again.
@@ -206,6 +207,12 @@ class _Watch:
         except ValueError as error:
             logger.warning("%s: left out a line that is no event: %s", self.job.folder.events, error)
         return events
+
+    def _attend(self) -> None:
+        try:
+            self.job.attend()
+        except (OperationalError, InterfaceError) as error:
+            self._database_is_away(error)
 
     def _pulse(self, process: TrainerProcess) -> None:
         if time.monotonic() < self.next_pulse:

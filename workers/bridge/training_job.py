@@ -14,14 +14,17 @@ from apps.jobs import lifecycle
 from apps.jobs.models import Phase
 from apps.training import live, progress
 from apps.training.models import Run
-from contract.configs import TrainingConfig, write_run_config
+from contract.configs import GrpoConfig, RlooConfig, TrainingConfig, write_run_config
 from contract.events import StampedEvent
 from trainer.failures import DataFailure
 from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import training_config
 from workers.bridge.event_digest import digest
 from workers.bridge.forecasts import holds_out
+from workers.bridge.outcomes import Outcome
 from workers.bridge.preflight import refuse_what_cannot_work
+from workers.bridge.runner_episodes import RunnerEpisodes
+from workers.bridge.runner_tasks import with_tasks_of_workspace
 from workers.bridge.stopwatch import Stopwatch, evaluations_ahead
 
 
@@ -37,6 +40,7 @@ class TrainingJob(ChildJob[Run]):
         self._seq = run.events_seq
         self._phase = run.phase
         self._stopwatch = Stopwatch()
+        self._episodes: RunnerEpisodes | None = None
         self._evaluates_every: int | None = None
         """None where nothing is held out to evaluate on."""
 
@@ -47,12 +51,24 @@ class TrainingJob(ChildJob[Run]):
         files = {split.value: materialise(version, split, self.folder.path) for split in splits if version}
         config = training_config(self.job, files=files)
         assert isinstance(config, TrainingConfig), "runs are trained"
+        if isinstance(config, GrpoConfig | RlooConfig) and config.played_by == "runners":
+            config = with_tasks_of_workspace(config, self.folder.path, workspace_id=self.job.workspace_id)
+            self._episodes = RunnerEpisodes(self.job, self.folder.path)
         forecast = refuse_what_cannot_work(config, self.folder, version=version, base=self.job.base)
         seconds = None if forecast.high is None or forecast.low is None else (forecast.low + forecast.high) / 2
         lifecycle.write(self.job, expected_seconds=seconds, expected_because=forecast.words if seconds else "")
         if holds_out(config, version):
             self._evaluates_every = config.evaluate_every
         write_run_config(config, self.folder.config)
+
+    def attend(self) -> None:
+        if self._episodes is not None:
+            self._episodes.attend()
+
+    def conclude(self, outcome: Outcome, *, handed_back: bool) -> None:
+        if self._episodes is not None:
+            self._episodes.close()
+        super().conclude(outcome, handed_back=handed_back)
 
     def started(self, process_id: int) -> None:
         lifecycle.write(self.job, process_id=process_id, command=self.folder.command_line)

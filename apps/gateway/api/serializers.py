@@ -116,11 +116,19 @@ class FinishSerializer(RequestSerializer):
         return _small("metadata", value)
 
 
+class AbandonSerializer(RequestSerializer):
+    """Why nobody can tell how a session went."""
+
+    problem = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
+
+
 class SessionSerializer(serializers.ModelSerializer[Session]):
     """One episode of an agent that lives elsewhere."""
 
     url = serializers.SerializerMethodField()
-    policy_name = serializers.CharField(source="policy.name", read_only=True)
+    policy_name = serializers.CharField(
+        read_only=True, help_text="Who acts: a policy, or the weights of a training run at a step."
+    )
     calls = serializers.IntegerField(source="call_count", default=0, read_only=True)
     trajectory = serializers.UUIDField(source="trajectory_id", default=None, allow_null=True, read_only=True)
     task = serializers.JSONField(read_only=True)

@@ -18,6 +18,7 @@ from apps.common.api import Conflict, ListView, MemberView
 from apps.common.text_encoding import is_storable
 from apps.gateway import sessions
 from apps.gateway.api.serializers import (
+    AbandonSerializer,
     EventSerializer,
     FinishSerializer,
     OpenedSerializer,
@@ -75,7 +76,7 @@ class SessionsView(ListView):
         responses=SessionSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        found = sessions_for_list(self.member)
+        found = sessions_for_list(self.member).of_policies()
         if name := request.query_params.get("name"):
             found = found.filter(name=name) if is_storable(name) else found.none()
         return self.page_of(found, SessionSerializer)
@@ -177,6 +178,43 @@ class FinishView(_OneSession):
         form.is_valid(raise_exception=True)
         try:
             sessions.finish_session(session=session, **form.validated_data)
+        except sessions.SessionOver as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(SessionSerializer(self.find(session_id), context={"request": request}).data)
+
+
+class RenewView(_OneSession):
+    """A session that goes on without calls."""
+
+    @extend_schema(
+        operation_id="sessions_renew",
+        summary="Say that a session goes on though it makes no calls",
+        request=None,
+        responses={200: SessionSerializer, 409: OpenApiResponse(description="It has ended.")},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        try:
+            session = sessions.renew_session(session=self.find(session_id))
+        except sessions.SessionOver as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(SessionSerializer(session, context={"request": request}).data)
+
+
+class AbandonView(_OneSession):
+    """The end of a session that nobody can tell the outcome of."""
+
+    @extend_schema(
+        operation_id="sessions_abandon",
+        summary="End a session without an outcome; a leased episode is given out again",
+        request=AbandonSerializer,
+        responses={200: SessionSerializer, 409: OpenApiResponse(description="It is finished.")},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        session = self.find(session_id)
+        form = AbandonSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        try:
+            sessions.abandon_session(session=session, **form.validated_data)
         except sessions.SessionOver as refusal:
             raise Conflict(str(refusal)) from None
         return Response(SessionSerializer(self.find(session_id), context={"request": request}).data)

@@ -11,13 +11,14 @@ from uuid import UUID
 from django import forms
 
 from apps.accounts.models import Membership
-from apps.common.environments import CHOICES
+from apps.common.environments import CHOICES, ENVIRONMENTS
 from apps.datasets.models import Version
 from apps.policies.models import Policy
 from apps.policies.registration import NoSuchPlace, hub_base
 from apps.training.forms.settings import Choices, form_field, form_name, settings_shown, value_of
 from apps.training.forms.terms import TermRow, rows_of, term_form_fields, terms_from
 from apps.training.models import Run
+from apps.training.own_tasks import own_environments
 from apps.training.plan import Plan, plan_run, preset_config
 from apps.training.presets import METHODS, PRESETS
 from apps.training.refusals import LaunchRefused, SettingsRefused
@@ -29,6 +30,7 @@ from contract.configs.paths import at, nested
 from contract.hub_ids import is_hub_id
 
 GENERAL = "The run"
+PLAYED_BY_RUNNERS = [name for name, config in TRAINING_CONFIGS.items() if issubclass(config, OnlineConfig)]
 TERM_AT = re.compile(r"rewards\.terms\[(\d+)\]\.?(.*)")
 
 
@@ -233,7 +235,12 @@ class RunForm(forms.Form):
 
     def _choices(self, source: Source) -> Choices:
         if source == "environment":
-            return CHOICES
+            own = [] if self.chosen_algorithm not in PLAYED_BY_RUNNERS else own_environments(self.member.workspace_id)
+            return CHOICES + [
+                (name, f"{name}: your own, {count:,} task{'' if count == 1 else 's'}, for runners")
+                for name, count in own
+                if name not in ENVIRONMENTS
+            ]
         return [(str(policy.pk), policy.name) for policy in candidates(self.member, source)]
 
     def _value(self, name: str) -> Any:

@@ -13,12 +13,15 @@ from retrace.errors import (
     ServerUnreachable,
     UnexpectedAnswer,
 )
+from retrace.models.episodes import Episode
+from retrace.runners import run
 from retrace.version import VERSION as __version__
 
 __all__ = [
     "AsyncClient",
     "Client",
     "Conflict",
+    "Episode",
     "JobFailed",
     "NotAuthorized",
     "NotFound",
@@ -29,4 +32,5 @@ __all__ = [
     "ServerUnreachable",
     "UnexpectedAnswer",
     "__version__",
+    "run",
 ]

@@ -20,6 +20,7 @@ from retrace.models.datasets import Version
 from retrace.models.imports import Import
 from retrace.models.sessions import NewSession
 from retrace.resources.datasets import Datasets, Format, Split, Versions
+from retrace.resources.episodes import Episodes
 from retrace.resources.experiments import Experiments
 from retrace.resources.imports import Imports
 from retrace.resources.jobs import Jobs
@@ -30,6 +31,7 @@ from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
 from retrace.resources.sessions import Sessions
 from retrace.resources.trajectories import Trajectories
+from retrace.runners import Agent, serve_agent
 from retrace.sessions import Session
 from retrace.uploads import Source, import_source
 from retrace.wait import W, wait_for
@@ -52,6 +54,7 @@ class _Operations(Resource[C], Generic[C]):
         self.rollouts = Rollouts(connection)
         self.experiments = Experiments(connection)
         self.sessions = Sessions(connection)
+        self.episodes = Episodes(connection)
         self.jobs = Jobs(connection)
         self.lineage = Lineage(connection)
 
@@ -139,6 +142,32 @@ class Client(_Operations[Connection]):
     ) -> None:
         self.url = server_url(url)
         super().__init__(Connection(self.url, api_token(token), retries or Retries(), timeout))
+
+    def serve_agent(
+        self,
+        agent: Agent,
+        *,
+        environment: str | None = None,
+        run: str | None = None,
+        parallel: int = 1,
+        runner: str | None = None,
+        until_idle: float | None = None,
+    ) -> int:
+        """Play episodes of training runs with `agent`, until Ctrl-C; returns how many were played.
+
+        `agent` takes an `Episode` and returns True or False, a reward, or a dict of `success`, `reward`, `rewards`, `metadata`. It may be
+        asynchronous, and runs in `parallel` threads. An exception of its gives the episode back, to be played again.
+        With `until_idle` it ends when nothing has waited for so many seconds.
+        """
+        return serve_agent(
+            self,
+            agent,
+            environment=environment,
+            run=run,
+            parallel=parallel,
+            runner=runner,
+            until_idle=until_idle,
+        )
 
     def close(self) -> None:
         """Close its connections."""

@@ -15,8 +15,8 @@ class Session(Answer):
     id: str
     url: str  # Where to ask again.
     state: str
-    policy: str
-    policy_name: str
+    policy: str | None
+    policy_name: str  # Who acts: a policy, or the weights of a training run at a step.
     task: Any
     group: str  # Sessions of one task that are compared.
     attempt: int | None  # Which of its group.
@@ -97,6 +97,12 @@ class NewEvent(TypedDict, total=False):
     name: str
     value: Any  # A number for a reward.
     call: str | None  # The call that it's about.
+
+
+class Abandon(TypedDict, total=False):
+    """Why nobody can tell how a session went."""
+
+    problem: str
 
 
 class Finish(TypedDict, total=False):

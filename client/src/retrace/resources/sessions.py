@@ -6,7 +6,7 @@ from typing import Unpack
 
 from retrace.core.flow import Flow
 from retrace.core.operations import C, Listing, Resource, listing, operation
-from retrace.models.sessions import Finish, NewEvent, NewSession, OpenedSession, Session, SessionEvent, Trace
+from retrace.models.sessions import Abandon, Finish, NewEvent, NewSession, OpenedSession, Session, SessionEvent, Trace
 
 
 class Sessions(Resource[C]):
@@ -34,6 +34,16 @@ class Sessions(Resource[C]):
     def finish(self, session_id: str, **outcome: Unpack[Finish]) -> Flow[Session]:
         """Finish a session with what came of it; its calls become a trajectory. The same outcome again changes nothing."""
         return self._create("/sessions/{}/finish", session_id, answer=Session, body=outcome)
+
+    @operation
+    def renew(self, session_id: str) -> Flow[Session]:
+        """Say that a session goes on though it makes no calls."""
+        return self._act("/sessions/{}/renew", session_id, answer=Session)
+
+    @operation
+    def abandon(self, session_id: str, **why: Unpack[Abandon]) -> Flow[Session]:
+        """End a session whose outcome nobody can tell. An episode that was leased is given out again."""
+        return self._create("/sessions/{}/abandon", session_id, answer=Session, body=why)
 
     @operation
     def trace(self, session_id: str) -> Flow[Trace]:

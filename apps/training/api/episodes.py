@@ -1,0 +1,80 @@
+"""Episodes over the API: runners lease them, play each in the session that comes with it, and finish that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.models import ApiToken, Role
+from apps.common.api import MemberView, RequestSerializer
+from apps.training import episodes
+from apps.training.episodes import Lease
+
+
+class LeaseSerializer(RequestSerializer):
+    """Which episodes a runner can play."""
+
+    runner = serializers.CharField(max_length=200, help_text="What it's called where people look at the training run.")
+    environment = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=100, help_text="Whose tasks. Left out: any."
+    )
+    run = serializers.UUIDField(
+        required=False, allow_null=True, default=None, help_text="Of this training run alone. Left out: of any."
+    )
+
+
+class EpisodeSerializer(serializers.Serializer[Lease]):
+    """An episode to play, and where. Its agent sends chats to `base_url` with `api_key`, as to OpenAI."""
+
+    id = serializers.UUIDField(source="episode.pk")
+    run = serializers.UUIDField(source="episode.batch.run_id")
+    run_name = serializers.CharField(source="episode.batch.run.name")
+    moment = serializers.CharField(source="episode.batch.moment", help_text="Which weights act, such as “step 3”.")
+    task = serializers.JSONField(source="episode.task", help_text="As in a trajectory.")
+    attempt = serializers.IntegerField(source="episode.attempt")
+    session = serializers.UUIDField(source="opened.session.pk", help_text="To tell how it went, or to renew.")
+    base_url = serializers.SerializerMethodField()
+    api_key = serializers.CharField(source="opened.key", help_text="It opens this session, and nothing else.")
+    lease_seconds = serializers.IntegerField(
+        source="episode.batch.lease_seconds",
+        help_text="Without a call or a renewal for so long, it is given to another runner.",
+    )
+    max_calls = serializers.IntegerField(source="episode.batch.most_calls")
+
+    def get_base_url(self, lease: Lease) -> str:
+        """For the agent's library."""
+        return str(settings.GATEWAY_URL or self.context["request"].build_absolute_uri("/gateway/v1"))
+
+
+class EpisodeLeaseView(MemberView):
+    """The next episode for a runner."""
+
+    needs = Role.RESEARCHER
+    keeps_answers = False  # they hold the session's key, of which only the hash is stored
+
+    @extend_schema(
+        operation_id="episodes_lease",
+        summary="Lease an episode of a training run for a runner",
+        description="Finish or abandon its session when it's over. A lost answer costs nothing: the lease ends by itself.",
+        request=LeaseSerializer,
+        responses={200: EpisodeSerializer, 204: OpenApiResponse(description="Nothing waits for a runner now.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = LeaseSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        wanted: dict[str, Any] = form.validated_data
+        found = episodes.lease(
+            member=self.member,
+            runner=wanted["runner"],
+            environment=wanted["environment"],
+            run_id=wanted["run"],
+            token=request.auth if isinstance(request.auth, ApiToken) else None,
+        )
+        if found is None:
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        return Response(EpisodeSerializer(found, context={"request": request}).data)

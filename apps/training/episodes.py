@@ -1,0 +1,170 @@
+"""Episodes of training runs whose agent lives elsewhere: opened by the run's worker, leased by runners, answered once each.
+
+A lease is the session that it opens: calls, events and renewals keep it, and one that is silent or abandoned gives its episode back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils.timezone import now
+
+from apps.accounts.models import ApiToken, Membership
+from apps.gateway.models import Session
+from apps.gateway.queries import rollout_of
+from apps.gateway.sessions import NewSession, SessionOver, abandon_session, open_training_session
+from apps.jobs.models import Phase
+from apps.training.models import Episode, EpisodeBatch, Run
+from contract.episodes import Batch
+from contract.trajectory import Trajectory
+
+MOST_LOSSES = 3
+"""An episode that was lost so often isn't given out again: whatever it is that runners die of, it isn't the policy's doing."""
+KEPT_BATCHES = 2
+"""Of a run, with their sessions: the open one, and the one before, so that who is late still hears that it's over."""
+
+
+class Lease(NamedTuple):
+    """An episode to play, and the session to play it in."""
+
+    episode: Episode
+    opened: NewSession
+
+
+@transaction.atomic
+def open_batch(run: Run, batch: Batch) -> None:
+    """Give out what the trainer wants, and nothing else of this run any more. Told twice, it's one batch."""
+    if EpisodeBatch.objects.filter(pk=batch.id, closed_at=None).exists():
+        return
+    close_batches(run)
+    stored = EpisodeBatch.objects.create(
+        pk=batch.id,
+        run=run,
+        moment=batch.moment[:100],
+        address=batch.address,
+        lease_seconds=batch.lease_seconds,
+        most_calls=batch.most_calls,
+    )
+    Episode.objects.bulk_create(
+        Episode(
+            pk=each.id,
+            batch=stored,
+            task=each.task.to_json(),
+            environment=each.task.environment,
+            attempt=each.attempt,
+        )
+        for each in batch.episodes
+    )
+
+
+@transaction.atomic
+def close_batches(run: Run) -> None:
+    """Give out nothing of the run any more. Sessions that still go on are abandoned; those of the batches before are forgotten."""
+    batches = EpisodeBatch.objects.filter(run=run)
+    batches.filter(closed_at=None).update(closed_at=now())
+    going_on = Session.objects.open().filter(episode__batch__run=run).order_by("pk")
+    for session in list(going_on):
+        _give_back(session, "The step went on without it.")
+    kept = list(batches.order_by("-opened_at").values_list("pk", flat=True)[: KEPT_BATCHES - 1])
+    Session.objects.filter(episode__batch__run=run).exclude(episode__batch__in=kept).delete()
+    batches.exclude(pk__in=kept).delete()
+
+
+def ended_episodes(batch_id: UUID) -> Iterator[tuple[Episode, Trajectory | None]]:
+    """Episodes whose end the trainer doesn't know yet, each with its rollout; with None where it's given up."""
+    unanswered = Episode.objects.filter(batch=batch_id, answered_at=None).select_related("session")
+    for episode in unanswered.filter(Q(session__state=Session.State.FINISHED) | Q(losses__gte=MOST_LOSSES)):
+        is_finished = episode.session is not None and episode.session.state == Session.State.FINISHED
+        yield episode, rollout_of(episode.session) if is_finished and episode.session else None
+
+
+def mark_answered(episode: Episode) -> None:
+    """The trainer knows."""
+    Episode.objects.filter(pk=episode.pk).update(answered_at=now())
+
+
+def lease(
+    *,
+    member: Membership,
+    runner: str,
+    environment: str = "",
+    run_id: UUID | None = None,
+    token: ApiToken | None = None,
+) -> Lease | None:
+    """An episode for a runner, or None where there is nothing to play now."""
+    while True:
+        with transaction.atomic():
+            waiting = _waiting(member, environment, run_id)
+            episode = waiting.select_for_update(of=["self"], skip_locked=True).first()
+            if episode is None:
+                return None
+            if episode.session is not None and not _is_lost(episode):
+                continue  # it ended, or went on, while it was looked for
+            if episode.losses >= MOST_LOSSES:
+                episode.save()
+                continue
+            return _leased(episode, member=member, runner=runner, token=token)
+
+
+def _waiting(member: Membership, environment: str, run_id: UUID | None) -> QuerySet[Episode]:
+    """What nobody plays, of the runs that go on, the oldest batch first."""
+    free = (
+        Q(session=None)
+        | Q(session__state=Session.State.ABANDONED)
+        | Q(session__state=Session.State.OPEN, session__expires_at__lte=now())
+    )
+    found = Episode.objects.filter(
+        free,
+        batch__run__state__in=Run.states_in(Phase.RUNNING),
+        batch__closed_at=None,
+        batch__run__workspace=member.workspace_id,
+        answered_at=None,
+        losses__lt=MOST_LOSSES,
+    )
+    if environment:
+        found = found.filter(environment=environment)
+    if run_id is not None:
+        found = found.filter(batch__run=run_id)
+    return found.select_related("batch__run", "session").order_by("batch_id", "id")
+
+
+def _is_lost(episode: Episode) -> bool:
+    """Count the loss of its session, unless that was just finished or renewed."""
+    session = Session.objects.select_for_update().filter(episode=episode).first()
+    if session is not None and session.state != Session.State.ABANDONED:
+        if not session.is_open or session.expires_at > now():
+            return False
+        _give_back(session, "Its runner was silent for longer than its lease.")
+    episode.losses += 1
+    episode.session = None
+    return True
+
+
+def _give_back(session: Session, problem: str) -> None:
+    try:
+        abandon_session(session=session, problem=problem)
+    except SessionOver:  # it was finished meanwhile
+        return
+
+
+def _leased(episode: Episode, *, member: Membership, runner: str, token: ApiToken | None) -> Lease:
+    batch = episode.batch
+    opened = open_training_session(
+        workspace=member.workspace,
+        address=batch.address,
+        name=f"{batch.run.name}, {batch.moment}",
+        by=member.user,
+        token=token,
+        task=episode.task,
+        attempt=episode.attempt,
+        agent=runner,
+        max_calls=batch.most_calls,
+        idle_seconds=batch.lease_seconds,
+    )
+    episode.session = opened.session
+    episode.save()
+    return Lease(episode, opened)

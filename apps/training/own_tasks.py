@@ -1,0 +1,25 @@
+"""Tasks of environments that only a workspace's own runners know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+
+from apps.trajectories.models import Task
+
+MOST_ENVIRONMENTS = 200
+
+
+def tasks_in(workspace_id: UUID, environment: str, levels: Sequence[str] = ()) -> QuerySet[Task]:
+    """Those that were attempted there, of some levels or of all."""
+    found = Task.objects.filter(workspace=workspace_id, environment=environment)
+    return found.filter(difficulty__in=levels) if levels else found
+
+
+def own_environments(workspace_id: UUID) -> list[tuple[str, int]]:
+    """Their names, each with its number of tasks to learn from; those with the most tasks first."""
+    known = Task.objects.filter(workspace=workspace_id).exclude(environment="")
+    counted = known.values_list("environment").annotate(count=Count("pk", filter=Q(held_out=False)))
+    return list(counted.filter(count__gt=0).order_by("-count", "environment")[:MOST_ENVIRONMENTS])

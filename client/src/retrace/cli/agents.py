@@ -1,0 +1,60 @@
+"""`retrace serve-agent MODULE:FUNCTION`"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from typing import Any
+
+from retrace.cli.output import Output
+from retrace.client import Client
+from retrace.runners import Agent
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "serve-agent", parents=[common], help="play episodes of training runs with an agent of your own"
+    )
+    parser.add_argument(
+        "agent", metavar="MODULE:FUNCTION", help="takes an episode, returns its success, its reward, or a dict of both"
+    )
+    parser.add_argument("--environment", metavar="NAME", help="play the tasks of this one only")
+    parser.add_argument("--run", metavar="ID", help="play for this training run only")
+    parser.add_argument("--parallel", type=int, default=1, metavar="COUNT", help="episodes at once; 1 unless given")
+    parser.add_argument("--runner", metavar="NAME", help="what people see; host and process unless given")
+    parser.add_argument(
+        "--until-idle", type=float, metavar="SECONDS", help="end when nothing has waited for so long; else it goes on"
+    )
+    parser.set_defaults(command=serve)
+
+
+def serve(client: Client, options: argparse.Namespace, output: Output) -> int:
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    count = client.serve_agent(
+        agent_at(options.agent),
+        environment=options.environment,
+        run=options.run,
+        parallel=options.parallel,
+        runner=options.runner,
+        until_idle=options.until_idle,
+    )
+    output.one({"episodes": count}, f"{count} episodes")
+    return 0
+
+
+def agent_at(place: str) -> Agent:
+    """The function that `place` names. Raises ValueError."""
+    module, _, name = place.partition(":")
+    if not module or not name:
+        raise ValueError(f"{place!r} names no function. Expected MODULE:FUNCTION, such as my_agent:play.")
+    sys.path.insert(0, "")  # as `python -m` has it
+    try:
+        agent: Agent = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{place}: {error}. Run the command where {module} can be imported.") from error
+    except AttributeError:
+        raise ValueError(f"{module} has no function {name!r}.") from None
+    return agent

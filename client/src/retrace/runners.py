@@ -1,0 +1,168 @@
+"""Plays episodes of training runs with an agent of your own: leases them, runs the agent, tells how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from retrace.errors import NotAuthorized, RequestRefused, RetraceError
+from retrace.models.episodes import Episode, Lease
+from retrace.models.sessions import Finish
+
+if TYPE_CHECKING:
+    from retrace.client import Client
+
+Result = bool | float | Mapping[str, Any]
+"""Whether it succeeded, or its reward, or any of success, reward, rewards and metadata."""
+Agent = Callable[[Episode], Result | Awaitable[Result]]
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
+"""Seconds between two questions while nothing waits."""
+RENEWALS = 4
+"""In the time of a lease."""
+LONGEST_PROBLEM = 2000
+logger = logging.getLogger("retrace")
+
+
+def serve_agent(
+    client: Client,
+    agent: Agent,
+    *,
+    environment: str | None = None,
+    run: str | None = None,
+    parallel: int = 1,
+    runner: str | None = None,
+    until_idle: float | None = None,
+) -> int:
+    """See `Client.serve_agent`."""
+    if parallel < 1:
+        raise ValueError(f"parallel is {parallel}. Expected 1 or more.")
+    wanted: Lease = {"runner": runner or f"{socket.gethostname()}:{os.getpid()}"}
+    if environment:
+        wanted["environment"] = environment
+    if run:
+        wanted["run"] = run
+    serving = _Serving(client, agent, wanted, until_idle)
+    with ThreadPoolExecutor(parallel, thread_name_prefix="retrace-runner") as threads:
+        seats = [threads.submit(serving.play_on) for _ in range(parallel)]
+        try:
+            return sum(seat.result() for seat in seats)
+        finally:
+            serving.ended.set()
+
+
+def run(agent: Agent, **options: Any) -> int:
+    """`Client.serve_agent` with the installation and the token of RETRACE_URL and RETRACE_TOKEN: all that a runner's program needs."""
+    from retrace.client import Client  # it offers serve_agent itself
+
+    with Client() as client:
+        return client.serve_agent(agent, **options)
+
+
+class _Serving:
+    """What all threads of one runner share."""
+
+    def __init__(self, client: Client, agent: Agent, wanted: Lease, until_idle: float | None) -> None:
+        self._client = client
+        self._agent = agent
+        self._wanted = wanted
+        self._until_idle = until_idle
+        self.ended = threading.Event()
+
+    def play_on(self) -> int:
+        """Play episode after episode; returns how many."""
+        count, pause, busy_at = 0, SHORTEST_PAUSE, time.monotonic()
+        try:
+            while not self.ended.is_set():
+                episode = self._leased()
+                if episode is not None:
+                    self._play(episode)
+                    count, pause, busy_at = count + 1, SHORTEST_PAUSE, time.monotonic()
+                elif self._until_idle is not None and time.monotonic() - busy_at >= self._until_idle:
+                    break
+                else:
+                    self.ended.wait(pause)
+                    pause = min(LONGEST_PAUSE, 2 * pause)
+        except BaseException:
+            self.ended.set()
+            raise
+        return count
+
+    def _leased(self) -> Episode | None:
+        try:
+            return self._client.episodes.lease(**self._wanted)
+        except (NotAuthorized, RequestRefused) as refusal:
+            if refusal.status is not None and refusal.status < 500 and refusal.status != 429:
+                raise  # another time it would be refused, too
+            logger.warning("%s", refusal)
+        except RetraceError as error:  # a server that restarts comes back
+            logger.warning("%s", error)
+        return None
+
+    def _play(self, episode: Episode) -> None:
+        over = threading.Event()
+        renewing = threading.Thread(target=self._renew, args=(episode, over), daemon=True)
+        renewing.start()
+        try:
+            outcome = outcome_of(_run(self._agent, episode))
+        except Exception as problem:
+            self._give_up(episode, problem)
+            if isinstance(problem, NoOutcome):  # a mistake in the program, not of the policy
+                raise
+            return
+        finally:
+            over.set()
+            renewing.join()
+        try:
+            self._client.sessions.finish(episode.session, **outcome)
+        except RetraceError as error:  # the lease was lost, or the step went on without it
+            logger.warning("episode %s counts no more: %s", episode.id, error)
+
+    def _give_up(self, episode: Episode, problem: Exception) -> None:
+        logger.warning("the agent failed at episode %s", episode.id, exc_info=problem)
+        words = f"{type(problem).__name__}: {problem}"[:LONGEST_PROBLEM]
+        with suppress(RetraceError):  # then the lease ends by itself
+            self._client.sessions.abandon(episode.session, problem=words)
+
+    def _renew(self, episode: Episode, over: threading.Event) -> None:
+        while not over.wait(episode.lease_seconds / RENEWALS):
+            with suppress(RetraceError):  # calls renew it as well
+                self._client.sessions.renew(episode.session)
+
+
+class NoOutcome(TypeError):
+    """The agent returned nothing that says how it went."""
+
+
+def _run(agent: Agent, episode: Episode) -> Any:
+    result = agent(episode)
+    if inspect.isawaitable(result):
+
+        async def awaited() -> Any:
+            return await result
+
+        return asyncio.run(awaited())
+    return result
+
+
+def outcome_of(result: Any) -> Finish:
+    """What an agent returned, as a session is finished with it. Raises NoOutcome."""
+    if isinstance(result, bool):
+        return {"success": result}
+    if isinstance(result, int | float):
+        return {"reward": float(result)}
+    if isinstance(result, Mapping) and result and set(result) <= Finish.__annotations__.keys():
+        return Finish(**result)  # type: ignore[typeddict-item]  # its keys were looked at
+    known = ", ".join(Finish.__annotations__)
+    raise NoOutcome(
+        f"The agent returned {result!r:.200}. Expected True or False, a reward, or a mapping with any of {known}."
+    )

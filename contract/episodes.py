@@ -1,0 +1,127 @@
+"""Episodes of a training run that others play: how its trainer asks for them, and how its worker answers.
+
+Both write files into the run's folder, each whole or not at all:
+
+    episodes/<batch>.json        what the trainer wants; while the file is there, runners are given these episodes
+    episodes/<batch>/<id>.json   the worker's answer to one of them
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from contract import jsontext
+from contract.trajectory import Task, Trajectory
+from contract.values import BadRow
+
+FOLDER = "episodes"
+
+
+@dataclass(frozen=True)
+class WantedEpisode:
+    """One attempt at a task."""
+
+    id: str
+    """A UUID."""
+    task: Task
+    attempt: int
+    """Among those at this task in its batch."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The episodes that a policy is to play before it changes."""
+
+    id: str
+    """A UUID."""
+    moment: str
+    """When in the training run, such as "step 3": which version of the policy acts."""
+    address: str
+    """Where the policy answers chats, for the gateway alone: it holds a secret."""
+    lease_seconds: int
+    """A runner that is silent for so long has lost its episode."""
+    most_calls: int
+    """Of one episode."""
+    episodes: tuple[WantedEpisode, ...]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """Raises BadRow, LookupError, TypeError."""
+        episodes = tuple(
+            WantedEpisode(each["id"], Task.from_json(each["task"]), each["attempt"]) for each in data["episodes"]
+        )
+        return cls(
+            data["id"], data["moment"], data["address"], data["lease_seconds"], data["most_calls"], episodes=episodes
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        episodes = [{"id": each.id, "task": each.task.to_json(), "attempt": each.attempt} for each in self.episodes]
+        return {
+            "id": self.id,
+            "moment": self.moment,
+            "address": self.address,
+            "lease_seconds": self.lease_seconds,
+            "most_calls": self.most_calls,
+            "episodes": episodes,
+        }
+
+
+class EpisodeFolder:
+    """The files of one run."""
+
+    def __init__(self, run_folder: Path) -> None:
+        self.path = run_folder / FOLDER
+
+    def open(self, batch: Batch) -> None:
+        """Ask for a batch. What an earlier process of this run asked for is forgotten. Raises OSError."""
+        self.path.mkdir(exist_ok=True)
+        self.close()
+        _write(self.path / f"{batch.id}.json", batch.to_json())
+
+    def close(self) -> None:
+        """Want nothing any more."""
+        for wanted in self.path.glob("*.json"):
+            wanted.unlink(missing_ok=True)
+        for answers in self.path.glob("*/"):
+            for file in answers.iterdir():
+                file.unlink(missing_ok=True)
+            answers.rmdir()
+
+    def batch(self) -> Batch | None:
+        """What the trainer wants now."""
+        for wanted in self.path.glob("*.json"):
+            try:
+                return Batch.from_json(jsontext.loads(wanted.read_bytes()))
+            except FileNotFoundError:
+                return None
+            except (BadRow, LookupError, TypeError, jsontext.UnreadableJSON) as problem:
+                raise ValueError(f"{wanted} is no batch of episodes: {problem}") from None
+        return None
+
+    def answer(self, batch: Batch, episode_id: str, trajectory: Trajectory | None) -> None:
+        """Tell the trainer how an episode went; None where nobody could play it. Raises OSError."""
+        place = self.path / batch.id
+        if not (self.path / f"{batch.id}.json").exists():
+            return
+        place.mkdir(exist_ok=True)
+        _write(place / f"{episode_id}.json", {"trajectory": trajectory.to_json() if trajectory else None})
+
+    def answered(self, batch: Batch) -> set[str]:
+        """The ids of the episodes that have an answer."""
+        return {file.stem for file in (self.path / batch.id).glob("*.json")}
+
+    def answers(self, batch: Batch, *, but: set[str]) -> Iterator[tuple[str, Trajectory | None]]:
+        """What the worker has told of episodes other than `but`. Raises BadRow."""
+        for episode_id in sorted(self.answered(batch) - but):
+            told = jsontext.loads((self.path / batch.id / f"{episode_id}.json").read_bytes())["trajectory"]
+            yield episode_id, None if told is None else Trajectory.from_json(told)
+
+
+def _write(path: Path, value: Any) -> None:
+    part = path.with_suffix(".part")
+    part.write_bytes(jsontext.dumps(value))
+    os.replace(part, path)

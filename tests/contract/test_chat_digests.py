@@ -1,0 +1,26 @@
+"""A chat is known again whatever a library did to what says nothing."""
+
+from contract.chat_digests import prefix_digests
+
+ASK = {"role": "user", "content": "Where is the lamp?"}
+
+
+def test_digests_grow_message_by_message() -> None:
+    first, second = prefix_digests([ASK, {"role": "assistant", "content": "Hi"}])
+    assert first != second
+    assert prefix_digests([ASK]) == [first]
+
+
+def test_what_says_nothing_changes_nothing() -> None:
+    def call(arguments: object) -> dict[str, object]:
+        function = {"name": "look", "arguments": arguments}
+        return {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": function}],
+        }
+
+    sent = prefix_digests([ASK, call('{"room": 3}')])
+    assert prefix_digests([{"role": "system", "content": "It is noon."}, ASK, call('{ "room":3 }')])[1:] == sent
+    assert prefix_digests([ASK, {**call({"room": 3}), "content": ""}]) == sent
+    assert prefix_digests([ASK, call('{"room": 4}')])[1] != sent[1]

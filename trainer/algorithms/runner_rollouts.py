@@ -1,0 +1,128 @@
+"""Has the policy that is being trained play its tasks in other people's programs: runners lease the episodes, and the gateway passes their chats on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from transformers import PreTrainedTokenizerBase
+
+from contract.configs import OnlineConfig
+from contract.episodes import Batch, EpisodeFolder, WantedEpisode
+from contract.events import Log, Warned
+from contract.trajectory import Outcome, Trajectory
+from trainer.algorithms.policy_rollouts import Attempt
+from trainer.events import EventLog
+from trainer.failures import DataFailure
+from trainer.interruption import StoppedMidway, StopRequest
+from trainer.rollouts.chat_server import ChatServer
+from trainer.rollouts.local import LocalEngine
+
+HOST = "TRAINER_HOST"
+"""The variable that names this machine as the gateway reaches it; "hostname" is what the machine calls itself."""
+LOOK_SECONDS = 0.1
+ABSENT = "abandoned"
+"""How an episode ended that no runner told the end of. Nothing is known of how it went."""
+
+
+def is_absent(rollout: Trajectory) -> bool:
+    """Whether nobody played it to its end, which is no failure of the policy."""
+    return not rollout.steps and rollout.outcome.termination == ABSENT
+
+
+def own_host() -> str:
+    """A name or address of this machine."""
+    named = os.environ.get(HOST, "") or "127.0.0.1"
+    return socket.gethostname() if named == "hostname" else named
+
+
+class RunnerPlayer:
+    """In the place of `policy_rollouts.Player`, for agents that live elsewhere."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: PreTrainedTokenizerBase,
+        config: OnlineConfig,
+        stop: StopRequest,
+        *,
+        folder: Path,
+        events: EventLog,
+    ) -> None:
+        self._config = config
+        self._stop = stop
+        self._events = events
+        self._folder = EpisodeFolder(folder)
+        self._engine = LocalEngine(model, tokenizer, config.sampling, stop, name="policy")
+        self.ends = self._engine.ends
+        """Tokens that end a turn. One that ends with another was cut off by the token limit."""
+
+    def play(self, attempts: Sequence[Attempt], *, moment: str) -> list[Trajectory]:
+        """The rollouts, in order; one that nobody told the end of in time `is_absent`. Raises StoppedMidway, RunFailure."""
+        if not attempts:
+            return []
+        model = self._engine.model
+        was_training = model.training
+        model.eval()
+        try:
+            return asyncio.run(self._play_all(attempts, moment))
+        finally:
+            self._folder.close()
+            model.train(was_training)
+
+    async def _play_all(self, attempts: Sequence[Attempt], moment: str) -> list[Trajectory]:
+        server = ChatServer(self._engine, seed=self._config.seed)
+        async with server.listening(own_host()) as address:
+            batch = Batch(
+                id=str(uuid4()),
+                moment=moment,
+                address=address,
+                lease_seconds=self._config.lease_seconds,
+                most_calls=self._config.budget.steps,
+                episodes=tuple(WantedEpisode(str(uuid4()), each.task, each.number) for each in attempts),
+            )
+            self._folder.open(batch)
+            told = await self._told(batch, server)
+        return [
+            told.get(episode.id) or Trajectory(episode.task, [], Outcome(termination=ABSENT))
+            for episode in batch.episodes
+        ]
+
+    async def _told(self, batch: Batch, server: ChatServer) -> dict[str, Trajectory | None]:
+        """What came of the episodes by the deadline, which counts from the first chat: runners may be started later than the training run."""
+        told: dict[str, Trajectory | None] = {}
+        self._events.emit(Log(f"{batch.moment}: {len(batch.episodes)} episodes wait for runners"))
+        while len(told) < len(batch.episodes):
+            if self._stop.requested:
+                raise StoppedMidway
+            if server.failure is not None:
+                raise server.failure
+            told |= dict(self._folder.answers(batch, but=set(told)))
+            began = server.asked_at
+            if any(told.values()) and began and time.monotonic() - began > self._config.deadline_seconds:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        played = sum(each is not None for each in told.values())
+        if played < len(batch.episodes):
+            self._tell_absent(batch, played)
+        return told
+
+    def _tell_absent(self, batch: Batch, played: int) -> None:
+        missing = f"{batch.moment}: {len(batch.episodes) - played} of {len(batch.episodes)} episodes were not played to their end."
+        if not played:
+            raise DataFailure(
+                f"{missing} The runners failed at each of them, again and again.",
+                advice="Read what your runners print, repair the agent, and resume the training run.",
+            )
+        self._events.emit(
+            Warned(
+                f"{missing} The step goes on without them.",
+                advice="Start more runners, or raise deadline_seconds.",
+            )
+        )

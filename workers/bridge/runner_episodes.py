@@ -1,0 +1,46 @@
+"""The worker's part in episodes that runners play: what the trainer wants goes into the database, and what came of it back into its folder."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from uuid import UUID
+
+from apps.training import episodes
+from apps.training.models import Run
+from contract.episodes import Batch, EpisodeFolder
+
+LOOK_SECONDS = 0.25
+"""Between two looks at which episodes have ended."""
+
+
+class RunnerEpisodes:
+    """Of one attempt at a run. Everything may be done twice: another worker goes on with what this one left."""
+
+    def __init__(self, run: Run, folder: Path) -> None:
+        self._run = run
+        self._folder = EpisodeFolder(folder)
+        self._batch: Batch | None = None
+        self._looks_at = 0.0
+
+    def attend(self) -> None:
+        """Open what is wanted, close what isn't any more, and tell the trainer of the episodes that ended. Raises OSError."""
+        if time.monotonic() < self._looks_at:
+            return
+        self._looks_at = time.monotonic() + LOOK_SECONDS
+        wanted = self._folder.batch()
+        if wanted is None:
+            self.close()
+            return
+        if self._batch is None or self._batch.id != wanted.id:
+            episodes.open_batch(self._run, wanted)
+            self._batch = wanted
+        for episode, rollout in episodes.ended_episodes(UUID(wanted.id)):
+            self._folder.answer(wanted, str(episode.pk), rollout)
+            episodes.mark_answered(episode)
+
+    def close(self) -> None:
+        """Give out nothing any more."""
+        if self._batch is not None:
+            episodes.close_batches(self._run)
+            self._batch = None

@@ -1,0 +1,55 @@
+"""The tasks of an environment that Retrace doesn't know, as files for the trainer: those that the workspace has attempts at."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import UUID
+
+from apps.common.environments import ENVIRONMENTS
+from apps.training.own_tasks import tasks_in
+from apps.trajectories.models import Task
+from contract.configs.references import Online
+from contract.trajectory import Task as TaskRecord
+
+TASKS, HELD_OUT = "tasks.jsonl", "held_out_tasks.jsonl"
+
+
+def with_tasks_of_workspace(config: Online, folder: Path, *, workspace_id: UUID) -> Online:
+    """`config` with the files of its tasks, which are written; unchanged where Retrace draws them. Raises OSError."""
+    if config.tasks.environment in ENVIRONMENTS:
+        return config
+    found = tasks_in(workspace_id, config.tasks.environment, config.tasks.levels)
+    _write(folder / TASKS, found.filter(held_out=False).order_by("pk")[: config.tasks.count])
+    held_out = _write(folder / HELD_OUT, found.filter(held_out=True).order_by("pk")[: config.held_out])
+    return config.replaced(
+        tasks=config.tasks.replaced(file=TASKS, levels=()),
+        held_out=held_out,
+        held_out_file=HELD_OUT if held_out else None,
+    )
+
+
+def _write(path: Path, tasks: Iterable[Task]) -> int:
+    """How many there are."""
+    part, count = path.with_suffix(".part"), 0
+    with part.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        for task in tasks:
+            file.write(json.dumps(_record(task).to_json(), ensure_ascii=False) + "\n")
+            count += 1
+    os.replace(part, path)
+    return count
+
+
+def _record(task: Task) -> TaskRecord:
+    return TaskRecord(
+        key=task.key,
+        instruction=task.instruction,
+        environment=task.environment,
+        initial_state=task.initial_state,
+        success_check=task.success_check,
+        category=task.category,
+        difficulty=task.difficulty,
+        held_out=task.held_out,
+    )
