@@ -197,6 +197,24 @@ def test_rollouts_that_are_cut_off_more_and_more_are_seen():
     assert alarms(**{**HEALTHY, "cut_off": 0.3, "held_out": 0.4, "reward": 0.4}) == {}  # from the first step on
 
 
+def test_noise_is_no_alarm_before_it_can_be_known_whether_success_rises():
+    """Evaluated after 10 steps, or never: then it is said after 15."""
+    noisy = {"reward": 0.4, "completions/clipped_ratio": 0.3}
+    steady = {"reward": 0.4, "completions/clipped_ratio": 0.1}
+    steps = [steady] * 4 + [noisy] * 11
+    for after, expected in ((0.4, 10), (0.6, None)):
+        evaluated = [*steps[:9], {**steps[9], "eval/success": after}, *steps[10:]]
+        assert first_alarm([{"eval/success": 0.4}, *evaluated]) == expected
+    assert first_alarm([{"eval/success": 0.4}, *steps]) == 15
+    assert first_alarm(steps) == 8  # nothing is evaluated: the last four were cut off three times as often as the first
+
+
+def first_alarm(steps: list[dict[str, float]]) -> int | None:
+    watch = Watch()
+    start = 0 if "eval/success" in steps[0] else 1
+    return next((number for number, values in enumerate(steps, start) if watch.look(number, values)), None)
+
+
 def test_held_out_success_that_stands_still_while_the_reward_moves_is_seen():
     found = alarms(**{**HEALTHY, "held_out": 0.4, "reward": lambda t: 0.4 + 0.8 * t}, noise=0.0)
     assert set(found) == {"standstill"}

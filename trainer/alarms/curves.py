@@ -13,6 +13,8 @@ FALL_FROM_BEST = 0.16
 """Of success, between means of three evaluations: three times the standard error of the difference, with 60 tasks an evaluation."""
 FALL_FROM_FIRST = 0.22
 """The same from the evaluation before training, which is only one."""
+PATIENCE = 15
+"""Measurements for which an alarm waits for an evaluation."""
 RISE = 0.1
 """Of success on held-out tasks: less is within the noise of 60 tasks that are attempted with the same random numbers."""
 
@@ -44,6 +46,11 @@ class Curves:
     @property
     def mastered(self) -> bool:
         return any(self.known(name) and self.last(name, 2) >= MASTERED for name in ("eval/success", "success"))
+
+    @property
+    def awaits_evaluation(self) -> bool:
+        """Held-out success was evaluated before training alone, and will soon show whether it rises."""
+        return len(self.values.get("eval/success", [])) == 1 and len(self.values.get("reward", [])) < PATIENCE
 
     @property
     def improves(self) -> bool:

@@ -165,12 +165,17 @@ def dead_groups(curves: Curves) -> Finding | None:
     )
 
 
+def is_well(curves: Curves) -> bool:
+    """What looks like noise needn't be: success rises, is high, or may turn out to rise at the first evaluation after training began."""
+    return curves.improves or curves.mastered or curves.awaits_evaluation
+
+
 def rising_entropy(curves: Curves) -> Finding | None:
     """The policy grows less sure of every token while it doesn't get better: it learns noise (Cui et al., 2025, arXiv 2505.22617, on entropy as
     what online training spends; here it is gained).
     """
     name = "entropy"
-    if not curves.known(name, 2 * SHORT) or not curves.known("reward") or curves.improves or curves.mastered:
+    if not curves.known(name, 2 * SHORT) or not curves.known("reward") or is_well(curves):
         return None
     first, last = curves.first(name, SHORT), curves.last(name, SHORT)
     if last < GROWN_ENTROPY * max(first, LEAST_ENTROPY):
@@ -186,7 +191,7 @@ def cut_off_turns(curves: Curves) -> Finding | None:
     are long, so they hold much of the loss, and what they teach is not the task.
     """
     name = "completions/clipped_ratio"
-    if not curves.known(name, 2 * SHORT) or curves.improves or curves.mastered:
+    if not curves.known(name, 2 * SHORT) or is_well(curves):
         return None
     first, last = curves.first(name, SHORT), curves.last(name, SHORT)
     if last < 0.15 or last - first < 0.1:
