@@ -50,6 +50,10 @@ class EpisodesOfRunners:
     command: str
     """Starts a runner."""
 
+    @property
+    def words(self) -> str:
+        return f"{self.done} of {self.total} episodes played to their end"
+
 
 def episodes_of_runners(run: Run) -> EpisodesOfRunners | None:
     """None where Retrace plays them itself, or no batch is open."""

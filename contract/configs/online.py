@@ -31,6 +31,16 @@ class OnlineConfig(TrainingConfig):
 
     tasks: Annotated[TrainingTasksConfig, Setting("Tasks")] = TrainingTasksConfig()
     """What to learn on."""
+    played_by: Annotated[
+        Literal["retrace", "runners"],
+        Setting(
+            "Played by",
+            basic=True,
+            labels={"retrace": "Retrace", "runners": "your own runners"},
+            is_added=True,
+        ),
+    ] = "retrace"
+    """Who runs the agent: Retrace itself, or programs of yours that call `retrace.run` and lease episodes."""
     samples: Annotated[int, Field(ge=2, le=1024), Setting("Group size", unit="rollouts", basic=True)] = 8
     """Rollouts of each task in a step: the group that each is compared with. Must divide the rollouts of a step (batch size × gradient accumulation)."""
     sampling: Annotated[Sampling, Setting("Sampling")] = Sampling(max_new_tokens=256)
@@ -51,16 +61,6 @@ class OnlineConfig(TrainingConfig):
     """Leave turns that the token limit cut off out of the loss (DAPO's overlong filtering) instead of learning from them as mistakes."""
     resample: Annotated[int, Field(ge=0, le=100), Setting("Dynamic sampling", unit="tries")] = 0
     """How often, at most, tasks whose rollouts all got the same reward are exchanged for others within a step. With 0 they stay, without a gradient."""
-    played_by: Annotated[
-        Literal["retrace", "runners"],
-        Setting(
-            "Played by",
-            basic=True,
-            labels={"retrace": "Retrace", "runners": "your own runners"},
-            is_added=True,
-        ),
-    ] = "retrace"
-    """Who runs the agent: Retrace itself, or programs of yours that call `retrace.run` and lease episodes."""
     lease_seconds: Annotated[int, Field(ge=10, le=86_400), Setting("Runner's lease", unit="seconds", is_added=True)] = (
         120
     )
