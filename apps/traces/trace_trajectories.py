@@ -6,7 +6,7 @@ Spans that come later change the trajectories in place, unless something rests o
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
@@ -20,14 +20,17 @@ from apps.ingest.reading import Found, Reading, Run
 from apps.ingest.traces.span_groups import record_of
 from apps.traces.models import Source, Span, Trace, TracePart
 from apps.trajectories.imports.bulk_copy import Origin, copy_in, replace
-from apps.trajectories.imports.preparation import prepare
+from apps.trajectories.imports.preparation import Prepared, prepare
 from apps.trajectories.models import Trajectory
 from apps.trajectories.outlines import visible
 from apps.trajectories.rests import rests_on
 
 SOURCE = "otlp"
-AT_ONCE = 200
+AT_ONCE = 1000
 """Traces that one call takes; the next comes a few seconds later."""
+BATCH, BATCH_BYTES = 100, 16 << 20
+"""Traces, and bytes of their spans, that one transaction takes: what a transaction costs is shared."""
+KNOWN = "The workspace has a trajectory that says the same already."
 
 logger = logging.getLogger(__name__)
 
@@ -43,38 +46,78 @@ class Chat(NamedTuple):
 
 def settle_due() -> None:
     """Make trajectories of the traces that have ended or rest. One that can't be any says why."""
-    due = list(Trace.objects.due_at(now()).order_by("due_at").values_list("pk", flat=True)[:AT_ONCE])
-    for pk in due:
+    for traces in _batches():
         try:
-            settle(pk)
-        except Exception as error:  # a trace so odd that it breaks something must not hold up the others
-            logger.exception("trace %s could not become trajectories", pk)
-            problem = visible(f"It couldn't be read ({type(error).__name__}: {error}).")[:2000]
-            Trace.objects.filter(pk=pk).update(state=Trace.State.REFUSED, due_at=None, problem=problem)
+            settle(traces)
+        except Exception:  # a trace so odd that it breaks something must not hold up the others
+            logger.exception("%d traces could not become trajectories together", len(traces))
+            for pk in traces:
+                _settle_alone(pk)
+
+
+def _batches() -> Iterator[list[UUID]]:
+    """Those that are due, as many at a time as memory has room for."""
+    due = Trace.objects.due_at(now()).order_by("due_at").values_list("pk", "size")[:AT_ONCE]
+    batch: list[UUID] = []
+    room = BATCH_BYTES
+    for pk, size in list(due):
+        if batch and (len(batch) == BATCH or size > room):
+            yield batch
+            batch, room = [], BATCH_BYTES
+        batch.append(pk)
+        room -= size
+    if batch:
+        yield batch
+
+
+def _settle_alone(pk: UUID) -> None:
+    try:
+        settle([pk])
+    except Exception as error:
+        logger.exception("trace %s could not become trajectories", pk)
+        problem = visible(f"It couldn't be read ({type(error).__name__}: {error}).")[:2000]
+        Trace.objects.filter(pk=pk).update(state=Trace.State.REFUSED, due_at=None, problem=problem)
 
 
 @transaction.atomic
-def settle(trace_id: UUID) -> None:
-    """Store, or change, what a trace has become, unless more of it came meanwhile, or another worker is at it."""
-    trace = Trace.objects.select_for_update(skip_locked=True).due_at(now()).filter(pk=trace_id).first()
-    if trace is None:
-        return
-    trace.due_at, trace.problem = None, ""
-    if not trace.model_calls:
-        trace.state = Trace.State.PASSED_OVER
-    else:
-        chats, trace.problem = _chats_of(trace)
-        kept = _store(trace, chats) if chats else []
-        trace.problem = " ".join([*filter(None, [trace.problem]), *kept])[:2000]
+def settle(ids: Collection[UUID]) -> None:
+    """Store, or change, what traces have become, but for those of which more came meanwhile, or that another worker is at."""
+    due = Trace.objects.due_at(now()).filter(pk__in=ids).order_by("pk")
+    traces = list(due.select_for_update(skip_locked=True))
+    told = [trace for trace in traces if trace.model_calls]
+    spans: dict[UUID, list[Span]] = {trace.pk: [] for trace in told}
+    for span in Span.objects.filter(trace__in=told).order_by("source_digest", "span_id"):
+        spans[span.trace_id].append(span)
+    found = Source.objects.filter(trace__in=told)
+    sources = {(source.trace_id, bytes(source.digest)): unpacked(source.body) for source in found}
+    parts: dict[UUID, list[TracePart]] = {trace.pk: [] for trace in told}
+    for part in TracePart.objects.filter(trace__in=told).order_by("pk"):
+        parts[part.trace_id].append(part)
+    new: list[tuple[Trace, Chat]] = []
+    for trace in traces:
+        trace.due_at, trace.problem = None, ""
+        if not trace.model_calls:
+            trace.state = Trace.State.PASSED_OVER
+            continue
+        body = record_of(
+            (sources[trace.pk, bytes(span.source_digest)], unpacked(span.body)) for span in spans[trace.pk]
+        )
+        chats, problem = _chats_of(body)
+        kept: list[str] = []
+        for chat, known in _matched(chats, parts[trace.pk]):
+            if known is None:
+                new.append((trace, chat))
+            elif bytes(known.content_hash) != chat.content_hash and (reason := _change(trace, known, chat)):
+                kept.append(reason)
+        kept += _remove(parts[trace.pk] if chats else [])
+        trace.problem = " ".join(filter(None, [problem, *kept]))[:2000]
         trace.state = Trace.State.STORED if chats else Trace.State.REFUSED
-    trace.save(update_fields=["due_at", "problem", "state"])
+    _add(new)
+    Trace.objects.bulk_update(traces, ["due_at", "problem", "state"])
 
 
-def _chats_of(trace: Trace) -> tuple[list[Chat], str]:
+def _chats_of(body: bytes) -> tuple[list[Chat], str]:
     """The chats of a trace, and why it has none, or not all of them."""
-    spans = list(Span.objects.filter(trace=trace).order_by("source_digest", "span_id"))
-    sources = {bytes(source.digest): unpacked(source.body) for source in Source.objects.filter(trace=trace)}
-    body = record_of((sources[bytes(span.source_digest)], unpacked(span.body)) for span in spans)
     reading = Reading(Found(RawRow(0, 0, body), named("otlp"), ""))
     chats = reading.each(_chat)
     refusal = reading.refusal
@@ -92,24 +135,6 @@ def unpacked(body: bytes | memoryview) -> bytes:
     return zstandard.ZstdDecompressor().decompress(bytes(body))
 
 
-def _store(trace: Trace, chats: list[Chat]) -> list[str]:
-    """Add, change and remove trajectories; answers why some of them stay as they were."""
-    parts = list(TracePart.objects.filter(trace=trace).order_by("pk"))
-    kept: list[str] = []
-    for chat, part in _matched(chats, parts):
-        if part is None:
-            _add(trace, chat)
-        elif bytes(part.content_hash) != chat.content_hash and (reason := _change(trace, part, chat)):
-            kept.append(reason)
-    for part in parts:  # those left over: their chat turned out to be part of another
-        reason = _locked_because(part.trajectory_id)
-        if reason:
-            kept.append(f"The trajectory {part.trajectory_id} is part of another one now, but {reason}. It stays.")
-        else:
-            Trajectory.objects.filter(pk=part.trajectory_id).delete()
-    return kept
-
-
 def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, TracePart | None]]:
     """Each chat with the stored one that shares most of its calls. Takes those out of `parts`."""
     for chat in chats:
@@ -118,16 +143,39 @@ def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, 
         yield chat, parts.pop(best) if best is not None and shared[best] else None
 
 
-def _add(trace: Trace, chat: Chat) -> None:
-    """A trajectory that the workspace has already, from a file, is not added again."""
-    prepared = prepare(*chat.run)
-    if copy_in([prepared], Origin(trace.workspace_id, SOURCE)).trajectories:
-        TracePart.objects.create(
-            trace=trace,
-            trajectory_id=prepared.id,
-            span_ids=sorted(chat.span_ids),
-            content_hash=chat.content_hash,
+def _add(new: list[tuple[Trace, Chat]]) -> None:
+    """Trajectories that their workspace has already, from a file, are not added again."""
+    of_workspace: dict[UUID, list[tuple[Trace, Chat, Prepared]]] = {}
+    for trace, chat in new:
+        of_workspace.setdefault(trace.workspace_id, []).append((trace, chat, prepare(*chat.run)))
+    for workspace_id, rows in of_workspace.items():
+        copy_in([prepared for _, _, prepared in rows], Origin(workspace_id, SOURCE))
+        wanted = [prepared.id for _, _, prepared in rows]
+        added = set(Trajectory.objects.filter(pk__in=wanted).values_list("pk", flat=True))
+        for trace, _, prepared in rows:
+            if prepared.id not in added:
+                trace.problem = trace.problem or KNOWN
+        TracePart.objects.bulk_create(
+            TracePart(
+                trace=trace,
+                trajectory_id=prepared.id,
+                span_ids=sorted(chat.span_ids),
+                content_hash=chat.content_hash,
+            )
+            for trace, chat, prepared in rows
+            if prepared.id in added
         )
+
+
+def _remove(parts: list[TracePart]) -> list[str]:
+    """Of chats that turned out to be part of others; answers why some of them stay."""
+    kept = []
+    for part in parts:
+        if reason := _locked_because(part.trajectory_id):
+            kept.append(f"The trajectory {part.trajectory_id} is part of another one now, but {reason}. It stays.")
+        else:
+            Trajectory.objects.filter(pk=part.trajectory_id).delete()
+    return kept
 
 
 def _change(trace: Trace, part: TracePart, chat: Chat) -> str:

@@ -104,6 +104,7 @@ def test_what_a_file_brought_already_is_not_counted_twice(http: httpx.Client, re
     send(http, *CALLS, ROOT)
     settle()
     assert Trajectory.objects.get() == trajectory
+    assert "already" in Trace.objects.get().problem
 
 
 def test_traces_without_a_model_call_are_passed_over(http: httpx.Client) -> None:
