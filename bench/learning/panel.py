@@ -5,11 +5,12 @@ The truth of a pair is `annotators.quality`. Left out: pairs that are harder tha
 
 import random
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from apps.annotation.quality.label_aggregation import Votes, dawid_skene
 from bench.learning.pairs import pair
-from contract.trajectory import Trajectory
+from contract.trajectory import Task, Trajectory
 
 LEFT, RIGHT = 0, 1
 
@@ -94,3 +95,23 @@ def share_right(pairs: Sequence[Judged], labels: Sequence[tuple[int, float]]) ->
     """The share of the labels, by weight, that are for the better one."""
     weights = [(weight, side == each.better_side) for each, (side, weight) in zip(pairs, labels, strict=True)]
     return sum(weight for weight, is_right in weights if is_right) / sum(weight for weight, _ in weights)
+
+
+def main() -> None:
+    """What overlap and aggregation do to the labels themselves: means of 60 panels' votes, in percent."""
+    print(f"{'pairs':>5}{'votes':>7}{'majority':>10}{'Dawid-Skene':>13}{'of its weight':>15}")
+    nobody = Trajectory(Task("", ""), [])
+    for count in (76, 227, 1000):
+        for overlap in (1, 3, 5, 7):
+            shares = []
+            for seed in range(60):
+                pairs = judged([(nobody, nobody)] * count, overlap=overlap, seed=seed)
+                labels = by_dawid_skene(pairs)
+                plain = [(side, 1.0) for side, _ in labels]
+                shares.append([share_right(pairs, each) for each in (by_majority(pairs), plain, labels)])
+            means = [100 * fmean(column) for column in zip(*shares, strict=True)]
+            print(f"{count:>5}{overlap:>7}{means[0]:>10.1f}{means[1]:>13.1f}{means[2]:>15.1f}")
+
+
+if __name__ == "__main__":
+    main()
