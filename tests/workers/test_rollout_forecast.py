@@ -118,9 +118,9 @@ def answered(base: Policy, algorithm: str = "grpo"):
 def test_a_plan_is_timed_by_what_the_workspace_has_seen(base: Policy, algorithm: str):
     run = practised(base)
     check = answered(base, algorithm)
-    # 20 steps of 5 s, and 11 evaluations of 60 tasks by a model that played 32 in 4.5 s: between as long, and 60/32 times as long.
-    assert check.seconds_low == pytest.approx(100 + 11 * 4.5)
-    assert check.seconds_high == pytest.approx(100 + 11 * 4.5 * 60 / 32)
+    # 20 steps of 5 s, and 11 evaluations of 60 tasks by a model that played 64 in 4.5 s: between 60/64 of that, and as long.
+    assert check.seconds_low == pytest.approx(100 + 11 * 4.5 * 60 / 64)
+    assert check.seconds_high == pytest.approx(100 + 11 * 4.5)
     assert check.time_words == f"from {run.name} here, where a step took 5.0 s"
 
 
@@ -145,7 +145,7 @@ def test_the_newest_runs_count(base: Policy):
     for seconds in (50.0, 1.0, 2.0, 3.0):
         practised(base, seconds=seconds)
     check = answered(base)
-    assert check.seconds_low == pytest.approx(20 * 1.0 + 11 * 0.9)
+    assert check.seconds_low == pytest.approx(20 * 1.0 + 11 * 0.9 * 60 / 64)
     assert (check.seconds_high or 0) < 20 * 50
 
 
