@@ -41,3 +41,8 @@ def page_before(request: HttpRequest, *, otherwise: str) -> str:
     except ValueError:
         return otherwise
     return path if path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None) else otherwise
+
+
+def whole_number(text: str | None, *, otherwise: int) -> int:
+    """A number from an address, of at most 15 digits."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else otherwise

@@ -16,7 +16,7 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.models import Queue
 from apps.common.fragments import fragment_of
-from apps.common.http import HtmxRequest
+from apps.common.http import HtmxRequest, whole_number
 from apps.common.pages import page_of
 from apps.common.sorting import sorting_by
 from apps.datasets import freezing
@@ -157,7 +157,7 @@ def rows(request: HtmxRequest, dataset_id: UUID, number: int) -> HttpResponse:
     split = request.GET.get("split", Split.TRAIN.value)
     if split not in Split.values:
         raise Http404
-    start = max(0, int(request.GET.get("from", "0")) if request.GET.get("from", "0").isdecimal() else 0)
+    start = whole_number(request.GET.get("from"), otherwise=0)
     shown = [row_view(sample) for sample in sample_rows(found, split, start=start, count=ROWS_A_PAGE)]
     context = {
         "version": found,

@@ -19,7 +19,7 @@ from django.views.decorators.http import etag, require_http_methods, require_POS
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
-from apps.common.http import HtmxRequest
+from apps.common.http import HtmxRequest, whole_number
 from apps.common.pages import page_of
 from apps.common.sorting import sorting_by
 from apps.jobs import lifecycle
@@ -172,7 +172,7 @@ def live(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 def series(request: HtmxRequest, run_id: UUID) -> HttpResponseBase:
     """The curves as JSON: all of them, or with `?after=` a step what is new above it."""
     run = get_object_or_404(Run.objects.visible_to(request.member).only(*SERIES_STATE), pk=run_id)
-    after = _whole(request.GET.get("after"), -1)
+    after = whole_number(request.GET.get("after"), otherwise=-1)
 
     @cache_control(private=True, no_cache=True)  # a browser keeps it, and asks whether it still holds
     @etag(lambda _: f'"{state_of(run, after=after)}"')
@@ -197,7 +197,7 @@ def open_rollouts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """The rollouts behind a point of a curve, in the list of trajectories."""
     run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
     try:
-        tag = open_sampled(run=run, step=_whole(request.POST.get("step"), 0), by=request.user)
+        tag = open_sampled(run=run, step=whole_number(request.POST.get("step"), otherwise=0), by=request.user)
     except NotSampled as refusal:
         messages.info(request, str(refusal))
         return redirect("training:run", run.pk)
@@ -208,7 +208,7 @@ def open_rollouts(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 def log(request: HtmxRequest, run_id: UUID) -> JsonResponse:
     """What the child printed after a byte."""
     run = get_object_or_404(Run.objects.visible_to(request.member).only("id"), pk=run_id)
-    part = read_log(folder_of(run.pk), after=_whole(request.GET.get("after"), 0))
+    part = read_log(folder_of(run.pk), after=whole_number(request.GET.get("after"), otherwise=0))
     return JsonResponse({"text": part.text, "end": part.end, "skipped": part.skipped})
 
 
@@ -229,14 +229,12 @@ def resume(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     run = get_object_or_404(Run.objects.visible_to(request.member), pk=run_id)
     try:
         if "alarm" in request.POST:
-            alarm = get_object_or_404(run.events.filter(kind="alarm"), pk=_whole(request.POST["alarm"], 0))
+            alarm = get_object_or_404(
+                run.events.filter(kind="alarm"), pk=whole_number(request.POST["alarm"], otherwise=0)
+            )
             resume_with_remedy(run=run, alarm=alarm, by=request.user)
         else:
             lifecycle.resume(run, by=request.user)
     except (RemedyRefused, lifecycle.NotResumable) as refusal:
         messages.error(request, str(refusal))
     return redirect("training:run", run.pk)
-
-
-def _whole(text: str | None, default: int) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else default

@@ -1,0 +1,51 @@
+"""What stands in an address beside its path, with what no link of ours says: none of it is a fault of the server.
+
+The addresses come from the URL conf and the names of parameters from the modules of their views, so that new ones are tried too.
+"""
+
+import inspect
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.urls import resolve
+
+from apps.accounts.models import Membership
+from tests.accounts.clients import body_of
+from tests.addresses import ASKED, Address
+
+pytestmark = pytest.mark.django_db
+
+PARAMETER = re.compile(r"""(?:GET|query_params|given)\.get(?:list)?\(\s*["'](\w+)["']""")
+HOSTILE = ("9" * 5000, "9" * 400, "%ED%A0%80%00")
+ONLY_IN_DEVELOPMENT = {"gallery"}
+
+
+def parameters(path: str) -> Iterator[str]:
+    """What the module of an address' view reads from addresses."""
+    view = resolve(path).func
+    module = getattr(view, "view_class", inspect.unwrap(view)).__module__
+    yield from sorted(set(PARAMETER.findall(inspect.getsource(sys.modules[module]))))
+
+
+def test_no_parameter_of_an_address_is_a_fault_of_the_server(owner: Membership, addresses: list[Address]) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(owner.user)
+    faults, tried = defaultdict(list), set()
+    for address in addresses:
+        if address.name in ONLY_IN_DEVELOPMENT:
+            continue
+        asked = ASKED.get(address.name, {})
+        for name in parameters(address.path):
+            others = "".join(f"&{other}={value}" for other, value in asked.items() if other != name)
+            for value in HOSTILE:
+                tried.add(name)
+                answer = client.get(f"{address.path}?{name}={value}{others}")
+                if answer.status_code >= 500:
+                    faults[address.name].append((name, value[:20]))
+                body_of(answer)
+    assert not faults
+    assert {"cursor", "from", "after", "split", "sort"} <= tried
