@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 import zstandard
 
 from apps.ingest.files.conversion import Unusable
-from apps.ingest.files.inspect_archive import HEADERS, ZIP, opened
+from apps.ingest.files.inspect_archive import HEADERS, ZIP, opened, refuse_large_directory
 from apps.ingest.files.source import GZIP, RATIO, RATIO_FROM, ZSTD, UnreadableFile
 from apps.ingest.normalization.evaluation_reports import HEAD, MOST_BYTES, SCORE, Outcomes, begins_like_report
 
@@ -31,19 +31,28 @@ IN_MEMORY = 16 << 20
 BLOCK = 1 << 20
 TAR_BLOCK = 512
 MOST_FILES = 200_000
-MOST_HEADER_BYTES = 1 << 20
+MOST_ENTRIES = 2 * MOST_FILES
+"""Of a tar archive, folders and links included."""
+MOST_HEADER_BYTES = 1 << 16
+MOST_PATHS = 128 << 20
+"""Characters of all paths of a tar archive together. They are kept, and a packed archive can hold very long ones."""
+MOST_REPORT_BYTES = 2 << 30
+"""What is unpacked of an archive's reports, together."""
 LONG_HEADERS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
-BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError)
+BROKEN = (
+    *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError),
+    RecursionError,  # headers of headers without end
+)
 
 
 class _Header(tarfile.TarInfo):
     """A header of a tar archive, whose names and remarks are of any size and are read into memory as a whole."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
-        if self.type in LONG_HEADERS and self.size > MOST_HEADER_BYTES:
+        if self.size < 0 or (self.type in LONG_HEADERS and self.size > MOST_HEADER_BYTES):
             raise tarfile.ReadError(f"a header of {self.size:,} bytes")
         return super()._proc_member(archive)  # type: ignore[misc]  # no public way in, the same in every version
 
@@ -75,10 +84,13 @@ class Folder:
         return self._packed.tell()
 
     def outcomes(self) -> Outcomes:
-        """What the archive's reports say of its trajectories, as far as it can be read; whatever is wrong with it is said where its files are read."""
+        """What the archive's reports say of its trajectories, as far as it can be read; whatever is wrong with it is said where its files are read.
+
+        Raises UnreadableFile where they hold more than can be kept.
+        """
         found = Outcomes()
         paths: list[str] = []
-        passed = 0
+        passed = reported = 0
         try:
             for member in itertools.islice(self._members(), MOST_FILES):
                 passed += member.passing
@@ -89,12 +101,16 @@ class Folder:
                 if _is_data(member.path):
                     paths.append(member.path)
                     if member.path.endswith(".json"):
-                        _take_report(found, member)
+                        reported += _take_report(found, member)
+                        if reported > MOST_REPORT_BYTES or found.is_full:
+                            break
                 elif PurePosixPath(member.path).name == SCORE:
                     with member.open() as packed:
                         found.take_score(member.path, packed.read(HEAD))
         except (Unusable, UnreadableFile, *BROKEN):
             pass
+        if reported > MOST_REPORT_BYTES or found.is_full:
+            raise UnreadableFile("The reports of evaluations in the archive hold too much. Split it.")
         found.see([path for path in paths if path not in found.read])
         return found
 
@@ -135,13 +151,15 @@ class Folder:
             raise UnreadableFile(f"Unpacks to more than {RATIO} times its size, as only a decompression bomb does.")
 
 
-def _take_report(found: Outcomes, member: Member) -> None:
+def _take_report(found: Outcomes, member: Member) -> int:
+    """How many bytes were looked at."""
     with member.open() as packed:
-        head = packed.read(HEAD)
+        head, rest = packed.read(HEAD), b""
         if begins_like_report(member.path, head):
             rest = packed.read(MOST_BYTES)
             if len(rest) < MOST_BYTES:
                 found.take(member.path, head + rest)
+    return len(head) + len(rest)
 
 
 def open_folder(file: IO[bytes], *, most_bytes: int) -> Folder | None:
@@ -156,6 +174,7 @@ def open_folder(file: IO[bytes], *, most_bytes: int) -> Folder | None:
 
 def _of_zip(file: IO[bytes]) -> Callable[[], Iterator[Member]] | None:
     try:
+        refuse_large_directory(file)
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile:
         return None  # said where single files are opened
@@ -190,7 +209,16 @@ def _of_tar(file: IO[bytes], begun: int, magic: bytes) -> Callable[[], Iterator[
 
     def members() -> Iterator[Member]:
         with tarfile.open(fileobj=unpacked(), mode="r|", tarinfo=_Header) as archive:
-            for each in archive:
+            count = length = 0
+            while (each := archive.next()) is not None:
+                archive.members.clear()  # type: ignore[attr-defined]  # it keeps every header
+                archive.pax_headers.clear()  # type: ignore[attr-defined]  # and what headers say of all files
+                count += 1
+                if count > MOST_ENTRIES:
+                    raise tarfile.ReadError(f"more than {MOST_ENTRIES:,} entries")
+                length += len(each.name)
+                if length > MOST_PATHS:
+                    raise tarfile.ReadError(f"paths of more than {MOST_PATHS:,} characters")
                 if each.isfile():
                     yield Member(each.name, partial(_extracted, archive, each), each.size)
 

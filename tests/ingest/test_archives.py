@@ -5,13 +5,18 @@ import io
 import json
 import struct
 import tarfile
+import tracemalloc
 import warnings
 import zipfile
 
 import pytest
 
+from apps.ingest import archives
+from apps.ingest.files import inspect_archive
 from apps.ingest.files.source import Limits, UnreadableFile
 from apps.ingest.formats import UnknownFormat
+from apps.ingest.normalization import evaluation_reports
+from apps.ingest.normalization.evaluation_reports import Outcomes
 from apps.ingest.reading import Reading
 from apps.ingest.upload import Upload
 
@@ -103,6 +108,71 @@ def test_a_header_without_end_is_not_taken_into_memory(make):
     assert len(packed) < 20_000
     with pytest.raises(UnreadableFile, match=r"damaged \(a header of 8,388,608 bytes\)"):
         read(packed)
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE])
+def test_long_names_are_not_kept_without_end(kind):
+    """Some kilobytes that hold gigabytes of names, each in a header of a size that is taken."""
+    whole = io.BytesIO()
+    with gzip.GzipFile(fileobj=whole, mode="wb", compresslevel=1) as packed:
+        for number in range(2400):
+            packed.write(named(f"{number}{'a' * 60_000}.json", kind))
+        packed.write(b"\0" * 1024)
+    tracemalloc.start()
+    with pytest.raises(UnreadableFile, match="paths of more than"):
+        read(whole.getvalue())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 300 << 20  # paths of 128 MiB
+
+
+def test_an_archive_of_folders_without_end_is_refused(monkeypatch):
+    monkeypatch.setattr(archives, "MOST_ENTRIES", 50)
+    body = b"".join(named(f"folder{number}", tarfile.DIRTYPE) for number in range(51))
+    with pytest.raises(UnreadableFile, match="more than 50 entries"):
+        read(body + tarred(("a.json", CHAT)))
+
+
+def test_headers_of_headers_without_end_are_a_damaged_archive():
+    with pytest.raises(UnreadableFile, match="damaged"):
+        read(gzip.compress(remarks(0) * 5000 + tarred(("a.json", CHAT))))
+
+
+def named(name: str, kind: bytes) -> bytes:
+    header = tarfile.TarInfo(name)
+    header.type = kind
+    return header.tobuf(tarfile.GNU_FORMAT)
+
+
+def test_a_directory_of_a_zip_archive_that_is_too_large_is_not_read(monkeypatch):
+    monkeypatch.setattr(inspect_archive, "MOST_DIRECTORY_BYTES", 100)
+    assert read(zipped(("a.json", CHAT))) == (1, [])
+    with pytest.raises(UnreadableFile, match="larger than it can be"):
+        read(zipped(*((f"{number}.json", CHAT) for number in range(5))))
+
+
+def test_of_a_report_only_what_is_used_is_kept():
+    """The rest may be 16 MB, which a zip archive packs to some kilobytes, and there may be thousands."""
+    rewards = {"rewards": {"reward": 1}}
+    outcomes = Outcomes()
+    outcomes.take("0/result.json", json.dumps({"task_name": "t", "verifier_result": rewards, "pad": [1]}).encode())
+    (trial,) = outcomes.trials.values()
+    assert trial == {"task_name": "t", "verifier_result": rewards, "exception_info": None}
+    assert outcomes.kept == len(json.dumps(trial, separators=(",", ":")))
+
+
+def test_reports_of_evaluations_that_hold_too_much_are_refused(monkeypatch):
+    monkeypatch.setattr(evaluation_reports, "MOST_KEPT", 1000)
+    reports = [
+        (f"{n}/report.json", json.dumps({"resolved_ids": [f"task-{n}-{m}" for m in range(5)]}).encode())
+        for n in range(5)
+    ]
+    with pytest.raises(UnreadableFile, match="hold too much"):
+        read(zipped(*reports, ("a.json", CHAT)))
+    monkeypatch.setattr(archives, "MOST_REPORT_BYTES", 100)
+    monkeypatch.setattr(evaluation_reports, "MOST_KEPT", 1 << 20)
+    with pytest.raises(UnreadableFile, match="hold too much"):
+        read(zipped(*reports, ("a.json", CHAT)))
 
 
 def test_long_names_as_tar_writes_them_are_read():

@@ -26,7 +26,16 @@ LOCAL_HEADER = struct.Struct("<26xHH")
 """Of a member: 26 bytes that the directory has too, the lengths of its name and of its extra field."""
 HEADERS = ("header.json", "_journal/start.json")
 MOST_HEADER_BYTES = 16 << 20
+MOST_DIRECTORY_BYTES = 128 << 20
+"""Of a zip archive's list of what is in it, which is read as a whole."""
 BLOCK = 1 << 20
+
+
+def refuse_large_directory(file: IO[bytes]) -> None:
+    """Raises zipfile.BadZipFile."""
+    end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # no public way in, the same in every version
+    if end and end[zipfile._ECD_SIZE] > MOST_DIRECTORY_BYTES:  # type: ignore[attr-defined]
+        raise zipfile.BadZipFile("its directory is larger than it can be")
 
 
 class _Part(io.RawIOBase):
@@ -53,6 +62,7 @@ class EvalArchive(Pieces):
         """`passed` is told how many bytes of the archive have been read. Raises Unusable."""
         self._passed = passed
         try:
+            refuse_large_directory(file)
             self._zip = zipfile.ZipFile(file)
             super().__init__(self._logs(self._about()))
         except zipfile.BadZipFile as error:

@@ -21,6 +21,10 @@ BEGINNING = b'"total_instances"'
 """With which the reports of SWE-bench begin, whatever they are called."""
 NAMES = ("result.json", "report.json", "results.json")
 MOST_BYTES = 16 << 20
+"""Of one report."""
+MOST_KEPT = 128 << 20
+"""Bytes, about, that are kept of all reports of an archive."""
+BYTES_A_NAME = 100
 OF_APPWORLD = re.compile(r"(?:^|/)tasks/([^/]+)/logs/lm_calls\.jsonl(?:\.gz)?$")
 SCORE, OF_OSWORLD = "result.txt", "traj.jsonl"
 """The files in which OSWorld keeps a trajectory and what it came to."""
@@ -28,6 +32,8 @@ OF_APPWORLD_FOUND = "evaluations"
 """The folder in which AppWorld keeps what it found, a file for each set of tasks."""
 ASIDE = ("results", "evaluation", "reports", OF_APPWORLD_FOUND)
 """Folders of reports that lie beside the trajectories: what is in them counts for all around them."""
+OF_TRIALS = ("task_name", "verifier_result", "exception_info")
+"""What is used of a trial."""
 OF_TRIAL = "trajectory"
 """How the files begin that hold what a trial's own agent did; others there are of agents that summed up for it."""
 
@@ -46,6 +52,13 @@ class Outcomes:
     """What OSWorld's `result.txt` says of the trajectory in its folder."""
     told: set[PurePosixPath] = field(default_factory=set)
     """Folders of agents whose trial has a trajectory: what else lies there is the agent's own record of the same trajectory."""
+    kept: int = 0
+    """Bytes, about."""
+
+    @property
+    def is_full(self) -> bool:
+        """Nothing more may be taken: a small archive can hold very much."""
+        return self.kept > MOST_KEPT
 
     def take(self, path: str, body: bytes) -> None:
         """Take what a file says, if it is a report."""
@@ -55,11 +68,13 @@ class Outcomes:
             return
         place = PurePosixPath(path)
         if "verifier_result" in mapping(row) and ("task_name" in row or "trial_name" in row):
-            self.trials[place.parent] = row
+            self.trials[place.parent] = trial = {name: row.get(name) for name in OF_TRIALS}
+            self.kept += len(jsontext.dumps(trial))
         elif found := verdicts_in(row):
             around = place.parent.parent if place.parent.name in ASIDE else place.parent
             plain = {instance: resolved for instance, resolved in found.items() if resolved is not None}
             self.reports.setdefault(around, []).append(plain)
+            self.kept += sum(len(instance) + BYTES_A_NAME for instance in plain)
         else:
             return
         self.read.add(path)
