@@ -14,7 +14,7 @@ from apps.accounts import api_tokens, invitation_links
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk.assignments import annotator_of
 from apps.annotation.kinds.questions import Alternatives, StepsAsks
-from apps.annotation.models import Assignment, Continuation, Judge
+from apps.annotation.models import Assignment, BulkAct, Comment, Continuation, Judge, Mention
 from apps.arena.models import Experiment
 from apps.datasets import freezing
 from apps.datasets.recipe import Recipe
@@ -143,7 +143,16 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
     run = factories.run(of=here, version=version, base=policy)
     alarm = run.events.create(kind="alarm", text="Falling chosen side.", details={"setting": "beta", "value": 0.2})
     invited = invitation_links.invite(workspace=here, email="ben@example.org", role=Role.ANNOTATOR, by=owner.user)
+    mention = Mention.objects.create(
+        comment=Comment.objects.create(workspace=here, trajectory=first, by=labeller.user, text="Look at @me."),
+        user=labeller.user,
+    )
     return {
+        "act_id": BulkAct.objects.create(
+            workspace=here, kind="assign", queue=pairs, words="Assigned 0 items", count=0
+        ).pk,
+        "comment_id": mention.comment_id,
+        "mention_id": mention.pk,
         "alarm_id": alarm.pk,
         "annotator_id": annotator.pk,
         "assignment_id": assignment.pk,

@@ -10,14 +10,15 @@ from django.db.models import F, Q, QuerySet, Sum
 
 from apps.accounts.models import Membership
 from apps.annotation.kinds import KINDS, kind_of
-from apps.annotation.kinds.blindness import left_for
+from apps.annotation.kinds.blindness import assigned_elsewhere, left_for
 from apps.annotation.kinds.pair_selection import Pairing
-from apps.annotation.models import Annotator, Assignment, Desk, Guideline, Item, Judgement, Queue
+from apps.annotation.models import Annotator, Assignment, BulkAct, Desk, Guideline, Item, ItemAssignee, Judgement, Queue
 from apps.annotation.quality.shares import Share, share
 from apps.common.sorting import by_age, by_name
 
 QUEUE_COLUMNS = (by_name("Queue", "name", "pk"), by_age("Made"))
 FLAGGED = 20
+BULK_ACTS = 5
 JUDGEMENTS_OF_RUN = 20
 LATEST_OF_PERSON = 20
 HEAVY_OF_RUNS = tuple(f"{run}__{column}" for run in "ab" for column in ("tools", "closing", "info"))
@@ -40,8 +41,9 @@ class DeskProgress:
 def desk_progress(queue: Queue, annotator: Annotator) -> DeskProgress:
     desks = {who: found for who, *found in Desk.objects.filter(queue=queue).values_list("annotator", "judged", "golds")}
     mine, golds = desks.get(annotator.pk, (0, 0))
+    elsewhere = assigned_elsewhere([queue.pk], annotator.user_id).get(queue.pk, 0)
     return DeskProgress(
-        mine=mine + golds, left=left_for(queue, sum(judged for judged, _ in desks.values()), mine, golds)
+        mine=mine + golds, left=left_for(queue, sum(judged for judged, _ in desks.values()), mine, golds, elsewhere)
     )
 
 
@@ -58,6 +60,8 @@ class QueueRow(NamedTuple):
     """With gold items."""
     golds: int
     """Of mine."""
+    elsewhere: int
+    """Items that are for others only."""
 
     @property
     def left(self) -> int:
@@ -66,11 +70,11 @@ class QueueRow(NamedTuple):
 
     @property
     def left_for_me(self) -> int:
-        return left_for(self.queue, self.judged, self.mine - self.golds, self.golds)
+        return left_for(self.queue, self.judged, self.mine - self.golds, self.golds, self.elsewhere)
 
 
 def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
-    """What a list says of each queue, in one query for all."""
+    """What a list says of each queue, in two queries for all."""
     desks = Desk.objects.filter(queue__in=[queue.pk for queue in queues]).values("queue")
     my_desk = Q(annotator__user=member.user_id)
     sums = desks.annotate(
@@ -79,7 +83,12 @@ def queue_rows(queues: Sequence[Queue], member: Membership) -> list[QueueRow]:
         my_golds=Sum("golds", default=0, filter=my_desk),
     )
     found = {queue: counts for queue, *counts in sums.values_list("queue", "all", "mine", "my_golds")}
-    return [QueueRow(queue, *found.get(queue.pk, (0, 0, 0))) for queue in queues]
+    elsewhere = assigned_elsewhere([queue.pk for queue in queues], member.user_id)
+    rows = []
+    for queue in queues:
+        judged, mine, golds = found.get(queue.pk, (0, 0, 0))
+        rows.append(QueueRow(queue, judged, mine, golds, elsewhere.get(queue.pk, 0)))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -189,6 +198,20 @@ def latest_judgements_of(queue: Queue, annotator: Annotator, member: Membership)
     return list(
         standing.defer("item__task__initial_state", "item__task__success_check").order_by("-pk")[:LATEST_OF_PERSON]
     )
+
+
+def bulk_acts_of(queue: Queue) -> list[BulkAct]:
+    """What was done to many of its items at once, newest first."""
+    return list(BulkAct.objects.filter(queue=queue).select_related("by").defer("before").order_by("-pk")[:BULK_ACTS])
+
+
+def assignees_of(items: Iterable[Item]) -> dict[int, list[str]]:
+    """By item, the names of those that it is for; none where it's for everybody."""
+    found: dict[int, list[str]] = defaultdict(list)
+    named = ItemAssignee.objects.filter(item__in=[item.pk for item in items]).select_related("user")
+    for each in named.order_by("user__name", "pk"):
+        found[each.item_id].append(str(each.user))
+    return found
 
 
 def items_of(queue: Queue) -> QuerySet[Item]:

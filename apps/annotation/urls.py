@@ -2,12 +2,16 @@
 
 from django.urls import path
 
+from apps.annotation.api import bulk as bulk_api
+from apps.annotation.api import comments as comment_api
 from apps.annotation.api import desk as desk_api
 from apps.annotation.api import imported_judgments as adopting_api
 from apps.annotation.api import judges as judge_api
 from apps.annotation.api import queues as rest
 from apps.annotation.api import reviews as review_api
 from apps.annotation.views import (
+    bulk,
+    comments,
     continuations,
     corrections,
     desk,
@@ -72,6 +76,13 @@ urlpatterns = [
     path("queues/<uuid:queue_id>/resume/", queues.steer, {"action": "resume"}, name="resume"),
     path("queues/<uuid:queue_id>/close/", queues.steer, {"action": "close"}, name="close"),
     path("trajectories/<uuid:trajectory_id>/judgements/", queues.judgements_of, name="judgements_of"),
+    path("trajectories/<uuid:trajectory_id>/comments/", comments.comments_of, name="comments_of"),
+    path("trajectories/<uuid:trajectory_id>/comments/new/", comments.comment, name="comment"),
+    path("label-all/", bulk.label, name="label_all"),
+    path("queues/<uuid:queue_id>/assign/", bulk.assign, name="assign"),
+    path("bulk-acts/<uuid:act_id>/undo/", bulk.undo, name="undo_bulk_act"),
+    path("comments/<uuid:comment_id>/remove/", comments.remove_comment, name="remove_comment"),
+    path("mentions/<int:mention_id>/read/", comments.read_mention, name="read_mention"),
     path("desk/<uuid:queue_id>/", desk.desk, name="desk"),
     path("desk/<uuid:queue_id>/next/", desk.next_item, name="next"),
     path("desk/<uuid:queue_id>/undo/", desk.undo, name="undo"),
@@ -101,6 +112,14 @@ urlpatterns = [
 
 api = [
     path("imports/<uuid:batch_id>/judgements", adopting_api.ImportJudgementsView.as_view(), name="import_judgements"),
+    path("trajectories/<uuid:trajectory_id>/comments", comment_api.CommentsView.as_view(), name="trajectory_comments"),
+    path("bulk-acts", bulk_api.BulkActsView.as_view(), name="bulk_acts"),
+    path("bulk-acts/<uuid:act_id>/undo", bulk_api.UndoView.as_view(), name="bulk_act_undo"),
+    path("bulk-labels", bulk_api.BulkLabelsView.as_view(), name="bulk_labels"),
+    path("queues/<uuid:queue_id>/assign", bulk_api.AssignView.as_view(), name="queue_assign"),
+    path("comments/<uuid:comment_id>/remove", comment_api.RemoveCommentView.as_view(), name="comment_remove"),
+    path("mentions", comment_api.MentionsView.as_view(), name="mentions"),
+    path("mentions/<int:mention_id>/read", comment_api.ReadMentionView.as_view(), name="mention_read"),
     path("queues", rest.QueuesView.as_view(), name="queues"),
     path("queues/<uuid:queue_id>", rest.QueueView.as_view(), name="queue"),
     path("queues/<uuid:queue_id>/next", desk_api.NextView.as_view(), name="queue_next"),

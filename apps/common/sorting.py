@@ -60,6 +60,11 @@ class Sorting:
     def words(self) -> str:
         return self.order.words
 
+    @property
+    def orders(self) -> list[Order]:
+        """All that there are, column by column."""
+        return [order for column in self.columns for order in (column.first, column.second)]
+
     def head(self, title: str) -> Head:
         """What the head of a column shows. A KeyError is a template that names no column of its list."""
         column = {column.title: column for column in self.columns}[title]

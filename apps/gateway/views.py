@@ -14,6 +14,7 @@ from apps.accounts.models import Role
 from apps.common.fragments import fragment_of
 from apps.common.http import HtmxRequest
 from apps.common.pages import page_of
+from apps.common.sorting import by_age, sorting_by
 from apps.gateway.live import state_of
 from apps.gateway.models import Session
 from apps.gateway.queries import record_of, sessions_for_list, standing_of
@@ -21,6 +22,7 @@ from apps.trajectories import unsaved
 from apps.trajectories.content_responses import answer_for
 from apps.trajectories.rendering.steps import StepView
 
+SESSION_COLUMNS = (by_age("When"),)
 COMMAND = """curl {url} \\
   --header "Authorization: Bearer $RETRACE_TOKEN" \\
   --header "Content-Type: application/json" \\
@@ -32,9 +34,11 @@ COMMAND = """curl {url} \\
 @at_least(Role.RESEARCHER)
 def sessions(request: HtmxRequest) -> HttpResponse:
     """All sessions, newest first; without one, how to connect an agent."""
-    page = page_of(sessions_for_list(request.member).of_policies(), cursor=request.GET.get("cursor", ""), size=30)
+    sorting = sorting_by(SESSION_COLUMNS, request.GET.get("sort", ""))
+    found = sessions_for_list(request.member).of_policies()
+    page = page_of(found, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=30)
     command = COMMAND.format(url=request.build_absolute_uri("/api/v1/sessions"))
-    return render(request, "gateway/sessions.html", {"page": page, "command": command})
+    return render(request, "gateway/sessions.html", {"page": page, "command": command, "sorting": sorting})
 
 
 @require_safe

@@ -9,9 +9,10 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
+from apps.annotation.comments.queries import unread_mentions
 from apps.annotation.kinds import KINDS
-from apps.annotation.kinds.blindness import left_for
-from apps.annotation.models import Desk, Item, Queue
+from apps.annotation.kinds.blindness import assigned_elsewhere, left_for
+from apps.annotation.models import Desk, Item, Mention, Queue
 from apps.annotation.review.adjudication import undecided
 from apps.common.ids import first_id_at
 from apps.common.quantities import duration
@@ -27,6 +28,8 @@ class Waiting:
     judged_by_me: int
     golds_by_me: int
     judged_by_all: int
+    elsewhere: int
+    """Items that are for others only."""
     seconds_each: float | None
     """What this person needs for one judgment here, so far; None before their first."""
 
@@ -48,7 +51,7 @@ class Waiting:
     @property
     def left_for_me(self) -> int:
         """The most that I can still judge."""
-        return left_for(self.queue, self.judged_by_all, self.judged_by_me, self.golds_by_me)
+        return left_for(self.queue, self.judged_by_all, self.judged_by_me, self.golds_by_me, self.elsewhere)
 
     @property
     def time_left(self) -> str:
@@ -88,6 +91,11 @@ def review_for(member: Membership) -> Review | None:
     return Review(Queue.objects.get(pk=most), counts[most], sum(counts.values()) - counts[most])
 
 
+def mentions_of(member: Membership) -> list[Mention]:
+    """Unread ones, newest first."""
+    return list(unread_mentions(member).order_by("-pk")[:SHOWN])
+
+
 def pace_of(member: Membership) -> Pace:
     """From the person's desks, and the judgments of one day."""
     mine = {"annotator__workspace": member.workspace_id, "annotator__user": member.user_id}
@@ -110,15 +118,17 @@ def waiting_for(member: Membership) -> list[Waiting]:
     desks = Desk.objects.filter(queue__in=queues)
     totals = dict(desks.order_by().values_list("queue").annotate(Sum("judged")))
     mine = {desk.queue_id: desk for desk in desks.filter(annotator__user=member.user_id)}
-    rows = [_row(queue, mine.get(queue.pk), totals.get(queue.pk, 0)) for queue in queues]
+    elsewhere = assigned_elsewhere([queue.pk for queue in queues], member.user_id)
+    rows = [_row(queue, mine.get(queue.pk), totals.get(queue.pk, 0), elsewhere.get(queue.pk, 0)) for queue in queues]
     return sorted(rows, key=lambda row: (row.left_for_me == 0, row.answered_by_me == 0))
 
 
-def _row(queue: Queue, desk: Desk | None, judged_by_all: int) -> Waiting:
+def _row(queue: Queue, desk: Desk | None, judged_by_all: int, elsewhere: int) -> Waiting:
     return Waiting(
         queue=queue,
         judged_by_me=desk.judged if desk else 0,
         golds_by_me=desk.golds if desk else 0,
         judged_by_all=judged_by_all,
+        elsewhere=elsewhere,
         seconds_each=desk.seconds_each if desk and desk.answered else None,
     )

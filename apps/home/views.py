@@ -11,7 +11,7 @@ from apps.accounts.models import Role
 from apps.accounts.navigation import links_for
 from apps.common.http import HtmxRequest
 from apps.home.activity import moves
-from apps.home.assigned_work import pace_of, review_for, waiting_for
+from apps.home.assigned_work import mentions_of, pace_of, review_for, waiting_for
 from apps.home.decision import decision_for
 from apps.home.first_steps import first_steps
 from apps.home.glance import stations
@@ -29,7 +29,13 @@ def _work(request: HtmxRequest) -> HttpResponse:
     waiting = waiting_for(request.member)
     first = next((row for row in waiting if row.left_for_me), None)
     review = review_for(request.member) if request.member.is_reviewer else None
-    context = {"waiting": waiting, "next": first, "review": review, "pace": pace_of(request.member)}
+    context = {
+        "waiting": waiting,
+        "next": first,
+        "review": review,
+        "pace": pace_of(request.member),
+        "mentions": mentions_of(request.member),
+    }
     return render(request, "home/annotator.html", context)
 
 
@@ -46,6 +52,7 @@ def _loop(request: HtmxRequest) -> HttpResponse:
         "steps": first_steps(found, to_label=waiting[0].queue if waiting else None, decision=decision),
         "moves": moves(request.member),
         "waiting": waiting,
+        "mentions": mentions_of(request.member),
     }
     return render(request, "home/researcher.html", context)
 

@@ -19,6 +19,7 @@ OWN = {
     *("annotation:item", "annotation:rows", "annotation:part", "annotation:judge", "annotation:draft"),
     *("annotation:skip", "annotation:flag", "annotation:keep", "annotation:better", "annotation:check_better"),
     *("annotation:alternatives", "annotation:run_on", "annotation:continuation", "v1:assignment_judgment"),
+    *("annotation:remove_comment", "annotation:read_mention", "v1:mention_read"),
 }
 """What is on somebody's desk is for nobody else, whatever their role."""
 
@@ -28,7 +29,7 @@ SEEN_FROM = {
         *("accounts:workspaces", "accounts:switch", "accounts:leave"),
         *("accounts:profile", "accounts:change_name", "accounts:change_password", "accounts:preferences"),
         *("annotation:queues", "annotation:queue", "annotation:desk", "annotation:next", "annotation:undo"),
-        *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue", "v1:queue_next"),
+        *("annotation:leave", "annotation:mine", "v1:queues", "v1:queue", "v1:queue_next", "v1:mentions"),
     },
     Role.REVIEWER: {
         *(f"trajectories:{name}" for name in ("list", "save_view", "remove_view", "picked_forks", "detail", "step")),
@@ -37,6 +38,7 @@ SEEN_FROM = {
         *(f"annotation:{name}" for name in ("items", "progress", "agreement", "quality", "person", "queue_item")),
         *(f"annotation:{name}" for name in ("review", "review_item", "review_rows", "review_part", "remark")),
         *("annotation:judgements_of", "v1:trajectories", "v1:trajectory"),
+        *("annotation:comments_of", "annotation:comment", "v1:trajectory_comments", "v1:comment_remove"),
         *(f"v1:queue_{name}" for name in ("preferences", "inspections", "ratings", "disputed", "adjudications")),
     },
     Role.OWNER: {

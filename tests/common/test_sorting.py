@@ -108,3 +108,28 @@ def test_a_click_on_a_head_changes_between_two_orders():
     assert sorting_by(columns, "-name").head("Run") == ("Run", "name", "descending")
     assert sorting_by(columns, "").head("Launched") == ("Launched", "oldest", "descending")
     assert sorting_by(columns, "name").head("Launched") == ("Launched", "", "")
+
+
+def test_a_narrow_list_offers_the_same_orders_in_a_menu(client):
+    member = factories.member()
+    client.force_login(member.user)
+    factories.run(of=member.workspace)
+    page = client.get(reverse("training:list"), {"sort": "name"}).content.decode()
+    menu = page[page.index('class="menu sort-menu"') : page.index("</details>", page.index('class="menu sort-menu"'))]
+    assert "Sort: By name" in menu
+    for order in ("sort=name", "sort=-name", "sort=oldest"):
+        assert f"?{order}" in menu
+    assert menu.count('aria-current="true"') == 1
+
+
+def test_sessions_sort_by_age(client):
+    member = factories.member()
+    client.force_login(member.user)
+    older, newer = (factories.session(of=member.workspace) for _ in range(2))
+
+    def shown(sort: str) -> list[int]:
+        page = client.get(reverse("gateway:list"), {"sort": sort}).content.decode()
+        return [page.index(str(each.pk)) for each in (older, newer)]
+
+    assert shown("oldest") == sorted(shown("oldest"))
+    assert shown("") == sorted(shown(""), reverse=True)

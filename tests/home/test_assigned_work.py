@@ -101,9 +101,9 @@ def test_nothing_judged_has_no_pace(member):
 
 def test_the_cost_does_not_grow_with_the_queues(member, django_assert_num_queries):
     factories.queue(of=member.workspace, item_count=3)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         waiting_for(member)
     for _ in range(5):
         desk(factories.queue(of=member.workspace, item_count=3), factories.member(of=member.workspace), judged=1)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         waiting_for(member)

@@ -13,13 +13,13 @@ from random import SystemRandom
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet, Sum
+from django.db.models import Exists, F, OuterRef, QuerySet, Sum
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership
 from apps.annotation.desk.claims import Place, take_place
 from apps.annotation.desk.known_answers import take_check
-from apps.annotation.models import Annotator, Assignment, Desk, Item, Queue
+from apps.annotation.models import Annotator, Assignment, Desk, Item, ItemAssignee, Queue
 from apps.annotation.refusals import DeskPaused, NotForYou, QueueNotOpen, Refusal
 
 AHEAD = 1
@@ -132,7 +132,9 @@ def _left_unfinished(queue: Queue, annotator: Annotator) -> Place | None:
     begun = Assignment.objects.filter(
         queue=queue, annotator=annotator, state=Assignment.State.EXPIRED, opened_at__isnull=False
     )
-    last = begun.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at").first()
+    named = ItemAssignee.objects.filter(item=OuterRef("item"))
+    theirs = begun.filter(~Exists(named) | Exists(named.filter(user=annotator.user_id)))
+    last = theirs.filter(item__taken__lt=F("item__overlap")).select_related("item").order_by("-closed_at").first()
     return Place(last.item_id, last.pk) if last and retake_place(last.item) else None
 
 

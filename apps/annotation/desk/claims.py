@@ -51,6 +51,8 @@ FROM (SELECT 1) one LEFT JOIN taken ON true
 """
 _UNTOUCHED = """NOT EXISTS (SELECT FROM annotation_assignment s
                  WHERE s.item_id = i.id AND s.annotator_id = %(annotator)s AND s.state = ANY(%(dealt_with)s))"""
+_FOR_THEM = """(NOT EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_id = i.id)
+                OR EXISTS (SELECT FROM annotation_itemassignee g WHERE g.item_id = i.id AND g.user_id = %(user)s))"""
 
 
 # The order of gold items differs from person to person, so nobody can tell another which ones they are.
@@ -133,6 +135,7 @@ def _take(
         "queue": queue.pk,
         "desk": desk.pk,
         "annotator": annotator.pk,
+        "user": annotator.user_id,
         "since": since,
         "position": position,
         "dealt_with": list(dealt_with),
@@ -141,7 +144,9 @@ def _take(
     while True:
         for count, locked in TRIES:
             with connection.cursor() as cursor:
-                cursor.execute(TAKE.format(untouched=_UNTOUCHED, locked=locked), {**values, "count": count})
+                cursor.execute(
+                    TAKE.format(untouched=f"{_UNTOUCHED} AND {_FOR_THEM}", locked=locked), {**values, "count": count}
+                )
                 free, item, expired = cursor.fetchone()
             if item is not None:
                 return Place(item, expired)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Count, Exists, OuterRef, Q
 
 from apps.accounts.models import Membership
-from apps.annotation.models import Adjudication, Assignment, Item, Queue
+from apps.annotation.models import Adjudication, Assignment, Item, ItemAssignee, Queue
 from apps.annotation.models.items import on_desk_of
 from apps.annotation.models.judgements import undecided_for
 from apps.trajectories.models import Step, Trajectory
@@ -91,10 +91,23 @@ def may_know_counts(member: Membership) -> bool:
     return member.is_reviewer
 
 
-def left_for(queue: Queue, judged: int, mine: int, golds: int) -> int:
+def assigned_elsewhere(queues: Collection[UUID], user: int | None) -> dict[UUID, int]:
+    """By queue, how many items are for named people of whom this person isn't one; what they have judged is left out."""
+    judged = Assignment.objects.filter(item=OuterRef("item"), annotator__user=user, state=Assignment.State.JUDGED)
+    rows = ItemAssignee.objects.filter(~Exists(judged), queue__in=queues).order_by().values("queue")
+    items, own = Count("item", distinct=True), Count("item", filter=Q(user=user))
+    return {
+        queue: all_ - mine
+        for queue, all_, mine in rows.annotate(items=items, own=own).values_list("queue", "items", "own")
+    }
+
+
+def left_for(queue: Queue, judged: int, mine: int, golds: int, elsewhere: int = 0) -> int:
     """The most that one person, who judged `mine` of `judged` and `golds` gold items, can still judge: one an item.
+
+    elsewhere: items that are for others only.
 
     It goes down with each of their answers, whatever it was about, so it may be told where `COUNTS` aren't.
     """
-    left = min(queue.places - judged, queue.item_count - mine)
+    left = min(queue.places - judged, queue.item_count - mine - elsewhere)
     return left + max(queue.gold_count - golds, 0) if left > 0 else 0

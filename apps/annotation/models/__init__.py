@@ -1,5 +1,7 @@
 """Queues of items to judge, who is judging what right now, and the judgments."""
 
+from apps.annotation.models.bulk import BulkAct, ItemAssignee
+from apps.annotation.models.comments import Comment, Mention
 from apps.annotation.models.continuations import Continuation
 from apps.annotation.models.items import Assignment, Desk, Item
 from apps.annotation.models.judgements import Correction, Inspection, Judgement, Mark, Preference, Rating, StepLabel
@@ -11,17 +13,21 @@ __all__ = [
     "Adjudication",
     "Annotator",
     "Assignment",
+    "BulkAct",
+    "Comment",
     "Continuation",
     "Correction",
     "Desk",
     "Guideline",
     "Inspection",
     "Item",
+    "ItemAssignee",
     "Judge",
     "JudgeAnswer",
     "JudgePrompt",
     "Judgement",
     "Mark",
+    "Mention",
     "Preference",
     "QualityReport",
     "Queue",

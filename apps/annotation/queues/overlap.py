@@ -3,10 +3,10 @@
 Desks are locked before items, as `desk.assignments` says, and all of them first: nobody is half-way through taking a place meanwhile.
 """
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.db.models.functions import Greatest
 
-from apps.annotation.models import Desk, Item, Queue
+from apps.annotation.models import Desk, Item, ItemAssignee, Queue
 from apps.annotation.refusals import Refusal
 
 
@@ -28,15 +28,25 @@ class FixedByPlan(Refusal):
     )
 
 
+class TooFewNamed(Refusal):
+    code = "too_few_named"
+
+    def __init__(self, overlap: int) -> None:
+        super().__init__(f"Some items are assigned to fewer than {overlap} people. Assign them to more people first.")
+
+
 def raise_overlap(*, queue: Queue, overlap: int) -> None:
     """Open places for more people on every item of `queue`, whose row the caller has locked and changes.
 
-    Known items have places for everybody as it is. Raises FewerPeople, FixedByPlan.
+    Known items have places for everybody as it is. Raises FewerPeople, FixedByPlan, TooFewNamed.
     """
     if overlap < queue.overlap:
         raise FewerPeople(overlap, queue.overlap)
     if queue.is_of_experiment:
         raise FixedByPlan
+    named = ItemAssignee.objects.filter(queue=queue).values("item").annotate(people=Count("pk"))
+    if overlap > queue.overlap and named.filter(people__lt=overlap).exists():
+        raise TooFewNamed(overlap)
     desks = Desk.objects.filter(queue=queue)
     _lock(desks)
     desks.update(position=0)  # what they went past, because it was full, has a place again

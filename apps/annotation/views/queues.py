@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation import queries
+from apps.annotation.comments.queries import people_of_workspace
 from apps.annotation.forms.queues import LONGEST_QUESTIONS, GuidelinesForm, QueueForm, builder_kinds
 from apps.annotation.forms.settings import KnownForm
 from apps.annotation.judges.machines import said_by_machines
@@ -139,7 +140,7 @@ def queue(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     found = get_object_or_404(Queue.objects.visible_to(request.member).select_related("created_by"), pk=queue_id)
     if not request.member.is_reviewer:
         return redirect("annotation:desk", queue_id=found.pk)
-    context = _context(found) | {"people": queries.people_of(found)}
+    context = _context(found) | {"people": queries.people_of(found), "acts": queries.bulk_acts_of(found)}
     return render(request, "annotation/queue.html", context)
 
 
@@ -182,6 +183,9 @@ def items(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
         "judgements": queries.judgements_of_items(found, page.rows, request.member),
         "blind_to": blind_to(page.rows, request.member),
         "decided": set(decisions.filter(item__in=page.rows).values_list("item_id", flat=True)),
+        "assignees": queries.assignees_of(page.rows),
+        "acts": queries.bulk_acts_of(found),
+        "members": people_of_workspace(request.member) if request.member.is_researcher else [],
         "on_my_desk": set(on_my_desk.filter(queue=found)),
         "undecided": shown == "disputed" and awaiting_review(found).exists(),
     }

@@ -33,6 +33,12 @@ def sorted_head(context: Context, title: str, css: str = "") -> dict[str, object
     return {"request": context["request"], "head": context["sorting"].head(title), "css": css}
 
 
+@register.inclusion_tag("components/_sort_menu.html", takes_context=True)
+def sort_menu(context: Context) -> dict[str, object]:
+    """The orders of the list of `sorting`, where it is too narrow for the heads of columns."""
+    return {"request": context["request"], "sorting": context["sorting"]}
+
+
 @register.simple_tag
 def ago(moment: datetime | None, missing: str = "–") -> Markup | str:
     """A time in relative words, exact on hover. The words are right without scripts too, as of now."""

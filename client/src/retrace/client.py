@@ -26,11 +26,11 @@ from retrace.resources.imports import Imports
 from retrace.resources.jobs import Jobs
 from retrace.resources.lineage import Lineage
 from retrace.resources.policies import Policies, Publications
-from retrace.resources.queues import Judges, Queues
+from retrace.resources.queues import Bulk, Judges, Queues
 from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
 from retrace.resources.sessions import Sessions
-from retrace.resources.trajectories import Trajectories
+from retrace.resources.trajectories import Comments, Trajectories
 from retrace.runners import Agent, serve_agent
 from retrace.sessions import Session
 from retrace.uploads import Source, import_source
@@ -46,10 +46,12 @@ class _Operations(Resource[C], Generic[C]):
         self.versions = Versions(connection)
         self.imports = Imports(connection)
         self.trajectories = Trajectories(connection)
+        self.comments = Comments(connection)
         self.policies = Policies(connection)
         self.publications = Publications(connection)
         self.queues = Queues(connection)
         self.judges = Judges(connection)
+        self.bulk = Bulk(connection)
         self.runs = Runs(connection)
         self.rollouts = Rollouts(connection)
         self.experiments = Experiments(connection)

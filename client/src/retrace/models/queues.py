@@ -120,3 +120,33 @@ class NewQueue(TypedDict, total=False):
     lease_minutes: int  # Time to judge one; after a longer absence the item goes to somebody else.
     skipped_come_back: bool  # Skipped items come back to the same person, at the end
     guidelines: str | None  # Markdown.
+
+
+class BulkAct(Answer):
+    """One act on many items: `words` say what was done, `undone_at` whether it was taken back."""
+
+    id: str
+    kind: Literal["label", "assign"]
+    queue: str
+    by: str
+    words: str
+    count: int
+    created_at: datetime
+    undone_at: datetime | None
+
+
+class LabelAll(TypedDict, total=False):
+    """One label for many trajectories: those in `trajectories` or, without any, all that `filter` finds."""
+
+    trajectories: Sequence[str]
+    filter: str  # The query string of the list of trajectories.
+    thumb: Required[Literal[1, -1]]  # 1: good, -1: bad.
+    reason: str
+    count: Required[int]  # How many you expect.
+
+
+class Assign(TypedDict):
+    """Items of a queue, and whom they are for."""
+
+    items: Sequence[int]
+    people: Sequence[str]  # E-mail addresses of members. None: everybody again.

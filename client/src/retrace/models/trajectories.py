@@ -42,6 +42,30 @@ class Trajectory(Answer):
     created_at: datetime
 
 
+class Comment(Answer):
+    """Something said about a trajectory."""
+
+    id: str
+    trajectory: str
+    by: str
+    text: str
+    created_at: datetime
+
+
+class Mention(Answer):
+    """A comment that names the token's owner."""
+
+    id: int
+    comment: Comment
+    read_at: datetime | None
+
+
+class Say(TypedDict):
+    """A comment. `@` before the name or e-mail address of a member mentions them."""
+
+    text: str
+
+
 class Filter(TypedDict, total=False):
     """Which trajectories to list. Several fields: those that match all of them."""
 

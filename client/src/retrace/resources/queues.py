@@ -19,7 +19,7 @@ from retrace.models.judgments import (
     Preference,
     Rating,
 )
-from retrace.models.queues import Held, NewQueue, Queue
+from retrace.models.queues import Assign, BulkAct, Held, LabelAll, NewQueue, Queue
 
 
 class Queues(Resource[C]):
@@ -65,6 +65,11 @@ class Queues(Resource[C]):
         """The judgments of a queue of ratings, newest first."""
         return Listing(address("/queues/{}/ratings", queue_id), Rating, {"page_size": page_size})
 
+    @operation
+    def assign(self, queue_id: str, **assignment: Unpack[Assign]) -> Flow[BulkAct]:
+        """Assign items to named people, or to everybody again. It can be undone."""
+        return self._create("/queues/{}/assign", queue_id, answer=BulkAct, body=assignment)
+
     @listing
     def disputed(self, queue_id: str, *, page_size: int | None = None) -> Listing[Disputed]:
         """Disputed items without a decision, in the queue's order."""
@@ -108,3 +113,22 @@ class Judges(Resource[C]):
     def resume(self, queue_id: str, judge_id: str) -> Flow[Judge]:
         """Resume it, also after errors."""
         return self._act("/queues/{}/judges/{}/resume", queue_id, judge_id, answer=Judge)
+
+
+class Bulk(Resource[C]):
+    """What is done to many items at once."""
+
+    @listing
+    def list(self, *, page_size: int | None = None) -> Listing[BulkAct]:
+        """What was done, newest first."""
+        return Listing("/bulk-acts", BulkAct, {"page_size": page_size})
+
+    @operation
+    def label(self, **label: Unpack[LabelAll]) -> Flow[BulkAct]:
+        """Give many trajectories one label; nothing is labeled if another number than `count` matches."""
+        return self._create("/bulk-labels", answer=BulkAct, body=label)
+
+    @operation
+    def undo(self, act_id: str) -> Flow[BulkAct]:
+        """Undo a whole act."""
+        return self._act("/bulk-acts/{}/undo", act_id, answer=BulkAct)

@@ -6,7 +6,8 @@ from typing import Any, Unpack
 
 from retrace.core.flow import Flow
 from retrace.core.operations import C, Listing, Resource, listing, operation
-from retrace.models.trajectories import Filter, Trajectory
+from retrace.core.request import address
+from retrace.models.trajectories import Comment, Filter, Mention, Say, Trajectory
 
 
 class Trajectories(Resource[C]):
@@ -19,3 +20,32 @@ class Trajectories(Resource[C]):
     def read(self, trajectory_id: str) -> Flow[dict[str, Any]]:
         """Read one in full, in Retrace's own import format."""
         return self._read("/trajectories/{}", trajectory_id, answer=dict[str, Any])
+
+    @listing
+    def comments(self, trajectory_id: str, *, page_size: int | None = None) -> Listing[Comment]:
+        """The comments on a trajectory, newest first."""
+        return Listing(address("/trajectories/{}/comments", trajectory_id), Comment, {"page_size": page_size})
+
+    @operation
+    def comment(self, trajectory_id: str, **comment: Unpack[Say]) -> Flow[Comment]:
+        """Comment on a trajectory. `@` before the name or e-mail address of a member mentions them."""
+        return self._create("/trajectories/{}/comments", trajectory_id, answer=Comment, body=comment)
+
+
+class Comments(Resource[C]):
+    """Comments of one's own, and those that name one."""
+
+    @operation
+    def remove(self, comment_id: str) -> Flow[Comment]:
+        """Remove a comment of your own."""
+        return self._act("/comments/{}/remove", comment_id, answer=Comment)
+
+    @listing
+    def mentions(self, *, page_size: int | None = None) -> Listing[Mention]:
+        """Unread comments that name you, newest first."""
+        return Listing("/mentions", Mention, {"page_size": page_size})
+
+    @operation
+    def read_mention(self, mention_id: str) -> Flow[Mention]:
+        """Mark a mention as read."""
+        return self._act("/mentions/{}/read", mention_id, answer=Mention)

@@ -1,0 +1,107 @@
+"""Items for named people. What somebody has in hand already stays theirs; each item still gets as many judgments as its queue asks for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from django.db import transaction
+from django.db.models import F
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership, User
+from apps.annotation.audit import record
+from apps.annotation.models import BulkAct, Item, ItemAssignee, Queue
+from apps.annotation.refusals import Refusal
+
+MOST = 5_000
+
+
+class NoSuchItems(Refusal):
+    code = "no_such_items"
+    message = "Some of these aren't items of this queue that are to be judged. Reload the page, and choose again."
+
+
+class NotTheirs(Refusal):
+    code = "not_theirs"
+
+    def __init__(self, people: Sequence[User]) -> None:
+        names = ", ".join(map(str, people))
+        super().__init__(f"{names} can't label in this queue. Add them to the workspace, and to the queue's people.")
+
+
+class TooFewPeople(Refusal):
+    code = "too_few_people"
+
+    def __init__(self, named: int, overlap: int) -> None:
+        super().__init__(
+            f"{overlap} people judge each item of this queue, and you named {named}. Name {overlap} or more, or nobody."
+        )
+
+
+@transaction.atomic
+def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User], by: Membership) -> BulkAct:
+    """Make these items for these people only; for everybody again where none is named.
+
+    Raises NoSuchItems, NotTheirs, TooFewPeople.
+    """
+    _check_people(queue, people)
+    wanted = set(items)
+    locked = _locked(queue, wanted)
+    if not wanted or len(locked) != len(wanted) or len(wanted) > MOST:
+        raise NoSuchItems
+    before = people_by_item(wanted)
+    _put(queue, {item: [user.pk for user in people] for item in locked})
+    names = ", ".join(map(str, people)) or "everybody"
+    words = f"Assigned {len(locked):,} item{'' if len(locked) == 1 else 's'} to {names}"[:300]
+    record(queue, by.user, "assigned items of", items=len(locked), people=len(people))
+    return BulkAct.objects.create(
+        workspace_id=queue.workspace_id,
+        kind=BulkAct.Kind.ASSIGN,
+        queue=queue,
+        by=by.user,
+        words=words,
+        count=len(locked),
+        before={str(item): before.get(item, []) for item in locked},
+    )
+
+
+def _check_people(queue: Queue, people: Sequence[User]) -> None:
+    if people and len(people) < queue.overlap:
+        raise TooFewPeople(len(people), queue.overlap)
+    members = set(Membership.objects.filter(workspace=queue.workspace_id).values_list("user", flat=True))
+    if queue.is_restricted:
+        members &= set(queue.labellers.values_list("pk", flat=True))
+    if strangers := [user for user in people if user.pk not in members]:
+        raise NotTheirs(strangers)
+
+
+def _locked(queue: Queue, items: Collection[int]) -> list[int]:
+    """In the order in which everybody locks items."""
+    rows = Item.objects.select_for_update().filter(queue=queue, pk__in=items, purpose=Item.Purpose.WORK)
+    return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+def people_by_item(items: Collection[int]) -> dict[int, list[int]]:
+    """The ids of those that each item is for; none where it's for everybody."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for item, user in ItemAssignee.objects.filter(item__in=items).order_by("pk").values_list("item", "user"):
+        found[item].append(user)
+    return found
+
+
+def _put(queue: Queue, people: Mapping[int, Sequence[int]]) -> None:
+    """Replace whom these locked items are for. They come to desks as a place that came back does: also to those who passed them already."""
+    ItemAssignee.objects.filter(item__in=people).delete()
+    ItemAssignee.objects.bulk_create(
+        (ItemAssignee(item_id=item, queue=queue, user_id=user) for item, users in people.items() for user in users),
+        batch_size=2000,
+    )
+    Item.objects.filter(pk__in=people, taken__lt=F("overlap")).update(returned_at=now())
+
+
+def restore_people(act: BulkAct) -> None:
+    """Make the items of this act for those again who had them before. The caller has locked it."""
+    locked = _locked(act.queue, [int(item) for item in act.before])
+    known = set(User.objects.filter(pk__in={user for users in act.before.values() for user in users}).values_list("pk"))
+    _put(act.queue, {item: [user for user in act.before[str(item)] if (user,) in known] for item in locked})

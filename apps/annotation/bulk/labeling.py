@@ -1,0 +1,121 @@
+"""One label for many trajectories: a closed queue of them, in which one person has judged each."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import F
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership
+from apps.annotation.audit import record
+from apps.annotation.desk.assignments import annotator_of, lock_desk
+from apps.annotation.kinds import KINDS
+from apps.annotation.kinds.answers import Scores
+from apps.annotation.kinds.kind import Place
+from apps.annotation.kinds.questions import RatingAsks
+from apps.annotation.models import Adjudication, Assignment, BulkAct, Desk, Item, Queue, Rating
+from apps.annotation.queues.queue_lifecycle import create_queue_of_runs
+from apps.annotation.queues.sources import Selection, selected
+from apps.annotation.refusals import Refusal
+
+MOST = 5_000
+THUMBS = {1: "good", -1: "bad"}
+
+
+class TooMany(Refusal):
+    code = "too_many"
+    message = f"More than {MOST:,} trajectories match. Narrow the filter, and label one part after the other."
+
+
+class NothingSelected(Refusal):
+    code = "nothing_selected"
+    message = "No trajectory matches, so there's nothing to label."
+
+
+class CountChanged(Refusal):
+    code = "count_changed"
+
+    def __init__(self, seen: int, found: int) -> None:
+        super().__init__(f"{seen:,} trajectories were shown, and {found:,} match now. Check them, and label again.")
+
+
+@transaction.atomic
+def label_all(*, member: Membership, selection: Selection, thumb: int, seen: int, reason: str = "") -> BulkAct:
+    """Judge each of the selected trajectories good (+1) or bad (−1) in the member's name. seen: how many they were told of.
+
+    Raises NothingSelected, TooMany, CountChanged, BadFilter.
+    """
+    found = selected(member.workspace, selection).order_by("pk").only("id", "task_id")
+    runs = list(found[: MOST + 1])
+    if not runs:
+        raise NothingSelected
+    if len(runs) > MOST:
+        raise TooMany
+    if len(runs) != seen:
+        raise CountChanged(seen, len(runs))
+    words = f"Labeled {len(runs):,} trajector{'y' if len(runs) == 1 else 'ies'} as {THUMBS[thumb]}"
+    queue = create_queue_of_runs(
+        kind=Queue.Kind.RATING,
+        runs=runs,
+        workspace=member.workspace,
+        created_by=member.user,
+        name=f"{words}, {now():%Y-%m-%d %H:%M}",
+        selection={"selection": selection.to_json()},
+        asks=RatingAsks(questions=(), marks=False),
+    )
+    Queue.objects.filter(pk=queue.pk).update(state=Queue.State.CLOSED)
+    _judge_all(queue, member, Scores(thumb=thumb, rationale=reason))
+    record(queue, member.user, "labeled in bulk", trajectories=len(runs), label=THUMBS[thumb])
+    return BulkAct.objects.create(
+        workspace=member.workspace,
+        kind=BulkAct.Kind.LABEL,
+        queue=queue,
+        by=member.user,
+        words=words,
+        count=len(runs),
+    )
+
+
+def _judge_all(queue: Queue, member: Membership, answer: Scores) -> None:
+    annotator = annotator_of(member)
+    desk = lock_desk(queue=queue.pk, annotator=annotator.pk)
+    closed_at = now()
+    items = list(Item.objects.filter(queue=queue).order_by("position"))
+    places = [
+        Place(
+            Assignment(
+                workspace_id=queue.workspace_id,
+                queue=queue,
+                item=item,
+                annotator=annotator,
+                state=Assignment.State.JUDGED,
+                a_is_left=True,
+                leased_until=closed_at,
+                closed_at=closed_at,
+            ),
+            answer,
+        )
+        for item in items
+    ]
+    Item.objects.filter(queue=queue).update(taken=1, judged=1)
+    Assignment.objects.bulk_create([place.assignment for place in places], batch_size=2000)
+    KINDS[Queue.Kind.RATING].store(places)
+    Desk.objects.filter(pk=desk.pk).update(judged=len(places))
+
+
+def take_back_labels(act: BulkAct) -> None:
+    """Mark all judgments of this act as taken back. The caller has locked it."""
+    mine = Assignment.objects.filter(
+        queue=act.queue_id, annotator__user=act.by_id, state=Assignment.State.JUDGED, closed_at__lte=act.created_at
+    )
+    desks = Desk.objects.select_for_update().filter(queue=act.queue_id, annotator__user=act.by_id)
+    for desk in desks:
+        ids = list(mine.values_list("pk", flat=True))
+        retracted = Rating.objects.standing().filter(assignment__in=ids)
+        upheld = list(retracted.values_list("pk", flat=True))
+        retracted.update(retracted_at=now())
+        Adjudication.objects.standing().filter(queue=act.queue_id, upheld__in=upheld).update(retracted_at=now())
+        Item.objects.filter(assignments__in=ids).update(taken=F("taken") - 1, judged=F("judged") - 1, disputed=False)
+        Assignment.objects.filter(pk__in=ids).update(state=Assignment.State.UNDONE)
+        desk.judged -= len(ids)
+        desk.save(update_fields=["judged"])

@@ -1,0 +1,46 @@
+"""Undoing what was done to many things at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts.models import User
+from apps.annotation.audit import record
+from apps.annotation.bulk.assignment import restore_people
+from apps.annotation.bulk.labeling import take_back_labels
+from apps.annotation.models import BulkAct
+from apps.annotation.refusals import Refusal
+
+UNDO: Mapping[str, Callable[[BulkAct], None]] = {
+    BulkAct.Kind.LABEL: take_back_labels,
+    BulkAct.Kind.ASSIGN: restore_people,
+}
+
+
+class AlreadyUndone(Refusal):
+    code = "already_undone"
+    message = "This was undone already."
+
+
+class LaterAct(Refusal):
+    code = "later_act"
+    message = "Items of this queue were assigned once more since then. Undo that first."
+
+
+@transaction.atomic
+def undo_bulk_act(*, act: BulkAct, by: User) -> BulkAct:
+    """Take the whole act back. Raises AlreadyUndone; LaterAct where a newer assignment would be lost with it."""
+    held = BulkAct.objects.select_for_update(of=("self",)).select_related("queue__workspace").get(pk=act.pk)
+    if held.undone_at is not None:
+        raise AlreadyUndone
+    later = BulkAct.objects.filter(queue=held.queue_id, kind=held.kind, pk__gt=held.pk, undone_at=None)
+    if any(not held.before.keys().isdisjoint(each.before) for each in later):
+        raise LaterAct
+    UNDO[held.kind](held)
+    held.undone_at = now()
+    held.save(update_fields=["undone_at"])
+    record(held.queue, by, "undid bulk act in", act=held.words)
+    return held

@@ -1,0 +1,1 @@
+"""Comments on trajectories, and the mentions in them."""

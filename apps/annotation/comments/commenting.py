@@ -1,0 +1,64 @@
+"""Saying something about a trajectory, taking it back, and having read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts.models import Membership, User
+from apps.annotation.models import Comment, Mention
+from apps.annotation.refusals import Refusal
+from apps.trajectories.models import Trajectory
+
+LONGEST = 5000
+
+
+class NothingSaid(Refusal):
+    code = "nothing_said"
+    message = f"A comment needs text, at most {LONGEST:,} characters."
+
+
+class NotYours(Refusal):
+    code = "not_yours"
+    message = "Only who wrote a comment can remove it."
+
+
+@transaction.atomic
+def comment_on(*, trajectory: Trajectory, by: Membership, text: str) -> Comment:
+    """Store a comment; whom it names by `@` and their name or e-mail address finds it on their home page. Raises NothingSaid."""
+    text = text.strip()
+    if not text or len(text) > LONGEST:
+        raise NothingSaid
+    comment = Comment.objects.create(workspace_id=by.workspace_id, trajectory=trajectory, by=by.user, text=text)
+    people = User.objects.filter(memberships__workspace=by.workspace_id).exclude(pk=by.user_id)
+    Mention.objects.bulk_create(Mention(comment=comment, user=user) for user in mentioned_in(text, people))
+    return comment
+
+
+def mentioned_in(text: str, people: Iterable[User]) -> list[User]:
+    """Those whom `text` names. Longer names first: `@Ann Lee` doesn't name Ann."""
+    names = [(name, user) for user in people for name in (user.name, user.email) if name]
+    found: dict[int, User] = {}
+    for name, user in sorted(names, key=lambda each: -len(each[0])):
+        named = re.compile(rf"(?<![\w@])@{re.escape(name)}(?!\w)", re.IGNORECASE)
+        if named.search(text):
+            found[user.pk] = user
+            # Of two people with one name both are meant, so only longer names hide shorter ones.
+            if not any(other != user and each.lower() == name.lower() for each, other in names):
+                text = named.sub(" ", text)
+    return list(found.values())
+
+
+def remove_comment(*, comment: Comment, by: Membership) -> None:
+    """Take a comment back, and the mentions in it. Raises NotYours."""
+    if comment.by_id != by.user_id:
+        raise NotYours
+    comment.delete()
+
+
+def mark_read(*, mention: Mention) -> None:
+    """Take a mention off its person's home page."""
+    Mention.objects.filter(pk=mention.pk, read_at=None).update(read_at=now())

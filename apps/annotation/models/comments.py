@@ -1,0 +1,69 @@
+"""What people say about a trajectory to each other, and whom they name in it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models import CheckConstraint, Exists, Index, OuterRef, Q, UniqueConstraint
+
+from apps.accounts.models import Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
+from apps.annotation.models.items import Assignment, Item, on_desk_of
+from apps.annotation.models.judgements import undecided_for
+from apps.annotation.models.queues import Queue
+from apps.trajectories.models import Trajectory
+
+
+def unanswered_by(member: Membership) -> models.QuerySet[Item]:
+    """The items that this member has yet to judge or decide without knowing what others think.
+
+    What is on one's own desk; for reviewers also what they may have to decide; for annotators whatever may still come to them.
+    """
+    blind = Q(pk__in=on_desk_of(member)) | Q(pk__in=undecided_for(member).values("pk"))
+    if member.is_reviewer:
+        return Item.objects.filter(blind)
+    judged = Assignment.objects.filter(
+        item=OuterRef("pk"), annotator__user=member.user_id, state=Assignment.State.JUDGED
+    )
+    to_come = Q(queue__workspace=member.workspace_id) & ~Q(queue__state__in=[Queue.State.CLOSED, Queue.State.FAILED])
+    return Item.objects.filter(blind | (to_come & ~Exists(judged)))
+
+
+class CommentQuerySet(WorkspaceQuerySet["Comment"]):
+    def visible_to(self, member: Membership, *, at_least: Role | None = None) -> Self:
+        """One's own; others' not while one has to judge the trajectory blind. Annotators see those that name them, and no others."""
+        found = super().visible_to(member, at_least=at_least)
+        if not member.is_reviewer:
+            named = Mention.objects.filter(comment=OuterRef("pk"), user=member.user_id)
+            found = found.filter(Q(by=member.user_id) | Exists(named))
+        run = OuterRef("trajectory")
+        blind = Exists(unanswered_by(member).filter(Q(a=run) | Q(b=run)))
+        return found.filter(Q(by=member.user_id) | ~blind)
+
+
+class Comment(WorkspaceModel):
+    """Something said about a trajectory. It's no judgment: nothing is learned from it."""
+
+    visible_from = Role.ANNOTATOR
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="comments", db_index=False)
+    by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    text = models.TextField()
+
+    objects = CommentQuerySet.as_manager()
+
+    class Meta:
+        constraints = [CheckConstraint(condition=~Q(text=""), name="comments_say_something")]
+        indexes = [Index(fields=["trajectory", "-id"], name="comment_of_trajectory")]
+
+
+class Mention(models.Model):
+    """That a comment names somebody: it waits on their home page until they say that they've read it."""
+
+    comment = models.ForeignKey(Comment, on_delete=models.CASCADE, related_name="mentions")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
+    read_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["comment", "user"], name="one_mention_per_person")]
+        indexes = [Index(fields=["user", "-id"], condition=Q(read_at=None), name="mention_unread")]

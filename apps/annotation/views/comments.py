@@ -1,0 +1,76 @@
+"""Comments on a trajectory, for its page; and the mentions that a person has read."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.accounts.access import at_least
+from apps.accounts.models import Role
+from apps.annotation.comments import commenting, queries
+from apps.annotation.models import Comment
+from apps.annotation.refusals import Refusal
+from apps.common.fragments import fragment_of
+from apps.common.http import HtmxRequest
+from apps.trajectories.models import Trajectory
+
+
+@fragment_of(lambda trajectory_id, **_: reverse("trajectories:detail", args=[trajectory_id]) + "#comments")
+@at_least(Role.REVIEWER)
+@require_safe
+def comments_of(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
+    """What was said about a trajectory, with a form for more."""
+    return _answer(request, _run(request, trajectory_id))
+
+
+@at_least(Role.REVIEWER)
+@require_POST
+def comment(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
+    """Say something about a trajectory."""
+    run = _run(request, trajectory_id)
+    try:
+        commenting.comment_on(trajectory=run, by=request.member, text=request.POST.get("text", ""))
+    except Refusal as refusal:
+        return _answer(request, run, problem=str(refusal))
+    return _answer(request, run)
+
+
+@require_POST
+def remove_comment(request: HtmxRequest, comment_id: UUID) -> HttpResponse:
+    """Take one's own comment back."""
+    found = get_object_or_404(
+        Comment.objects.visible_to(request.member).select_related("trajectory"), pk=comment_id, by=request.user
+    )
+    commenting.remove_comment(comment=found, by=request.member)
+    return _answer(request, found.trajectory) if request.member.is_reviewer else redirect("home")
+
+
+@require_POST
+def read_mention(request: HtmxRequest, mention_id: int) -> HttpResponse:
+    """Take a mention off one's home page."""
+    mention = get_object_or_404(queries.unread_mentions(request.member), pk=mention_id)
+    commenting.mark_read(mention=mention)
+    return redirect("home")
+
+
+def _run(request: HtmxRequest, trajectory_id: UUID) -> Trajectory:
+    return get_object_or_404(Trajectory.objects.visible_to(request.member).only("id"), pk=trajectory_id)
+
+
+def _answer(request: HtmxRequest, run: Trajectory, problem: str = "") -> HttpResponse:
+    if not request.htmx:
+        if problem:
+            messages.error(request, problem)
+        return redirect(reverse("trajectories:detail", args=[run.pk]) + "#comments")
+    context = {
+        "run": run.pk,
+        "comments": queries.comments_on(run, request.member)[: queries.SHOWN],
+        "people": queries.people_to_mention(request.member),
+        "problem": problem,
+    }
+    return render(request, "annotation/_comments.html", context, status=422 if problem else 200)

@@ -1,0 +1,19 @@
+// A choice of people beside a comment: the chosen one's name is put into the text, behind an @.
+import { attach } from "../core/attach.js";
+
+attach("select[data-mention]", (select, signal) => {
+  const text = document.querySelector(select.dataset.mention);
+  select.addEventListener(
+    "change",
+    () => {
+      if (!select.value || !text) return;
+      const before = text.value.slice(0, text.selectionStart);
+      const space = before && !/\s$/.test(before) ? " " : "";
+      text.setRangeText(`${space}@${select.value} `, text.selectionStart, text.selectionEnd, "end");
+      select.value = "";
+      text.focus();
+      text.dispatchEvent(new Event("input", { bubbles: true }));
+    },
+    { signal },
+  );
+});
