@@ -108,13 +108,18 @@ def test_agents_elsewhere_are_trained_though_one_vanishes_and_one_breaks(
         played[episode.id] += 1
         return result
 
-    serving = threading.Thread(
-        target=lambda: client.serve_agent(agent, environment="talk", parallel=4, runner=NAME, until_idle=12)
-    )
+    over = threading.Event()
+
+    def serve() -> None:
+        while not over.is_set():
+            client.serve_agent(agent, environment="talk", parallel=4, runner=NAME, until_idle=1)
+
+    serving = threading.Thread(target=serve)
     serving.start()
     run = wait(run)
-    assert run.state == Run.State.FINISHED, run.failure
+    over.set()
     serving.join()
+    assert run.state == Run.State.FINISHED, run.failure
     assert run.result is not None
     assert max(played.values()) == 1
     assert {lost.id, *broke} <= set(played)

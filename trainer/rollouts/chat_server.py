@@ -12,6 +12,7 @@ import random
 import secrets
 import socket
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -33,6 +34,9 @@ from trainer.rollouts.policy import PolicyError, Turn
 SESSION = "x-session-id"
 """The header by which the gateway says whose chat it is."""
 CLOSING_SECONDS = 1
+LONGEST_WORDS = 500
+MOST_REMEMBERED = 128
+"""Chats whose tokens needn't be read again at the next turn. Nobody says when an episode is over, so the oldest make room."""
 
 
 class ChatServer:
@@ -44,6 +48,7 @@ class ChatServer:
         self._secret = secrets.token_urlsafe(32)
         self._agents: dict[tuple[str, bytes, bytes], LocalAgent] = {}
         """Where each chat so far stands, by session, by what it was offered and told, and by what was said."""
+        self._remembering: deque[LocalAgent] = deque()
         self._calls = 0
         self.asked_at: float | None = None
         """When the first chat came, on the monotonic clock."""
@@ -78,7 +83,7 @@ class ChatServer:
         try:
             reply = await self._complete(request.headers.get(SESSION, ""), body)
         except PolicyError as problem:
-            return _error(400, str(problem), "context_length_exceeded")
+            return _error(400, str(problem), "refused_by_policy")
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
@@ -86,9 +91,12 @@ class ChatServer:
         except ConfigFailure as failure:
             self.failure = failure
             return _error(400, str(failure), "unsupported")
-        except Exception as error:  # whatever the engine died of, the training run dies of it too, and says so
-            self.failure = error
-            return _error(500, "The policy's engine failed; the training run says how.", "engine_failed")
+        except Exception as error:
+            if error is self._engine.failure:  # whatever it died of, the training run dies of it too, and says so
+                self.failure = error
+                return _error(500, "The policy's engine failed; the training run says how.", "engine_failed")
+            words = f"The policy can't read this chat: {type(error).__name__}: {error}"[:LONGEST_WORDS]
+            return _error(400, words, "unreadable_chat")
         return _streamed(reply) if body.get("stream") else JSONResponse(reply)
 
     async def _complete(self, session: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -97,9 +105,14 @@ class ChatServer:
         chat = [context_message(message) for message in sent]
         agent = self._agent(session, sent, tools)
         most = body.get("max_completion_tokens") or body.get("max_tokens") or self._engine.sampling.max_new_tokens
+        if type(most) is not int or most < 1:
+            raise PolicyError(f"max_tokens is {most!r}; expected a whole number above 0")
         turn = await agent.act(chat, tools, max_tokens=most)
         said = for_wire(turn.message)
         self._agents[self._key(session, sent, tools, [*sent, said])] = agent
+        self._remembering.append(agent)
+        if len(self._remembering) > MOST_REMEMBERED:
+            self._remembering.popleft().forget()
         return self._reply(turn, said, agent.ids)
 
     def _agent(self, session: str, sent: Sequence[Any], tools: list[ToolSchema]) -> LocalAgent:

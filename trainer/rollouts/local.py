@@ -50,6 +50,8 @@ class LocalEngine:
         """Most chats in a batch; None where the accelerator has had room for all."""
         self._waiting: list[tuple[Request, asyncio.Future[Sampled]]] = []
         self._server: asyncio.Task[None] | None = None
+        self.failure: Exception | None = None
+        """Why a batch was not answered, whatever its chats said."""
 
     async def ready(self) -> None:
         pass
@@ -77,6 +79,7 @@ class LocalEngine:
             try:
                 results = await asyncio.to_thread(self._sample, [request for request, _ in batch])
             except Exception as error:  # out of memory, say: whoever waits must hear of it
+                self.failure = error
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(error)
@@ -158,6 +161,10 @@ class LocalAgent:
     def ids(self) -> list[int]:
         """The tokens of the chat up to the end of its last turn."""
         return self._ids
+
+    def forget(self) -> None:
+        """Give back the room that what is remembered takes; the next turn reads the chat anew."""
+        self._memory = None
 
     def branch(self, rng: random.Random) -> "LocalAgent":
         """Another agent that goes on from here. What is remembered goes along: it is good for one turn."""

@@ -23,6 +23,11 @@ class RunnerEpisodes:
         self._batch: Batch | None = None
         self._looks_at = 0.0
 
+    def begin(self) -> None:
+        """Before the trainer starts: what a killed one asked for is over."""
+        self._folder.close()
+        episodes.close_batches(self._run)
+
     def attend(self) -> None:
         """Open what is wanted, close what isn't any more, and tell the trainer of the episodes that ended. Raises OSError."""
         if time.monotonic() < self._looks_at:

@@ -54,6 +54,7 @@ class TrainingJob(ChildJob[Run]):
         if isinstance(config, GrpoConfig | RlooConfig) and config.played_by == "runners":
             config = with_tasks_of_workspace(config, self.folder.path, workspace_id=self.job.workspace_id)
             self._episodes = RunnerEpisodes(self.job, self.folder.path)
+            self._episodes.begin()
         forecast = refuse_what_cannot_work(config, self.folder, version=version, base=self.job.base)
         seconds = None if forecast.high is None or forecast.low is None else (forecast.low + forecast.high) / 2
         lifecycle.write(self.job, expected_seconds=seconds, expected_because=forecast.words if seconds else "")

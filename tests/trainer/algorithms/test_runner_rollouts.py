@@ -143,6 +143,12 @@ def test_the_server_answers_streams_and_refuses_what_does_not_fit_and_whoever_la
             too_long = [{"role": "user", "content": "word " * 3000}]
             told["too long"] = complete(batch.address, "b", too_long)
             origin = "/".join(batch.address.split("/")[:3])
+            told["odd"] = [
+                complete(batch.address, "c", ask, max_tokens="many"),
+                complete(batch.address, "d", ask, max_tokens=-1),
+                complete(batch.address, "e", [{"role": "assistant", "tool_calls": [{"function": 5}]}]),
+                complete(batch.address, "f", [{"role": "user", "content": [{"type": "image_url"}]}], tools=[3]),
+            ]
             told["stranger"] = httpx.post(f"{origin}/guess/v1/chat/completions", json={})
         return played(batch, episode, turns=1)
 
@@ -151,7 +157,9 @@ def test_the_server_answers_streams_and_refuses_what_does_not_fit_and_whoever_la
     assert told["stream"].endswith("data: [DONE]\n\n")
     assert told["stream"].count('"token_ids"') == 1
     assert told["too long"].status_code == 400
-    assert told["too long"].json()["error"]["code"] == "context_length_exceeded"
+    assert "the model's context" in told["too long"].json()["error"]["message"]
+    assert [answer.status_code for answer in told["odd"][:2]] == [400, 400]
+    assert all(answer.status_code in (200, 400) for answer in told["odd"])
     assert told["stranger"].status_code == 404
 
 

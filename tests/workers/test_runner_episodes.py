@@ -1,0 +1,99 @@
+"""The worker's part in episodes of runners: into the database and back into files, whatever an attempt before it left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from apps.accounts.models import Membership, Role
+from apps.gateway import sessions
+from apps.training import episodes
+from apps.training.models import EpisodeBatch, Run
+from contract.configs import GrpoConfig, ModelConfig
+from contract.configs.online import TrainingTasksConfig
+from contract.episodes import Batch, EpisodeFolder, WantedEpisode
+from contract.trajectory import Task
+from tests import factories
+from trainer.records import read_tasks
+from workers.bridge import runner_episodes
+from workers.bridge.runner_episodes import RunnerEpisodes
+from workers.bridge.runner_tasks import HELD_OUT, TASKS, with_tasks_of_workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_episodes, "LOOK_SECONDS", 0.0)
+
+
+@pytest.fixture
+def researcher() -> Membership:
+    return factories.member(Role.RESEARCHER)
+
+
+@pytest.fixture
+def run(researcher: Membership) -> Run:
+    return factories.run(of=researcher.workspace, algorithm=Run.Algorithm.GRPO, state=Run.State.RUNNING)
+
+
+def wanted() -> Batch:
+    episode = WantedEpisode(str(uuid4()), Task("t", "Say it.", "talk"), 0)
+    return Batch(str(uuid4()), "step 1", "http://127.0.0.1:1/x/v1", 60, 5, (episode,))
+
+
+def test_what_is_wanted_is_given_out_and_what_came_of_it_is_told(
+    researcher: Membership, run: Run, tmp_path: Path
+) -> None:
+    files, worker = EpisodeFolder(tmp_path), RunnerEpisodes(run, tmp_path)
+    worker.attend()
+    files.open(batch := wanted())
+    for _ in range(2):
+        worker.attend()
+    found = episodes.lease(member=researcher, runner="r")
+    assert found is not None
+    sessions.finish_session(session=found.opened.session, reward=1.0)
+    worker.attend()
+    assert files.answered(batch) == {batch.episodes[0].id}
+    files.close()
+    worker.attend()
+    assert not EpisodeBatch.objects.filter(closed_at=None).exists()
+
+
+def test_a_next_attempt_begins_with_nothing_of_the_one_before(researcher: Membership, run: Run, tmp_path: Path) -> None:
+    files, killed = EpisodeFolder(tmp_path), RunnerEpisodes(run, tmp_path)
+    files.open(wanted())
+    killed.attend()
+    after = RunnerEpisodes(run, tmp_path)
+    after.begin()
+    assert files.batch() is None
+    assert episodes.lease(member=researcher, runner="r") is None
+    after.attend()
+
+
+def test_tasks_of_a_workspace_go_into_files(researcher: Membership, tmp_path: Path) -> None:
+    for number in range(5):
+        factories.task(
+            of=researcher.workspace,
+            environment="talk",
+            key=f"t{number}",
+            difficulty=f"L{number % 2}",
+            held_out=number > 2,
+        )
+    factories.task(of=researcher.workspace, environment="other", key="o")
+    factories.task(environment="talk", key="of another workspace")
+
+    def config(**tasks: object) -> GrpoConfig:
+        drawn = TrainingTasksConfig(environment="talk").replaced(**tasks)
+        return GrpoConfig(model=ModelConfig(path="base"), tasks=drawn, played_by="runners", held_out=9)
+
+    written = with_tasks_of_workspace(config(), tmp_path, workspace_id=researcher.workspace_id)
+    assert (written.tasks.file, written.held_out_file, written.held_out) == (TASKS, HELD_OUT, 2)
+    assert [task.key for task in read_tasks(tmp_path / TASKS)] == ["t0", "t1", "t2"]
+    assert [task.key for task in read_tasks(tmp_path / HELD_OUT)] == ["t3", "t4"]
+    written = with_tasks_of_workspace(config(levels=("L0",), count=1), tmp_path, workspace_id=researcher.workspace_id)
+    assert [task.key for task in read_tasks(tmp_path / TASKS)] == ["t0"]
+    office = config(environment="office")
+    assert with_tasks_of_workspace(office, tmp_path, workspace_id=researcher.workspace_id) is office
