@@ -24,8 +24,12 @@ def rich_form(trajectory: Trajectory) -> Iterator[bytes]:
         tags=trajectory.tags,
         info=trajectory.info,
     )
-    steps = in_pages(Step.objects.filter(trajectory=trajectory), by="index", size=STEPS_AT_ONCE)
-    return record.line(map(_step, steps))
+    return record.line(steps_of(trajectory))
+
+
+def steps_of(trajectory: Trajectory) -> Iterator[records.Step]:
+    """Its steps as they were read, few in memory at a time."""
+    return map(_step, in_pages(Step.objects.filter(trajectory=trajectory), by="index", size=STEPS_AT_ONCE))
 
 
 def _task(task: Task) -> records.Task:

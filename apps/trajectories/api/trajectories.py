@@ -15,6 +15,7 @@ from rest_framework.request import Request
 
 from apps.common.api import MemberView
 from apps.common.downloads import download
+from apps.trajectories.atif import atif_form
 from apps.trajectories.export import rich_form
 from apps.trajectories.filters import BadFilter, Filters
 from apps.trajectories.models import Task, Trajectory, TrajectoryQuerySet
@@ -74,6 +75,15 @@ FILTERS = [
 ]
 
 
+FORMS = {"retrace": rich_form, "atif": atif_form}
+FORM = OpenApiParameter(
+    "form",
+    str,
+    enum=[*FORMS],
+    description="Retrace's own format, or ATIF (Agent Trajectory Interchange Format), version 1.6.",
+)
+
+
 class TrajectoriesView(MemberView, ListAPIView[Trajectory]):
     """The workspace's trajectories, newest first."""
 
@@ -106,16 +116,21 @@ class TrajectoryView(MemberView):
 
     @extend_schema(
         operation_id="trajectories_retrieve",
+        parameters=[FORM],
         responses={
             (200, "application/json"): OpenApiResponse(
-                OpenApiTypes.OBJECT, description="The rich form: task, policy, tools, steps, closing, outcome."
+                OpenApiTypes.OBJECT,
+                description="The rich form: task, policy, tools, steps, closing, outcome; or an object of ATIF.",
             )
         },
     )
     def get(self, request: Request, trajectory_id: UUID) -> HttpResponseBase:
-        """The canonical rich form, streamed a step at a time: the same JSON that an import of Retrace's own format reads."""
+        """The canonical rich form, streamed a step at a time: the same JSON that an import of Retrace's own format reads. Or ATIF, which others read."""
+        form = request.query_params.get("form", "retrace")
+        if form not in FORMS:
+            raise ValidationError({"form": [f"“{form[:60]}” isn't a form; known are {', '.join(FORMS)}."]})
         found = Trajectory.objects.visible_to(self.member).select_related("task", "policy")
         trajectory = get_object_or_404(found, pk=trajectory_id)
-        response = download(rich_form(trajectory), filename=f"{trajectory.pk}.json", content_type="application/json")
+        response = download(FORMS[form](trajectory), filename=f"{trajectory.pk}.json", content_type="application/json")
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from retrace.core.flow import Flow
 from retrace.core.operations import C, Listing, Resource, listing, operation
@@ -17,9 +17,9 @@ class Trajectories(Resource[C]):
         return Listing("/trajectories", Trajectory, {**filters, "page_size": page_size})
 
     @operation
-    def read(self, trajectory_id: str) -> Flow[dict[str, Any]]:
-        """Read one in full, in Retrace's own import format."""
-        return self._read("/trajectories/{}", trajectory_id, answer=dict[str, Any])
+    def read(self, trajectory_id: str, *, form: Literal["retrace", "atif"] | None = None) -> Flow[dict[str, Any]]:
+        """Read one in full, in Retrace's own import format, or in ATIF, which other tools read."""
+        return self._read("/trajectories/{}", trajectory_id, answer=dict[str, Any], form=form)
 
     @listing
     def comments(self, trajectory_id: str, *, page_size: int | None = None) -> Listing[Comment]:
