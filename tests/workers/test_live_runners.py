@@ -68,6 +68,7 @@ def launched(client: Client, researcher: Membership, folder: Path, **config: Any
         config={
             "played_by": "runners",
             "tasks": {"environment": "talk"},
+            "rewards": {"terms": [{"component": "outcome", "measure": "reward"}]},
             "samples": 4,
             "optimizer": {"batch_size": 8, "gradient_accumulation": 1, "max_steps": 2, "learning_rate": 1e-3},
             "sampling": {"max_new_tokens": 12},
