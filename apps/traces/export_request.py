@@ -193,7 +193,7 @@ def _span(given: dict[str, Any], source: Source) -> Span:
 def _moment(given: dict[str, Any], name: str) -> int:
     written = str(given.get(name) or 0)
     if not written.isdecimal() or len(written) > 20 or int(written) > LATEST:
-        raise Rejected(f"A span's {name} is {written[:40]}; expected nanoseconds since 1970, until 2262.")
+        raise Rejected(f"A span's {name} is {written[:40]!r}; expected nanoseconds since 1970, until 2262.")
     return int(written)
 
 

@@ -156,6 +156,8 @@ def _count(trace: Trace, span: Span, *, is_first: bool, moment: datetime) -> Non
     if is_first:
         trace.span_count += 1
         trace.model_calls += span.calls_model
+    elif span.calls_model:  # it may not have said so when it was sent for the first time
+        trace.model_calls = max(trace.model_calls, 1)
     trace.size += span.size
     if span.is_root or not trace.name:
         trace.name, trace.service = clip(span.name, 200), clip(span.source.service, 200)

@@ -1,6 +1,7 @@
 """The endpoint of traces as uvicorn serves it, in a thread of the test, and exporters before it."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -57,7 +58,8 @@ def settle() -> None:
 def send(http: httpx.Client, *spans: dict[str, Any], **resource: Any) -> httpx.Response:
     """Spans in OTLP's JSON."""
     about = {"attributes": attributes(resource)}
-    return http.post("", json={"resourceSpans": [{"resource": about, "scopeSpans": [{"spans": list(spans)}]}]})
+    body = {"resourceSpans": [{"resource": about, "scopeSpans": [{"spans": list(spans)}]}]}
+    return http.post("", content=json.dumps(body), headers={"Content-Type": "application/json"})
 
 
 def span(

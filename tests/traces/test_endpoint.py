@@ -81,11 +81,13 @@ def test_spans_that_cant_be_kept_are_counted_with_the_reason_and_the_others_stay
         {**span(6), "endTimeUnixNano": str(2**64 - 1)},
         {**span(7), "startTimeUnixNano": "-1"},
         {**span(8), "endTimeUnixNano": "9" * 5000},
+        {**span(9), "endTimeUnixNano": "\ud800"},
+        {**span(10), "traceId": "\ud800"},
     ]
     answer = send(http, good, *bad)
     assert answer.status_code == 200
     partial = answer.json()["partialSuccess"]
-    assert partial["rejectedSpans"] == "7"
+    assert partial["rejectedSpans"] == "9"
     assert "expected 16 bytes" in partial["errorMessage"]
     assert "its own parent" in partial["errorMessage"]
     assert Span.objects.get().span_id == good["spanId"]

@@ -114,6 +114,15 @@ def test_traces_without_a_model_call_are_passed_over(http: httpx.Client) -> None
     assert not Trajectory.objects.exists()
 
 
+def test_of_a_span_that_is_sent_while_it_goes_on_the_later_end_counts(http: httpx.Client) -> None:
+    begun = {**span(1, parent=9), "endTimeUnixNano": "0"}
+    for each in (begun, CALLS[0], begun):
+        send(http, each)
+    settle()
+    assert said(Trajectory.objects.get()) == ["On the shelf."]
+    assert Span.objects.count() == Trace.objects.get().span_count == 1
+
+
 def test_a_trace_that_rests_becomes_a_trajectory_without_its_root(http: httpx.Client, settings: Any) -> None:
     settings.TRACES_REST_SECONDS = 0
     send(http, *CALLS)
