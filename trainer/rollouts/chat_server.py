@@ -79,8 +79,8 @@ class ChatServer:
 
     async def _chat_completions(self, request: Request) -> Response:
         self.asked_at = self.asked_at or time.monotonic()
-        body = await request.json()
         try:
+            body = await request.json()
             reply = await self._complete(request.headers.get(SESSION, ""), body)
         except PolicyError as problem:
             return _error(400, str(problem), "refused_by_policy")

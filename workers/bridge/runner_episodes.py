@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 from uuid import UUID
@@ -9,9 +10,13 @@ from uuid import UUID
 from apps.training import episodes
 from apps.training.models import Run
 from contract.episodes import Batch, EpisodeFolder
+from contract.jsontext import UnreadableJSON
+from contract.trajectory import Trajectory
+from contract.values import BadRow
 
 LOOK_SECONDS = 0.25
 """Between two looks at which episodes have ended."""
+logger = logging.getLogger(__name__)
 
 
 class RunnerEpisodes:
@@ -41,7 +46,11 @@ class RunnerEpisodes:
             episodes.open_batch(self._run, wanted)
             self._batch = wanted
         for episode, rollout in episodes.ended_episodes(UUID(wanted.id)):
-            self._folder.answer(wanted, str(episode.pk), rollout)
+            try:
+                self._folder.answer(wanted, str(episode.pk), rollout and Trajectory.from_json(rollout.to_json()))
+            except (BadRow, UnreadableJSON) as problem:  # what an agent sent ends no training run
+                logger.warning("episode %s can't be told to its trainer: %s", episode.pk, problem)
+                self._folder.answer(wanted, str(episode.pk), None)
             episodes.mark_answered(episode)
 
     def close(self) -> None:

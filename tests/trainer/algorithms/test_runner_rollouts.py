@@ -217,3 +217,36 @@ def test_a_killed_trainers_wishes_are_forgotten(tmp_path: Path) -> None:
     assert wanted is not None
     assert wanted.id == "2"
     assert sorted(path.name for path in files.path.iterdir()) == ["2.json"]
+
+
+ODD = [
+    {"max_tokens": "many"},
+    {"max_tokens": [1]},
+    {"max_completion_tokens": -5},
+    {"tools": {"name": "x"}},
+    {"tools": [1, None]},
+    {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+    {"messages": [{"role": "assistant", "content": 5, "tool_calls": "zz"}]},
+    {"messages": [{"role": 5, "content": {"a": 1}}]},
+    {"messages": "x"},
+    {"messages": []},
+]
+
+
+def test_what_an_agent_sends_ends_no_training_run(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    statuses = []
+
+    def odd_first(batch: Batch, episode: WantedEpisode) -> Trajectory:
+        if not statuses:
+            statuses.extend(complete(batch.address, episode.id, [], **each).status_code for each in ODD)
+            headers = {"Content-Type": "application/json"}
+            for content in (b"{", b"[]", b"[" * 100_000, b"\xff"):
+                answer = httpx.post(f"{batch.address}/chat/completions", content=content, headers=headers)
+                statuses.append(answer.status_code)
+        return played(batch, episode, turns=1)
+
+    with runner(folder, odd_first):
+        assert run_here(folder, runner_run(folder, held_out=0, optimizer=ONE_STEP)) == ExitCode.FINISHED
+    assert set(statuses) <= {200, 400}
+    assert statuses.count(400) >= 6
