@@ -27,7 +27,7 @@ def function(name: str, description: str, **parameters: Any) -> Any:
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
-def play(client: OpenAI) -> list[str]:
+def play(client: OpenAI, instruction: str) -> list[str]:
     """Let the policy act until it says that it's done; returns which orders were refunded."""
     refunded: list[str] = []
 
@@ -40,7 +40,7 @@ def play(client: OpenAI) -> list[str]:
         function("list_orders", "The number of each order, and what was ordered."),
         function("refund", "Pay an order back.", order={"type": "string"}),
     ]
-    messages: list[Any] = [{"role": "user", "content": TASK["instruction"]}]
+    messages: list[Any] = [{"role": "user", "content": instruction}]
     for _ in range(MOST_TURNS):
         message = client.chat.completions.create(model="any", messages=messages, tools=offered).choices[0].message
         messages.append(message.model_dump(exclude_none=True))
@@ -58,7 +58,7 @@ def play(client: OpenAI) -> list[str]:
 
 if __name__ == "__main__":
     with retrace.Client() as client, client.session(policy=sys.argv[1], task=TASK, agent="openai_agent") as session:
-        refunded = play(OpenAI(base_url=session.base_url, api_key=session.api_key))
+        refunded = play(OpenAI(base_url=session.base_url, api_key=session.api_key), TASK["instruction"])
         is_right = refunded == ["17"]
         session.reward(1.0 if is_right else 0.0, name="right_order")
         session.finish(outcome="success" if is_right else "failure")
