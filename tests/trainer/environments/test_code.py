@@ -10,6 +10,7 @@ from contract.trajectory import Task
 from tests.trainer.environments.playing import call, first_tasks, played, success_share
 from trainer.environments.code import Code, passed_by
 from trainer.environments.code.bugs import outcomes, parsed
+from trainer.environments.protocol import Score
 
 DOUBLE = "def double(number):\n    return number * 3"
 TESTS = [{"arguments": [number], "expected": 2 * number} for number in (0, 1, 5, 7)]
@@ -29,7 +30,7 @@ def answer(environment: Code, tool: str, **arguments: object) -> Any:
 
 def test_a_repair_is_rewarded_by_how_many_hidden_tests_it_makes_pass():
     environment = code()
-    assert environment.score() == (
+    assert environment.score() == Score(
         0.25,  # 0 * 3 is 0 * 2
         False,
         {"hidden test 1": True, "hidden test 2": False, "hidden test 3": False, "hidden test 4": False},

@@ -12,6 +12,7 @@ from contract.messages import Message
 from contract.trajectory import Task, Trajectory
 from trainer.environments.office import Office
 from trainer.environments.office.tasks import LEVELS
+from trainer.environments.protocol import Score
 from trainer.rollouts.episode import play
 from trainer.rollouts.scripted import ScriptedEngine
 
@@ -109,7 +110,7 @@ def test_reaching_the_goal_is_rewarded_once_and_a_message_without_calls_ends_it(
 def test_saying_done_is_not_doing():
     environment = office(SHARE)
     environment.step({"role": "assistant", "content": "Done: budget sent."})
-    assert environment.score() == (0.0, False, {"send f20": False})
+    assert environment.score() == Score(0.0, False, {"send f20": False})
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_what_nobody_asked_for_costs_and_undoes_success(tool: str, arguments: di
     environment = office(SHARE)
     assert environment.step(call(tool, **arguments)).reward == -1.0
     environment.step(call("send_file", file="f20", address="mia22@office.test"))
-    assert environment.score() == (0.0, False, {"send f20": True})
+    assert environment.score() == Score(0.0, False, {"send f20": True})
 
 
 def test_doing_it_twice_is_one_time_too_many():
@@ -138,7 +139,7 @@ def test_doing_it_twice_is_one_time_too_many():
 def test_subgoals_are_checked_one_by_one():
     environment = office(ARCHIVE)
     assert environment.step(call("move_mail", mail="m30", folder="archive")).reward == 0.5
-    assert environment.score() == (0.5, False, {"archive m30": True, "archive m40": False})
+    assert environment.score() == Score(0.5, False, {"archive m30": True, "archive m40": False})
     assert environment.step(call("move_mail", mail="m40", folder="archive")).reward == 0.5
     assert environment.score().success
 

@@ -9,6 +9,7 @@ from contract.messages import Message
 from contract.trajectory import Task
 from tests.trainer.environments.playing import call, first_tasks, played
 from trainer.environments.office import Office
+from trainer.environments.protocol import Score
 from trainer.environments.replay import replayed_to
 
 MIA, OMAR, CLIENT = "mia11@office.test", "omar22@office.test", "desk33@kestrel.test"
@@ -106,7 +107,7 @@ def test_a_soft_rule_lets_it_pass_and_costs(rule: str, actions: list[Message]):
     for action in actions:
         last = environment.step(action)
     assert last.info["violations"] == [{"rule": rule, "hard": False}]
-    assert environment.score() == (0.9, True, {"do it": True})
+    assert environment.score() == Score(0.9, True, {"do it": True})
 
 
 def test_what_is_confirmed_may_leave_and_what_is_not_may_not():
@@ -172,7 +173,7 @@ def test_text_must_hold_what_it_should_say():
     answer(environment, "post_message", channel="news", text="It is 12400.")
     assert not environment.score().subgoals["tell"]
     answer(environment, "post_message", channel="news", text="It is 1,240.")
-    assert environment.score() == (0.0, False, {"tell": True})  # the first message was one too many
+    assert environment.score() == Score(0.0, False, {"tell": True})  # the first message was one too many
 
 
 @pytest.mark.parametrize("level", ["L4", "L5"])
