@@ -7,6 +7,7 @@ Each span is parsed by itself: an empty message takes two bytes on the wire and 
 from __future__ import annotations
 
 import base64
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ RESOURCE, SCOPE_SPANS = 1, 2  # of ResourceSpans
 SCOPE, SPANS = 1, 2  # of ScopeSpans
 VARINT, EIGHT_BYTES, DELIMITED, FOUR_BYTES = 0, 1, 2, 5
 """Wire types."""
+MOST_FIELDS = 500_000
+"""Of one request, around its spans: each is looked at in turn, and 20 MiB could have ten million."""
 
 
 class NotProtobuf(ValueError):
@@ -44,21 +47,24 @@ class Group(NamedTuple):
 
 def groups(body: bytes) -> Iterator[Group]:
     """The spans of an ExportTraceServiceRequest. Raises NotProtobuf, also while they are iterated over."""
-    for number, resource_spans in _parts(memoryview(body)):
+    seen = itertools.count(1)
+    for number, resource_spans in _parts(memoryview(body), seen):
         if number != RESOURCE_SPANS:
             continue
-        resource = b"".join(part for number, part in _parts(resource_spans) if number == RESOURCE)
-        for number, scope_spans in _parts(resource_spans):
+        resource = b"".join(part for number, part in _parts(resource_spans, seen) if number == RESOURCE)
+        for number, scope_spans in _parts(resource_spans, seen):
             if number != SCOPE_SPANS:
                 continue
-            scope = b"".join(part for number, part in _parts(scope_spans) if number == SCOPE)
-            yield Group(resource, scope, (part for number, part in _parts(scope_spans) if number == SPANS))
+            scope = b"".join(part for number, part in _parts(scope_spans, seen) if number == SCOPE)
+            yield Group(resource, scope, (part for number, part in _parts(scope_spans, seen) if number == SPANS))
 
 
-def _parts(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The fields of a message that have a length, with their numbers."""
+def _parts(message: memoryview, seen: Iterator[int]) -> Iterator[tuple[int, memoryview]]:
+    """The fields of a message that have a length, with their numbers. `seen` counts those of the whole request."""
     place, end = 0, len(message)
     while place < end:
+        if next(seen) > MOST_FIELDS:
+            raise NotProtobuf(f"It has more than {MOST_FIELDS:,} fields around its spans.")
         tag, place = _varint(message, place)
         kind = tag & 7
         if kind == DELIMITED:

@@ -147,6 +147,14 @@ def test_more_spans_than_a_request_may_have_are_refused(http: httpx.Client, monk
     assert "more than 3 spans" in refused(response)
 
 
+@pytest.mark.parametrize("body", [b"\x0a\x00" * 600_000, b"\x0a\x80\x89\x7a" + b"\x4a\x00" * 1_000_000])
+def test_more_fields_than_a_request_may_have_are_refused(http: httpx.Client, body: bytes) -> None:
+    """20 MiB of empty ones, which gzip packs to 20 kB, took half a minute."""
+    response = http.post("", content=gzip.compress(body), headers={**PROTOBUF, "Content-Encoding": "gzip"})
+    assert response.status_code == 400
+    assert "more than 500,000 fields around its spans" in refused(response)
+
+
 def test_a_huge_span_is_rejected_and_a_trace_takes_only_so_much(
     http: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
