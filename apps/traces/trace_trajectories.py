@@ -172,7 +172,7 @@ def _remove(parts: list[TracePart]) -> list[str]:
     kept = []
     for part in parts:
         if reason := _locked_because(part.trajectory_id):
-            kept.append(f"The trajectory {part.trajectory_id} is part of another one now, but {reason}. It stays.")
+            kept.append(f"The chat of {part.trajectory_id} is part of another one now, but {reason}. It stays.")
         else:
             Trajectory.objects.filter(pk=part.trajectory_id).delete()
     return kept
@@ -181,7 +181,7 @@ def _remove(parts: list[TracePart]) -> list[str]:
 def _change(trace: Trace, part: TracePart, chat: Chat) -> str:
     """Bring a trajectory to what its trace says now; answers why not, where something rests on it."""
     if reason := _locked_because(part.trajectory_id):
-        return f"Spans came after {reason}, so the trajectory {part.trajectory_id} stays as it was."
+        return f"Late spans changed nothing, since {reason}: {part.trajectory_id} stays as it was."
     if not replace(prepare(*chat.run, identifier=part.trajectory_id), Origin(trace.workspace_id, SOURCE)):
         return f"The trajectory {part.trajectory_id} stays as it was: the workspace has another that says the same."
     part.span_ids, part.content_hash = sorted(chat.span_ids), chat.content_hash
@@ -193,4 +193,4 @@ def _locked_because(trajectory_id: UUID) -> str:
     """What rests on a trajectory, which is locked first: nothing can begin to rest on it until this transaction is over."""
     Trajectory.objects.select_for_update().filter(pk=trajectory_id).values_list("pk").first()
     resting = rests_on(trajectory_id, besides={TracePart})
-    return f"{resting} was made of it" if resting else ""
+    return f"{resting} rests on the trajectory" if resting else ""
