@@ -124,7 +124,7 @@ def test_only_who_wrote_a_comment_removes_it(researcher: Membership) -> None:
     assert not Comment.objects.exists()
 
 
-@pytest.mark.parametrize("text", ["", "  ", "x" * 5001])
+@pytest.mark.parametrize("text", ["", "  ", "x" * 5001, "x\0"])
 def test_a_comment_without_text_or_with_too_much_is_refused(researcher: Membership, text: str) -> None:
     address = reverse("annotation:comment", args=[run_of(researcher).pk])
     answer = as_(researcher).post(address, {"text": text}, headers={"HX-Request": "true"})

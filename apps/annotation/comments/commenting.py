@@ -11,6 +11,7 @@ from django.utils.timezone import now
 from apps.accounts.models import Membership, User
 from apps.annotation.models import Comment, Mention
 from apps.annotation.refusals import Refusal
+from apps.common.text_encoding import is_storable
 from apps.trajectories.models import Trajectory
 
 LONGEST = 5000
@@ -18,7 +19,7 @@ LONGEST = 5000
 
 class NothingSaid(Refusal):
     code = "nothing_said"
-    message = f"A comment needs text, at most {LONGEST:,} characters."
+    message = f"A comment needs text, at most {LONGEST:,} characters, none of them null."
 
 
 class NotYours(Refusal):
@@ -30,7 +31,7 @@ class NotYours(Refusal):
 def comment_on(*, trajectory: Trajectory, by: Membership, text: str) -> Comment:
     """Store a comment; whom it names by `@` and their name or e-mail address finds it on their home page. Raises NothingSaid."""
     text = text.strip()
-    if not text or len(text) > LONGEST:
+    if not text or len(text) > LONGEST or not is_storable(text):
         raise NothingSaid
     comment = Comment.objects.create(workspace_id=by.workspace_id, trajectory=trajectory, by=by.user, text=text)
     people = User.objects.filter(memberships__workspace=by.workspace_id).exclude(pk=by.user_id)
