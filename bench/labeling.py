@@ -36,7 +36,7 @@ LIMIT_MS = 50.0
 
 class Watches(NamedTuple):
     next: Stopwatch
-    pair: Stopwatch
+    """With the pair itself, rendered."""
     submit: Stopwatch
 
 
@@ -60,8 +60,7 @@ def measure(size: Size) -> Iterator[Figure]:
                 medians[name, action] = percentile(watch.samples, 50)
                 circumstances = {"annotators": ANNOTATORS, "items": queue.item_count, "requests": len(watch.samples)}
                 yield _figure(f"labelling.{action}.{name}.p50", medians[name, action], None, circumstances)
-                limit = None if action == "pair" else LIMIT_MS
-                yield _figure(f"labelling.{action}.{name}.p95", watch.p95(), limit, circumstances)
+                yield _figure(f"labelling.{action}.{name}.p95", watch.p95(), LIMIT_MS, circumstances)
         yield from _flat_out(server, members, queues["full"])
     for action in ("next", "submit"):
         for name in ("full", "deep"):
@@ -84,9 +83,9 @@ def _flat_out(server: Serving, members: list[Membership], queue: Queue) -> Itera
         better="higher",
         with_=circumstances,
     )
-    cpu = (server.cpu_seconds() - cpu_before) / sum(len(watch.samples) for watch in watches)
+    cpu = (server.cpu_seconds() - cpu_before) / len(watches.submit.samples)
     yield _figure(
-        "labelling.cpu_a_request", cpu * 1000, None, circumstances
+        "labelling.cpu_a_judgment", cpu * 1000, None, circumstances
     )  # of the web processes: other load does not show in it
     for action in ("next", "submit"):
         p95 = getattr(watches, action).p95()
@@ -121,9 +120,6 @@ class Annotator:
         answer: dict[str, object] = json.loads(self._ask("POST", path, urlencode(values, doseq=True)))
         return answer
 
-    def get(self, path: str) -> bytes:
-        return self._ask("GET", path, None)
-
     def _ask(self, method: str, path: str, body: str | None) -> bytes:
         self.connection.request(method, path, body, self.headers)
         response = self.connection.getresponse()
@@ -141,8 +137,6 @@ class Annotator:
             due += pace
             with watches.next.lap():
                 ahead = self.next([shown.split("/")[-2]])
-            with watches.pair.lap():
-                self.get(ahead)
             with watches.submit.lap():
                 self.post(
                     f"{shown}judge/", {"answer": str(n % 7 - 3), "seconds": "1", "rationale": "because it asks first"}
@@ -158,7 +152,7 @@ class Annotator:
 
 
 def _label(url: str, members: list[Membership], queue: Queue, *, rounds: int, pace: float = 0.0) -> Watches:
-    watches = Watches(Stopwatch(), Stopwatch(), Stopwatch())
+    watches = Watches(Stopwatch(), Stopwatch())
     people = [Annotator(url, member, queue) for member in members]
     before = Preference.objects.filter(queue=queue).count()
     rounds = min(rounds, queue.item_count * queue.overlap // len(people) - 2)  # who is ahead holds one more

@@ -171,10 +171,8 @@ def test_the_next_pair_is_on_the_screen_before_the_answer_has_arrived(page: Page
 
 
 def expect_ahead(page: Page) -> None:
-    """Wait until the pair after the shown one is here: the place is taken and its markup was fetched."""
-    page.wait_for_function(
-        "() => performance.getEntriesByType('resource').some(e => /desk.items.[^/]+.$/.test(e.name))"
-    )
+    """Wait until the pair after the shown one is here: it came with the answer to what is next."""
+    page.wait_for_function("() => performance.getEntriesByType('resource').some(e => /desk.[^/]+.next.$/.test(e.name))")
     page.wait_for_timeout(200)
 
 

@@ -53,3 +53,13 @@ def test_a_comment_reaches_whom_it_names_and_items_go_to_whom_they_are_assigned(
     expect(mention).to_contain_text("Ends too early.")
     mention.get_by_role("button").click()
     expect(hers.locator(".mentions")).to_have_count(0)
+
+
+def test_items_can_be_picked_on_a_phone(open_as, live_stack):
+    researcher = factories.member(Role.RESEARCHER)
+    queue = making.queue(of=researcher.workspace, items=2)
+    page = open_as(researcher.user, viewport={"width": 390, "height": 844})
+    page.goto(f"/queues/{queue.pk}/items/")
+    page.locator("input[name=item]").nth(1).check()
+    expect(page.locator(".bulk")).to_contain_text("1 picked")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

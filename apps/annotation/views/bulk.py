@@ -43,7 +43,11 @@ def label(request: HtmxRequest) -> HttpResponse:
     try:
         found = selected(request.member.workspace, selection)
         number = found.order_by()[: MOST + 1].count()
-        shown = list(found.select_related("task", "policy").defer("tools", "closing", "info").order_by("-pk")[:SHOWN])
+        shown = list(
+            found.select_related("task", "policy")
+            .defer("tools", "closing", "info", "task__initial_state", "task__success_check")
+            .order_by("-pk")[:SHOWN]
+        )
     except BadFilter as error:
         problem, number, shown = str(error), 0, []
     context = {

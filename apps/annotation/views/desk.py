@@ -14,6 +14,7 @@ from django.contrib import messages
 from django.forms import Form
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -98,21 +99,24 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 @acting
 def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
-    """Where the next item is; the browser asks for it while its person judges another. `besides`: what it has already."""
+    """The next item, in one trip; the browser asks for it while its person judges another. `besides`: what it has already."""
     queue = _queue(request, queue_id)
     annotator = annotator_of(request.member)
     besides = [UUID(text) for text in request.POST.getlist("besides")[:BESIDES] if _is_uuid(text)]
     assignment = assignments.next_assignment(queue=queue, annotator=annotator, besides=besides)
     progress = desk_progress(queue, annotator)
-    return JsonResponse({"item": _item_url(assignment) if assignment else None, "progress": progress.to_json()})
+    if assignment is None:
+        return JsonResponse({"item": None, "progress": progress.to_json()})
+    context = _whole_item(own_with_runs(request, assignment.pk))
+    markup = render_to_string(context["item_template"], context, request)
+    return JsonResponse({"item": _item_url(assignment), "markup": markup, "progress": progress.to_json()})
 
 
 @fragment_of(desk_of)
 @require_safe
 def item(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     """What is judged and the answer bar, ready to be put in place of another item."""
-    assignment = own_with_runs(request, assignment_id)
-    context = {"queue": assignment.queue, "guideline": latest_guideline(assignment.queue), **_item(assignment)}
+    context = _whole_item(own_with_runs(request, assignment_id))
     return render(request, context["item_template"], context)
 
 
@@ -217,6 +221,11 @@ def leave(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 
 def _queue(request: HtmxRequest, queue_id: UUID) -> Queue:
     return get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
+
+
+def _whole_item(assignment: Assignment) -> dict[str, Any]:
+    """What an item's template needs that stands in no page yet."""
+    return {"queue": assignment.queue, "guideline": latest_guideline(assignment.queue), **_item(assignment)}
 
 
 def _item(assignment: Assignment) -> dict[str, Any]:

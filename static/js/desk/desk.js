@@ -19,7 +19,7 @@ import { Clock } from "./clock.js";
 import { forgetDraft, keepDraft, valuesOf } from "./draft.js";
 import { EarlyKeys } from "./early_keys.js";
 import { Outbox } from "./outbox.js";
-import { markup, post } from "./server.js";
+import { elementsOf, markup, post } from "./server.js";
 import { Status } from "./status.js";
 import { goTo } from "./steps.js";
 
@@ -118,7 +118,7 @@ class Desk {
     const besides = [before, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
     const { acknowledged, undoings } = this;
     const { result, data, detail } = await post(this.element.dataset.next, { besides });
-    const content = data?.item ? await markup(data.item) : null;
+    const content = data?.item ? elementsOf(data.markup) : null;
     this.loading = false;
     if (this.undoing) return; // at its end it looks again
     if (undoings !== this.undoings) {

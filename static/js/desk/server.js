@@ -44,12 +44,17 @@ function failure(response, data) {
   return { result: "refused", code: data.code, detail: data.detail ?? "The server refused this." };
 }
 
+/** The elements of markup that came with an answer. */
+export function elementsOf(text) {
+  return document.importNode(fragmentOf(text), true);
+}
+
 /** The markup at `url`, as elements; null where it did not come. */
 export async function markup(url) {
   try {
     const response = await fetch(url, { credentials: "same-origin", headers: { "HX-Request": "true" } });
     if (!response.ok || response.redirected) return null;
-    return document.importNode(fragmentOf(await response.text()), true);
+    return elementsOf(await response.text());
   } catch {
     return null;
   }
