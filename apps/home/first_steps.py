@@ -64,6 +64,15 @@ WORDS: Mapping[str, tuple[str, str, str, str]] = {
 }
 """By the app of a station: title, reason, what its button says, and where that leads."""
 
+ONE = {
+    "trajectories": "trajectory",
+    "annotation": "judgment",
+    "datasets": "version",
+    "training": "training run",
+    "arena": "experiment",
+}
+"""What a station's name is of one."""
+
 
 def first_steps(stations: Sequence[Station], *, to_label: Queue | None, decision: Decision | None) -> list[FirstStep]:
     """In order; empty once each was taken. to_label: a queue with work for whoever looks. decision: what the page offers first."""
@@ -83,6 +92,7 @@ def _step(app: str, station: Station, is_next: bool, to_label: Queue | None) -> 
         reason, action = "A queue is open, and has work for you.", "Start labeling"
         url = reverse("annotation:desk", args=[to_label.pk])
     is_form = url == reverse("try_labeling")
-    done = f"{station.there} {station.name.lower()}" if station.there else ""
+    noun = ONE[app] if station.there.number == 1 else station.name.lower()
+    done = f"{station.there} {noun}" if station.there else ""
     now = station.now if station.is_active or not done else ""
     return FirstStep(title, reason, action, url, is_form, done, now, is_next)

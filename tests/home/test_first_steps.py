@@ -49,6 +49,7 @@ def test_each_step_that_was_taken_is_done_and_says_what_there_is(researcher: Mem
     making.judge(queue, making.rule(of=researcher.workspace), 2)
     assert next_step(researcher) == (2, "Freeze the judgments", reverse("datasets:list"))
     assert "2 trajectories" in as_(researcher).get(reverse("home")).content.decode()
+    assert "1 judgment<" in as_(researcher).get(reverse("home")).content.decode()
     version = factories.dataset_version(of=researcher.workspace)
     assert next_step(researcher) == (3, "Train on the version", reverse("training:new"))
     factories.run(of=researcher.workspace, version=version)
