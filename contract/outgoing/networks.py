@@ -28,8 +28,10 @@ METADATA = frozenset(
 NEVER = tuple(map(ip_network, ("0.0.0.0/8", "::/128", "224.0.0.0/4", "ff00::/8", "255.255.255.255/32")))
 """No server has these addresses: "this host", multicast and broadcast."""
 NAT64 = ip_network("64:ff9b::/96")
-UNCLEAR = tuple(map(ip_network, ("::/96", "64:ff9b:1::/48", "2001::/32", "fec0::/10")))
-"""IPv6 addresses whose bits alone don't tell where they lead: IPv4-compatible, local NAT64, Teredo and site-local."""
+UNCLEAR = tuple(map(ip_network, ("::/96", "64:ff9b:1::/48", "2001::/32", "fec0::/10", "192.0.0.0/24")))
+"""Addresses whose bits alone don't tell where they lead: IPv4-compatible, local NAT64, Teredo, site-local, and those of IETF protocols,
+which older versions of Python take for global.
+"""
 
 
 class AddressRefused(OSError):
