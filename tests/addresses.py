@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import pytest
 from django.urls import URLResolver, get_resolver
@@ -20,6 +21,8 @@ from apps.datasets import freezing
 from apps.datasets.recipe import Recipe
 from apps.jobs.models import JobState
 from apps.policies.models import Publication
+from apps.traces.models import Source, Span, Trace, TracePart
+from apps.training.models import Episode, EpisodeBatch
 from apps.trajectories.models import RolloutBatch, SavedView
 from apps.trajectories.rollouts import live_episodes
 from tests import factories
@@ -147,6 +150,20 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         comment=Comment.objects.create(workspace=here, trajectory=first, by=labeller.user, text="Look at @me."),
         user=labeller.user,
     )
+    trace = Trace.objects.create(workspace=here, trace_id="0" * 32, name="refund", changed_at=now())
+    Source.objects.create(trace=trace, digest=bytes(16), body=b"{}")
+    Span.objects.create(trace=trace, span_id="0" * 16, ended=1, source_digest=bytes(16), body=b"{}")
+    TracePart.objects.create(trace=trace, trajectory=other, span_ids=["0" * 16], content_hash=bytes(32))
+    wanted = EpisodeBatch.objects.create(
+        pk=uuid4(),
+        run=run,
+        moment="step 1",
+        address="http://127.0.0.1:9/v1",
+        lease_seconds=60,
+        most_calls=12,
+        closed_at=now(),
+    )
+    Episode.objects.create(pk=uuid4(), batch=wanted, task={"key": "lamp"}, environment="shop", attempt=0)
     return {
         "act_id": BulkAct.objects.create(
             workspace=here, kind="assign", queue=pairs, words="Assigned 0 items", count=0

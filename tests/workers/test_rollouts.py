@@ -28,6 +28,8 @@ from workers.bridge.rollouts import OUTPUT, RolloutJob, rollout_config, whole_li
 from workers.bridge.supervisor import supervise
 
 pytestmark = pytest.mark.django_db
+EPISODES = 1000
+"""More than a child plays before its worker has looked once at who waits."""
 
 
 def a_batch(count: int = 3, samples: int = 2) -> RolloutBatch:
@@ -72,18 +74,18 @@ def test_a_batch_brings_one_trajectory_an_episode():
 
 def test_a_batch_hands_itself_back_for_somebody_at_the_desk_and_goes_on_later(monkeypatch):
     monkeypatch.setattr("workers.bridge.rollouts.LEAST_SECONDS", 0.0)
-    batch = a_batch(count=40, samples=5)
+    batch = a_batch(count=EPISODES // 5, samples=5)
     asked = continuation(batch.workspace)
     Continuation.objects.update(queued_at=now() - timedelta(seconds=10))
     work_on(batch)
     assert (batch.state, batch.losses, batch.failure) == (JobState.WAITING, 0, {})
-    assert batch.finished < 200
+    assert batch.finished < EPISODES
     lifecycle.fail(
         lifecycle.claim(CONTINUATIONS, asked.pk, worker="here:1"), Failure("crash", "It was only asked for.")
     )
     work_on(batch)
-    assert (batch.state, batch.finished) == (JobState.DONE, 200)
-    assert Trajectory.objects.filter(rollout_batch=batch).count() == 200
+    assert (batch.state, batch.finished) == (JobState.DONE, EPISODES)
+    assert Trajectory.objects.filter(rollout_batch=batch).count() == EPISODES
 
 
 def test_what_stands_in_the_output_already_is_stored_once_after_a_resume():

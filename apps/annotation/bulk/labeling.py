@@ -99,7 +99,7 @@ def _judge_all(queue: Queue, member: Membership, answer: Scores) -> None:
     ]
     Item.objects.filter(queue=queue).update(taken=1, judged=1)
     Assignment.objects.bulk_create([place.assignment for place in places], batch_size=2000)
-    KINDS[Queue.Kind.RATING].store(places)
+    KINDS[queue.kind].store(places)
     Desk.objects.filter(pk=desk.pk).update(judged=len(places))
 
 
