@@ -162,6 +162,16 @@ def test_infinite_rewards_are_refused(client: Client, researcher: Membership) ->
     assert Session.objects.get().is_open
 
 
+def test_rewards_whose_sum_no_number_holds_are_refused_when_they_are_told(
+    client: Client, researcher: Membership
+) -> None:
+    session = factories.session(of=researcher.workspace)
+    told = [post(client, "session_events", session, key=key, type="reward", value=1.7e308) for key in "ab"]
+    assert [answer.status_code for answer in told] == [400, 400]
+    assert post(client, "session_finish", session, reward=-1.7e308).status_code == 400
+    assert post(client, "session_finish", session).status_code == 200
+
+
 def test_a_session_that_never_finishes_is_abandoned_without_a_reward(researcher: Membership) -> None:
     session = factories.session(of=researcher.workspace, messages=SAID)
     sessions.abandon_idle()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -17,6 +16,8 @@ from apps.gateway import sessions
 from apps.gateway.models import Session, SessionEvent
 
 LONGEST_JSON = 20_000
+LARGEST_REWARD = 1e300
+"""Far below what 64 bits hold, so that no sum of a session's rewards is beyond it."""
 T = TypeVar("T")
 
 
@@ -201,8 +202,8 @@ class TraceSerializer(serializers.Serializer[Any]):
 
 
 def _finite(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValidationError({name: ["Expected a finite number."]})
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_REWARD:
+        raise ValidationError({name: [f"Expected a finite number between −{LARGEST_REWARD:g} and {LARGEST_REWARD:g}."]})
     return float(value)
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillReading
 from dataclasses import asdict
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import IO
 from uuid import UUID
 
@@ -54,6 +56,10 @@ IMPORTS = register(
 
 WORTH_A_PROCESS = 32 << 20
 """Bytes of a file: below, starting a process takes longer than it saves."""
+
+PACKED = (b"PAR1", b"PK", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""How Parquet, zip, gzip, and zstd begin."""
+TAR_HEADER = 512
 
 MOST_REJECTED = 100_000
 """Rejected rows after which a file is plainly something else."""
@@ -203,10 +209,25 @@ def _copy_in_or_reject(batch: ImportBatch, chunk: Chunk, origin: Origin) -> Copi
 
 
 def _read(batch: ImportBatch, file: IO[bytes]) -> Generator[Chunk, None, None]:
-    """The chunks after the batch's position. Touches no database: it runs in a thread."""
-    if batch.size < WORTH_A_PROCESS or not _is_a_file(file):
+    """The chunks after the batch's position. Touches no database: it runs in a thread.
+
+    Whatever is packed, however small, is unpacked in a process whose memory has a limit: what it says of its own size may be a lie.
+    """
+    is_packed = _is_packed(file)
+    if is_packed and not _is_a_file(file):
+        copied = TemporaryFile()  # noqa: SIM115 -- it's closed with the last reference to it
+        copyfileobj(file, copied)
+        copied.seek(0)
+        return chunks_elsewhere(copied, batch.filename, batch.position)
+    if not is_packed and (batch.size < WORTH_A_PROCESS or not _is_a_file(file)):
         return chunks(file, batch.filename, batch.position)
     return chunks_elsewhere(file, batch.filename, batch.position)
+
+
+def _is_packed(file: IO[bytes]) -> bool:
+    head = file.read(TAR_HEADER)
+    file.seek(0)
+    return head.startswith(PACKED) or b"\0" in head
 
 
 def _is_a_file(file: IO[bytes]) -> bool:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 from collections.abc import Generator
 from contextlib import closing
 from typing import IO
 
+from django.conf import settings
+
 from apps.common.second_process import SecondProcess, standard_streams, write
+from apps.ingest.files.source import UnreadableFile
 from apps.trajectories.imports.preparation import Chunk, chunks
+
+OWN_MEMORY = 512 << 20
+MEMORY_A_RECORD_BYTE = 16
+"""Reading takes up to about ten times the longest value of a Parquet file, and less of others."""
 
 
 def chunks_elsewhere(file: IO[bytes], filename: str, start: int) -> Generator[Chunk, None, None]:
@@ -18,6 +26,7 @@ def chunks_elsewhere(file: IO[bytes], filename: str, start: int) -> Generator[Ch
     Raises what that raises, and Stopped where the process ended before its work.
     """
     with closing(SecondProcess(__name__, keep_open=[file.fileno()])) as process:
+        os.lseek(file.fileno(), file.tell(), os.SEEK_SET)  # back to it, from what a buffer has read ahead
         process.send((file.fileno(), filename, start))
         while True:
             answer = process.receive()
@@ -28,6 +37,18 @@ def chunks_elsewhere(file: IO[bytes], filename: str, start: int) -> Generator[Ch
             yield answer
 
 
+def most_memory() -> int:
+    """Bytes that this process may take, whatever a file unpacks to."""
+    return OWN_MEMORY + MEMORY_A_RECORD_BYTE * settings.IMPORT_MAX_RECORD_BYTES
+
+
+def limit_memory() -> None:
+    """Have the system refuse this process more than that."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = most_memory() if hard == resource.RLIM_INFINITY else min(most_memory(), hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
 def main() -> None:
     """Read the file that standard input names to its end."""
     requests, answers = standard_streams()
@@ -35,6 +56,7 @@ def main() -> None:
         descriptor, filename, start = pickle.load(requests)
     except EOFError:
         return  # nobody asks
+    limit_memory()
     end: Exception | None = None
     try:
         with os.fdopen(descriptor, "rb") as file:
@@ -44,6 +66,10 @@ def main() -> None:
                     answers.flush()
             except BrokenPipeError:
                 raise
+            except MemoryError:
+                end = UnreadableFile(
+                    f"Reading it takes more than {most_memory() >> 20:,} MiB of memory. Send smaller records."
+                )
             except Exception as error:  # told over there, where it is known what to do
                 end = error
         write(end, answers)

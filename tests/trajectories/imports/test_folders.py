@@ -12,7 +12,7 @@ import zstandard
 
 from apps.ingest import archives
 from apps.jobs.models import JobState
-from apps.trajectories.imports import preparation
+from apps.trajectories.imports import import_job, preparation
 from apps.trajectories.imports.preparation import chunks
 from apps.trajectories.models import ImportBatch, Trajectory
 from tests.ingest.files.test_inspect_archive import HEADER, SAMPLE, with_zstd
@@ -21,6 +21,13 @@ from tests.ingest.formats.examples import EXAMPLES
 from tests.trajectories.uploads import counts, imported, lines, rich
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def reads_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives are read in this process, so that tests can lower its bounds; `test_reader_process.py` reads them as they always are."""
+    monkeypatch.setattr(import_job, "_is_packed", lambda file: False)
+
 
 Pack = Callable[[dict[str, bytes]], bytes]
 

@@ -1,14 +1,18 @@
 """A file read by a process of its own: the same comes in, what goes wrong is told, and nobody is waited for in vain."""
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import zstandard
 from django.utils.timezone import now
 
 from apps.common.second_process import SecondProcess, Stopped
@@ -158,3 +162,44 @@ def test_only_files_of_the_system_can_be_read_by_another_process(tmp_path: Path)
     with path.open("rb") as file:
         assert import_job._is_a_file(file)
     assert not import_job._is_a_file(BytesIO())
+
+
+def bomb(values: int, length: int) -> bytes:
+    """One row of Parquet, under a kilobyte: a list whose every value is the same entry of a dictionary."""
+    entry = pa.DictionaryArray.from_arrays(pa.array([0] * values, pa.int32()), pa.array(["x" * length]))
+    file = BytesIO()
+    pq.write_table(pa.table({"messages": pa.ListArray.from_arrays([0, values], entry)}), file, compression="zstd")
+    return file.getvalue()
+
+
+def zipped(body: bytes) -> bytes:
+    file = BytesIO()
+    with ZipFile(file, "w") as archive:
+        archive.writestr("runs.parquet", body)
+    return file.getvalue()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("pack", [bytes, zipped], ids=["alone", "in an archive"])
+@pytest.mark.parametrize("is_a_file", [True, False], ids=["on a disk", "in a bucket"])
+def test_a_small_file_that_unpacks_to_more_memory_than_there_is_takes_no_worker_along(
+    monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes], is_a_file: bool
+) -> None:
+    monkeypatch.setenv("IMPORT_MAX_RECORD_BYTES", str(1 << 20))
+    if not is_a_file:
+        monkeypatch.setattr(import_job, "_is_a_file", lambda file: False)
+    body = bomb(50_000, 60_000)
+    assert len(body) < 2000  # of 3 GB
+    batch = imported(pack(body), name="runs")
+    assert batch.state == JobState.FAILED
+    assert "takes more memory than there is" in batch.error
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("pack", [gzip.compress, lambda body: zstandard.compress(body)], ids=["gzip", "zstd"])
+def test_packed_files_are_read_elsewhere_however_small(
+    always_elsewhere: list[SecondProcess], monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(import_job, "WORTH_A_PROCESS", 1 << 40)
+    assert counts(imported(pack(lines(rich(1))))) == (1, 2, 0, 0)
+    assert len(always_elsewhere) == 1
