@@ -69,7 +69,7 @@ def _answer(request: HtmxRequest, run: Trajectory, problem: str = "") -> HttpRes
         return redirect(reverse("trajectories:detail", args=[run.pk]) + "#comments")
     context = {
         "run": run.pk,
-        "comments": queries.comments_on(run, request.member)[: queries.SHOWN],
+        "comments": list(queries.comments_on(run, request.member)[: queries.SHOWN])[::-1],
         "people": queries.people_to_mention(request.member),
         "problem": problem,
     }
