@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, ParamSpec, TypeVar
@@ -31,8 +32,10 @@ T = TypeVar("T")
 PATH = "/v1/traces"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 READ_SECONDS = 60
-MOST_AT_ONCE = 8
+MOST_AT_ONCE = 24
 """Requests whose bodies one process holds. Exporters try the others again."""
+MOST_OF_A_WORKSPACE = 6
+"""Of these. Whoever sends slowly, on purpose or over a bad line, keeps others of their own workspace waiting at most."""
 MOST_MEMBERS = 16
 """Streams of gzip in one body. Each is copied with all behind it."""
 INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, UNAUTHENTICATED, UNIMPLEMENTED = 3, 8, 14, 16, 12
@@ -80,7 +83,7 @@ class TracesEndpoint:
 
     def __init__(self, inner: ASGIApp) -> None:
         self.inner = inner
-        self._at_once = 0
+        self._at_once: Counter[UUID] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -104,15 +107,15 @@ class TracesEndpoint:
             raise Refusal(
                 415, INVALID_ARGUMENT, f"The Content-Type is {media_type[:60]!r}; expected {PROTOBUF} or {JSON}."
             )
-        if self._at_once >= MOST_AT_ONCE:
+        if self._at_once[workspace_id] >= MOST_OF_A_WORKSPACE or self._at_once.total() >= MOST_AT_ONCE:
             raise Refusal(503, UNAVAILABLE, "Too many requests at once. Try again in a moment.", retry_after=1)
-        self._at_once += 1
+        self._at_once[workspace_id] += 1
         try:
             body = await _body_of(request)
             encoding = request.headers.get("content-encoding", "identity").strip().lower()
             return await _in_database(_take, workspace_id, body, encoding, media_type)
         finally:
-            self._at_once -= 1
+            self._at_once -= Counter([workspace_id])  # those at 0 are forgotten
 
 
 async def _in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

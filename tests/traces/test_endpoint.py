@@ -2,7 +2,11 @@
 
 import gzip
 import json
+import select
+import socket
+from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -14,6 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from apps.accounts.models import ApiToken, Membership, Role
 from apps.traces import export_request, span_store
+from apps.traces.asgi import MOST_OF_A_WORKSPACE
 from apps.traces.models import Source, Span, Trace
 from tests import factories
 from tests.traces.conftest import chat_span, send, settle, span
@@ -227,3 +232,22 @@ def test_other_methods_are_refused_and_other_addresses_are_elsewhere(http: httpx
     response = http.get("")
     assert (response.status_code, response.headers["allow"]) == (405, "POST")
     assert httpx.get(f"{traces_url}s").text == "elsewhere"
+
+
+def test_whoever_sends_slowly_keeps_no_other_workspace_out(http: httpx.Client, traces_url: str) -> None:
+    place = urlsplit(traces_url)
+    key, theirs = http.headers["authorization"], f"Bearer {factories.token(factories.member(Role.RESEARCHER))}"
+    head = f"POST {place.path} HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\nContent-Type: application/json\r\n"
+    with ExitStack() as held:
+        slow = [held.enter_context(socket.create_connection((place.hostname, place.port))) for _ in range(30)]
+        for each in slow:
+            each.sendall(f"{head}Content-Length: 9\r\n\r\n{{".encode())
+        answered, _, _ = select.select(slow, [], [], 30)
+        while len(answered) < len(slow) - MOST_OF_A_WORKSPACE:
+            answered, _, _ = select.select(slow, [], [], 30)
+        assert http.post("", json={}).status_code == 503
+        assert http.post("", json={}, headers={"Authorization": theirs}).status_code == 200
+        for each in set(slow) - set(answered):
+            each.sendall(b"       }")
+            assert each.recv(12) == b"HTTP/1.1 200"
+    assert http.post("", json={}).status_code == 200
