@@ -22,6 +22,8 @@ from contract.outgoing.transport import http_client
 TRIES = 5
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 60.0
+MOST_TOKENS = 2**30
+"""Of one answer. Both of a pair fit into their column together."""
 RETRIED = {408, 409, 425, 429, 500, 502, 503, 504}
 REFUSED_FOR_ALL = {401, 403, 404}
 OBJECT = re.compile(r"\{[^{}]*\}")
@@ -176,9 +178,14 @@ def usage_of(response: httpx.Response) -> Usage:
     """The tokens that an answer cost, as its server counts them; none where it does not say."""
     try:
         usage = response.json().get("usage") or {}
-        return Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0))
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+    except (ValueError, AttributeError, RecursionError):
         return Usage(0, 0)
+
+
+def _count(value: Any) -> int:
+    """0 for what no answer can have cost."""
+    return value if type(value) is int and 0 <= value < MOST_TOKENS else 0
 
 
 def read(response: httpx.Response) -> Opinion:

@@ -26,7 +26,7 @@ from apps.annotation.judges.enrollment import (
     send_judge,
 )
 from apps.annotation.judges.judge_job import go_on
-from apps.annotation.judges.llm_judge import Opinion, Pace, together
+from apps.annotation.judges.llm_judge import Opinion, Pace, Usage, together, usage_of
 from apps.annotation.kinds.answers import Choice
 from apps.annotation.models import Assignment, Item, Judge, JudgeAnswer, Preference, Queue
 from apps.jobs import lifecycle
@@ -91,6 +91,15 @@ def test_a_judge_takes_places_like_anybody_and_says_why(workspace, server, sent)
     assert judge.cost == pytest.approx((600 * 1.0 + 60 * 10.0) / 1_000_000)
     assert not Item.objects.filter(taken=2).exists()  # the people's places are free
     assert judge.annotator.kind == "model"
+
+
+@pytest.mark.parametrize("cost", [10**18, -5, "9" * 4000, 1.5, [1], True, 2**30])
+def test_tokens_that_no_answer_can_have_cost_are_not_counted(cost: object) -> None:
+    said = httpx.Response(200, json={"usage": {"prompt_tokens": cost, "completion_tokens": 10}})
+    assert usage_of(said) == Usage(0, 10)
+    largest = httpx.Response(200, json={"usage": {"prompt_tokens": 2**30 - 1}})
+    both = usage_of(largest).plus(usage_of(largest))
+    JudgeAnswer._meta.get_field("prompt_tokens").run_validators(both.prompt)
 
 
 def test_a_prelabel_takes_no_place(workspace, server):
