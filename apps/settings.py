@@ -318,6 +318,8 @@ REST_FRAMEWORK = {
     "PAGE_SIZE": 100,
     "UNAUTHENTICATED_USER": None,
 }
+# Requests a minute of one token to open, renew and end sessions and to lease episodes, which programs make by themselves.
+API_AGENT_RATE = int(os.environ.get("API_AGENT_RATE", "12000"))
 SPECTACULAR_SETTINGS = {
     "TITLE": "Retrace",
     "VERSION": "1",

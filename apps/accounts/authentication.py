@@ -4,6 +4,7 @@ import hashlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.http import Http404
 from django.utils.timezone import now
 from redis.exceptions import RedisError
@@ -11,7 +12,7 @@ from rest_framework.authentication import BaseAuthentication, CSRFCheck, get_aut
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
-from rest_framework.throttling import SimpleRateThrottle
+from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 
 from apps.accounts.membership import current_membership
 from apps.accounts.models import ApiToken, Membership, User
@@ -127,6 +128,24 @@ class RecentSignIn(BasePermission):
         return is_recent(request.session)
 
 
+class AgentRateThrottle(BaseThrottle):
+    """For requests that programs make by themselves, many and at the same small cost each: those of agents and runners."""
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        limit = Limit("agents", tries=settings.API_AGENT_RATE, seconds=60)
+        try:
+            limit.count(_who(request))
+        except TooManyTries as refused:
+            self._wait = refused.retry_after
+            return False
+        except RedisError:  # nobody counts just now, and nobody is kept out for that
+            return True
+        return True
+
+    def wait(self) -> float:
+        return self._wait
+
+
 class MemberRateThrottle(SimpleRateThrottle):
     """Requests a minute for one token or one person; 429 carries Retry-After."""
 
@@ -139,7 +158,9 @@ class MemberRateThrottle(SimpleRateThrottle):
             return True
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        if isinstance(request.auth, ApiToken):
-            return f"throttle:token:{request.auth.pk}"
-        who = request.user.pk if request.user else self.get_ident(request)
-        return f"throttle:user:{who}"
+        return f"throttle:{_who(request) if request.user else self.get_ident(request)}"
+
+
+def _who(request: Request) -> str:
+    """The token, or the person, that is counted."""
+    return f"token:{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"user:{request.user.pk}"

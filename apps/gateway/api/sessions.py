@@ -13,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.authentication import AgentRateThrottle
 from apps.accounts.models import ApiToken, Role
 from apps.common.api import Conflict, ListView, MemberView
 from apps.common.text_encoding import is_storable
@@ -39,6 +40,7 @@ class SessionsView(ListView):
     """The workspace's sessions."""
 
     needs = Role.RESEARCHER
+    throttle_classes = (AgentRateThrottle,)
     keeps_answers = False  # they hold the session's key, of which only the hash is stored
 
     @extend_schema(
@@ -127,6 +129,7 @@ class SessionsView(ListView):
 
 class _OneSession(MemberView):
     needs = Role.RESEARCHER
+    throttle_classes = (AgentRateThrottle,)
 
     def find(self, session_id: UUID) -> Session:
         return get_object_or_404(sessions_for_list(self.member), pk=session_id)

@@ -10,6 +10,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts.authentication import AgentRateThrottle
 from apps.accounts.models import ApiToken, Role
 from apps.common.api import MemberView, RequestSerializer
 from apps.training import episodes
@@ -55,6 +56,7 @@ class EpisodeLeaseView(MemberView):
     """The next episode for a runner."""
 
     needs = Role.RESEARCHER
+    throttle_classes = (AgentRateThrottle,)
     keeps_answers = False  # they hold the session's key, of which only the hash is stored
 
     @extend_schema(

@@ -76,26 +76,44 @@ class _Serving:
         self._agent = agent
         self._wanted = wanted
         self._until_idle = until_idle
+        self._asking = threading.Lock()
+        """Held by the thread that asks for the next episode: while nothing waits, one question is enough for all."""
+        self._playing: set[str] = set()
         self.ended = threading.Event()
 
     def play_on(self) -> int:
         """Play episode after episode; returns how many."""
-        count, pause, busy_at = 0, SHORTEST_PAUSE, time.monotonic()
+        count = 0
         try:
-            while not self.ended.is_set():
-                episode = self._leased()
-                if episode is not None:
+            while (episode := self._next()) is not None:
+                try:
                     self._play(episode)
-                    count, pause, busy_at = count + 1, SHORTEST_PAUSE, time.monotonic()
-                elif self._until_idle is not None and time.monotonic() - busy_at >= self._until_idle:
-                    break
-                else:
-                    self.ended.wait(pause)
-                    pause = min(LONGEST_PAUSE, 2 * pause)
+                finally:
+                    self._playing.discard(episode.id)
+                count += 1
         except BaseException:
             self.ended.set()
             raise
         return count
+
+    def _next(self) -> Episode | None:
+        """The next episode, however long that takes; None at the end."""
+        pause = SHORTEST_PAUSE
+        with self._asking:
+            idle_since = time.monotonic()
+            while not self.ended.is_set():
+                episode = self._leased()
+                if episode is not None:
+                    self._playing.add(episode.id)
+                    return episode
+                if self._playing:
+                    idle_since = time.monotonic()
+                elif self._until_idle is not None and time.monotonic() - idle_since >= self._until_idle:
+                    self.ended.set()
+                    break
+                self.ended.wait(pause)
+                pause = min(LONGEST_PAUSE, 2 * pause)
+        return None
 
     def _leased(self) -> Episode | None:
         try:

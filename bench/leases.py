@@ -1,0 +1,83 @@
+"""Leases of episodes by 200 runners at once: how long each waits for the next one, and that each episode goes to one of them.
+
+Each runner leases an episode, plays it for two seconds, and says how it ended. Runners, web processes and PostgreSQL share the machine's cores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+RUNNERS = 200
+ROUNDS = 4
+PLAY_SECONDS = 2.0
+
+
+def measure(size: Any) -> Iterator[Any]:
+    from apps.accounts.api_tokens import issue_token
+    from apps.accounts.models import Membership, Role, User, Workspace
+    from apps.policies.models import Policy
+    from apps.training import episodes
+    from apps.training.models import Run
+    from bench.harness import Figure, percentile, serving
+    from contract.episodes import Batch, WantedEpisode
+    from contract.trajectory import Task
+
+    workspace = Workspace.objects.create(name="bench", slug="bench")
+    user = User.objects.create(email="bench@example.org")
+    member = Membership.objects.create(user=user, workspace=workspace, role=Role.RESEARCHER)
+    secret = issue_token(membership=member, name="bench").secret
+    base = Policy.objects.create(workspace=workspace, name="base", kind=Policy.Kind.MODEL, location="example/base")
+    run = Run.objects.create(workspace=workspace, name="bench", algorithm="grpo", base=base, state="running")
+    count = RUNNERS * ROUNDS
+    wanted = tuple(
+        WantedEpisode(str(uuid4()), Task(f"t{number // 8}", "Find the lamp.", "shop"), number % 8)
+        for number in range(count)
+    )
+    batch = Batch(str(uuid4()), "step 1", "http://127.0.0.1:9/v1", 600, 12, wanted)
+    episodes.open_batch(run, batch)
+    with serving(2) as server:
+        headers = {"Authorization": f"Bearer {secret}"}
+        leased, ended = asyncio.run(_play(server.url, headers))
+    facts = {"runners": RUNNERS, "episodes": count, "seconds an episode": PLAY_SECONDS}
+    milliseconds = [1000 * seconds for _, seconds in leased]
+    for share, limit in ((50, None), (95, 20.0)):
+        yield Figure(name=f"lease p{share}", value=percentile(milliseconds, share), unit="ms", limit=limit, with_=facts)
+    yield Figure(
+        name="end of an episode p95", value=percentile([1000 * each for each in ended], 95), unit="ms", with_=facts
+    )
+    times = Counter(name for name, _ in leased)
+    doubled = sum(times.values()) - len(times) + count - len(times)
+    yield Figure(name="episodes lost or given out twice", value=doubled, unit="episodes", limit=0.0, with_=facts)
+
+
+async def _play(url: str, headers: dict[str, str]) -> tuple[list[tuple[str, float]], list[float]]:
+    """What was leased, with the seconds that it took, and the seconds of each end."""
+    leased: list[tuple[str, float]] = []
+    ended: list[float] = []
+    limits = httpx.Limits(max_connections=RUNNERS, max_keepalive_connections=RUNNERS)
+    async with httpx.AsyncClient(base_url=f"{url}/api/v1", headers=headers, limits=limits, timeout=60) as client:
+
+        async def runner(number: int) -> None:
+            await asyncio.sleep(PLAY_SECONDS * number / RUNNERS)  # people start them one after the other
+            while True:
+                began = time.perf_counter()
+                answer = await client.post("/episodes/lease", json={"runner": f"r{number}"})
+                if answer.status_code == httpx.codes.NO_CONTENT:
+                    return
+                assert answer.status_code == httpx.codes.OK, answer.text
+                leased.append((answer.json()["id"], time.perf_counter() - began))
+                await asyncio.sleep(PLAY_SECONDS)
+                began = time.perf_counter()
+                told = await client.post(f"/sessions/{answer.json()['session']}/finish", json={"success": True})
+                assert told.status_code == httpx.codes.OK, told.text
+                ended.append(time.perf_counter() - began)
+
+        await asyncio.gather(*(runner(number) for number in range(RUNNERS)))
+    return leased, ended

@@ -1,0 +1,102 @@
+"""A runner's program: what its agent returns, and how often it asks while nothing waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from retrace import Client, Episode
+from retrace.runners import LONGEST_PAUSE, NoOutcome, outcome_of, serve_agent
+
+EPISODE = {
+    "id": "e",
+    "run": "r",
+    "run_name": "talks",
+    "moment": "step 1",
+    "task": {"key": "t"},
+    "attempt": 0,
+    "session": "s",
+    "base_url": "http://x",
+    "api_key": "k",
+    "lease_seconds": 60,
+    "max_calls": 5,
+}
+
+
+class Server:
+    """In the place of a client: gives out so many episodes, and remembers what it was told."""
+
+    def __init__(self, episodes: int) -> None:
+        self.left = episodes
+        self.asked = 0
+        self.told: list[tuple[str, str, dict[str, Any]]] = []
+        self.episodes = self.sessions = self
+        self._lock = threading.Lock()
+
+    def lease(self, **wanted: Any) -> Episode | None:
+        with self._lock:
+            self.asked += 1
+            if not self.left:
+                return None
+            self.left -= 1
+            return Episode.model_validate({**EPISODE, "id": f"e{self.left}", "session": f"s{self.left}"})
+
+    def finish(self, session: str, **outcome: Any) -> None:
+        self.told.append(("finish", session, outcome))
+
+    def abandon(self, session: str, **why: Any) -> None:
+        self.told.append(("abandon", session, why))
+
+
+def serve(server: Server, agent: Any, **options: Any) -> int:
+    as_client: Any = server
+    client: Client = as_client
+    return serve_agent(client, agent, runner="r", **options)
+
+
+def test_each_episode_is_played_and_told_once() -> None:
+    server = Server(12)
+    assert serve(server, lambda episode: {"reward": 0.5, "success": True}, parallel=4, until_idle=0) == 12
+    assert sorted(session for _, session, _ in server.told) == sorted(f"s{number}" for number in range(12))
+    assert {kind for kind, _, _ in server.told} == {"finish"}
+
+
+def test_an_exception_gives_the_episode_back_and_the_others_go_on() -> None:
+    server = Server(3)
+
+    async def agent(episode: Episode) -> bool:
+        if episode.id == "e1":
+            raise KeyError("lamp")
+        return True
+
+    assert serve(server, agent, until_idle=0) == 3
+    told = {session: (kind, said) for kind, session, said in server.told}
+    assert told["s1"] == ("abandon", {"problem": "KeyError: 'lamp'"})
+    assert told["s0"] == told["s2"] == ("finish", {"success": True})
+
+
+def test_an_agent_that_returns_nothing_is_a_mistake_that_ends_the_program() -> None:
+    server = Server(3)
+    with pytest.raises(NoOutcome, match="returned None"):
+        serve(server, lambda episode: None, until_idle=0)
+    assert [kind for kind, _, _ in server.told] == ["abandon"]
+
+
+def test_while_nothing_waits_one_thread_asks_for_all() -> None:
+    few, many = Server(0), Server(0)
+    for server, parallel in ((few, 1), (many, 16)):
+        began = time.monotonic()
+        assert serve(server, lambda episode: True, parallel=parallel, until_idle=1.0) == 0
+        assert time.monotonic() - began < 5 * LONGEST_PAUSE
+    assert many.asked == few.asked
+
+
+def test_what_an_agent_may_return() -> None:
+    assert outcome_of(True) == {"success": True}
+    assert outcome_of(1) == outcome_of(1.0) == {"reward": 1.0}
+    assert outcome_of({"success": False, "rewards": {"polite": 1.0}}) == {"success": False, "rewards": {"polite": 1.0}}
+    for wrong in ("yes", {}, {"score": 1}, [1.0]):
+        with pytest.raises(NoOutcome, match="Expected True or False, a reward"):
+            outcome_of(wrong)
