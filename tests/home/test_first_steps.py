@@ -23,7 +23,7 @@ def next_step(member: Membership) -> tuple[int, str, str]:
     page = as_(member).get(reverse("home")).content.decode()
     current = re.search(r'<li aria-current="step">.*?<b>([^<]+)</b>.*?</li>', page, re.S)
     button = re.search(
-        r'<(?:a class="button[^"]*"[^>]* href|form method="post" action)="([^"]+)"', _with_button(current[0], page)
+        r'<(?:a class="button[^"]*"[^>]* href|form [^>]*action)="([^"]+)"', _with_button(current[0], page)
     )
     return page.count('class="step-mark done"'), current[1], button[1].partition("?")[0]
 
