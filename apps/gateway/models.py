@@ -75,7 +75,8 @@ class Session(WorkspaceModel):
     max_calls = models.PositiveIntegerField(null=True)
     max_tokens = models.PositiveBigIntegerField(null=True, help_text="Tokens read and written, over all calls.")
     calls_begun = models.PositiveIntegerField(
-        default=0, help_text="Towards max_calls, where there is one: those under way count, and those that may have been computed."
+        default=0,
+        help_text="Towards max_calls, where there is one: those under way count, and those that may have been computed.",
     )
     tokens_used = models.PositiveBigIntegerField(
         default=0, help_text="Towards max_tokens. Of replies that weren't read to their end, or counted, an estimate."
