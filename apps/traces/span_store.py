@@ -21,6 +21,9 @@ MOST_SPANS = 20_000
 """Of one trace."""
 SETTLE_SECONDS = 10
 """After the root span, others of the trace may still be on their way: SDKs send every 5 seconds, and each service for itself."""
+MOST_SOURCE_COPIES = 32 << 20
+"""Bytes that the resources and scopes of one request may take in all of its traces together: each trace has its own, so one of 256 KiB
+would take gigabytes with a request of 50,000 traces."""
 COUNT_SECONDS = 5.0
 _stored: dict[UUID, tuple[float, int]] = {}
 """When the bytes of a workspace's spans were counted, and how many there were."""
@@ -42,6 +45,7 @@ ADD_SPANS = """
 ADD_SOURCES = """
     INSERT INTO traces_source (trace_id, digest, body)
     SELECT * FROM unnest(%s::uuid[], %s::bytea[], %s::bytea[]) ON CONFLICT DO NOTHING
+    RETURNING trace_id, octet_length(body)
 """
 ADD_TRACES = """
     INSERT INTO traces_trace (
@@ -80,6 +84,7 @@ def store_spans(workspace_id: UUID, batch: Batch) -> int:
     changed = [span for span in taken if (traces[span.trace_id].pk, span.span_id) in new]
     for span in changed:
         _count(traces[span.trace_id], span, is_first=new[traces[span.trace_id].pk, span.span_id], moment=moment)
+    _insert_sources(changed, traces)
     _save({span.trace_id: traces[span.trace_id] for span in changed}.values(), moment)
     return sum(new.values())
 
@@ -117,28 +122,33 @@ def _traces(workspace_id: UUID, ids: Iterable[str], moment: datetime) -> dict[st
 def _taken(batch: Batch, spans: list[Span], traces: dict[str, Trace]) -> list[Span]:
     """Without those that their trace has no room for, or that come after its spans were removed."""
     taken: list[Span] = []
+    copies: dict[tuple[str, bytes], int] = {}
+    copies_left = MOST_SOURCE_COPIES
     room = {trace_id: MOST_SPANS - trace.span_count for trace_id, trace in traces.items()}
     bytes_left = {trace_id: settings.TRACES_MAX_TRACE_BYTES - trace.size for trace_id, trace in traces.items()}
     for span in spans:
         name = span.trace_id
+        copy = 0 if (name, span.source.digest) in copies else len(span.source.body)
         if traces[name].closed_at is not None:
             batch.reject(f"The trace {name} is closed: its spans came long ago.")
         elif room[name] <= 0 or bytes_left[name] < span.size:
             mebibytes = settings.TRACES_MAX_TRACE_BYTES >> 20
             batch.reject(f"The trace {name} is full: {MOST_SPANS:,} spans, or {mebibytes:,} MiB of them, are the most.")
+        elif copy > copies_left:
+            mebibytes = MOST_SOURCE_COPIES >> 20
+            batch.reject(f"The resources of so many traces take more than {mebibytes} MiB. Send fewer traces at once.")
         else:
             room[name] -= 1
             bytes_left[name] -= span.size
+            copies[name, span.source.digest] = copy
+            copies_left -= copy
             taken.append(span)
     return taken
 
 
 def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str], bool]:
     """The spans that weren't there, or not yet ended so late; of each whether it came for the first time."""
-    sources = {(traces[span.trace_id].pk, span.source.digest): span.source.body for span in spans}
     with connection.cursor() as cursor:
-        owners, digests = zip(*sources, strict=True) if sources else ((), ())
-        cursor.execute(ADD_SOURCES, [list(owners), list(digests), list(sources.values())])
         cursor.execute(INCOMING)
         cursor.execute("TRUNCATE incoming_span")
         # Django does not know `copy`, so its errors must be turned into Django's by hand.
@@ -150,6 +160,17 @@ def _insert(spans: list[Span], traces: dict[str, Trace]) -> dict[tuple[UUID, str
                 )
         cursor.execute(ADD_SPANS)
         return {(trace, span_id): is_first for trace, span_id, is_first in cursor.fetchall()}
+
+
+def _insert_sources(spans: list[Span], traces: dict[str, Trace]) -> None:
+    """The resources and scopes of these spans. They count towards the size of their traces, once each."""
+    sources = {(traces[span.trace_id].pk, span.source.digest): span.source.body for span in spans}
+    owners, digests = zip(*sources, strict=True) if sources else ((), ())
+    by_id = {trace.pk: trace for trace in traces.values()}
+    with connection.cursor() as cursor:
+        cursor.execute(ADD_SOURCES, [list(owners), list(digests), list(sources.values())])
+        for trace_id, size in cursor.fetchall():
+            by_id[trace_id].size += size
 
 
 def _count(trace: Trace, span: Span, *, is_first: bool, moment: datetime) -> None:

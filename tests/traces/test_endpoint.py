@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import secrets
 import select
 import socket
 from contextlib import ExitStack
@@ -251,3 +252,26 @@ def test_whoever_sends_slowly_keeps_no_other_workspace_out(http: httpx.Client, t
             each.sendall(b"       }")
             assert each.recv(12) == b"HTTP/1.1 200"
     assert http.post("", json={}).status_code == 200
+
+
+def test_a_resource_that_many_traces_share_takes_only_so_much(
+    http: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each trace has its own copy: half a megabyte with one resource and 500 traces took 140 MB, which no limit counted."""
+    monkeypatch.setattr(span_store, "MOST_SOURCE_COPIES", 10_000)
+    resource = {"host": secrets.token_hex(3000)}
+    spans = [span(1, trace=number) for number in range(1, 9)]
+    partial = send(http, *spans, **resource).json()["partialSuccess"]
+    kept = [len(each.body) for each in Source.objects.all()]
+    assert len(kept) == 8 - int(partial["rejectedSpans"]) == Span.objects.count() > 1
+    assert sum(kept) <= 10_000 < sum(kept) + kept[0]
+    assert "more than 0 MiB. Send fewer traces at once" in partial["errorMessage"]
+    assert all(trace.size > kept[0] for trace in Trace.objects.filter(span_count=1))
+    before = list(Trace.objects.values_list("size", flat=True).order_by("pk"))
+    send(http, *spans[:2], **resource)  # sent twice, it's kept and counted once
+    send(http, *spans[:2], host=secrets.token_hex(3000))  # nor does a resource of spans that are there already
+    assert list(Trace.objects.values_list("size", flat=True).order_by("pk")) == before
+    assert Source.objects.count() == len(kept)
+    settings.TRACES_MAX_STORED_BYTES = sum(kept)
+    span_store._stored.clear()
+    assert send(http, span(2, trace=1)).status_code == 429
