@@ -4,6 +4,7 @@ A killed filling goes on behind the last batch; two fillings of one queue take t
 """
 
 from datetime import timedelta
+from itertools import islice
 from uuid import UUID
 
 from django.db import transaction
@@ -17,6 +18,10 @@ from apps.annotation.queues.sources import Selection, runs_by_task
 from apps.common.broker import enqueue
 
 TASKS_A_BATCH = 500
+ITEMS_A_BATCH = 20_000
+"""A batch ends with the task that brings it so far."""
+ROWS = 2000
+"""In memory at once: the pairs of a task grow with the square of its trajectories."""
 STALLED_AFTER = timedelta(minutes=1)
 
 
@@ -42,17 +47,19 @@ def _fill_batch(queue_id: UUID) -> bool:
 def _draw_batch(queue: Queue) -> bool:
     kind, pairing = kind_of(queue), Pairing.from_json(queue.selection["pairing"])
     selection = Selection.from_json(queue.selection["selection"])
-    items: list[Item] = []
-    last = None
+    before, last = queue.item_count, None
     for last, runs in runs_by_task(queue.workspace, selection, pairing, after=queue.filled_to, tasks=TASKS_A_BATCH):
-        items += kind.draw(pairing, last, runs)
+        drawn = kind.draw(pairing, last, runs)
+        while items := list(islice(drawn, ROWS)):
+            _add(queue, items)
+        if queue.item_count - before >= ITEMS_A_BATCH:
+            break
     if last is None:
         queue.state = Queue.State.OPEN if queue.item_count else Queue.State.FAILED
         queue.error = (
             "" if queue.item_count else "None of the selected trajectories exists anymore, so there's nothing to judge."
         )
     else:
-        _add(queue, items)
         queue.filled_to = last
     return last is not None
 
@@ -63,7 +70,7 @@ def _add(queue: Queue, items: list[Item]) -> None:
         item.queue, item.kind, item.overlap = queue, queue.kind, queue.overlap
         if queue.order != Queue.Order.RANDOM:
             item.position = queue.item_count + place
-    Item.objects.bulk_create(items, batch_size=2000)
+    Item.objects.bulk_create(items, batch_size=ROWS)
     queue.item_count += len(items)
 
 

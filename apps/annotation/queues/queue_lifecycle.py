@@ -18,6 +18,17 @@ from apps.annotation.refusals import Refusal
 from apps.common.broker import enqueue
 from apps.trajectories.models import Trajectory
 
+MOST_ITEMS = 1_000_000
+
+
+class TooManyItems(Refusal):
+    code = "too_many_items"
+
+    def __init__(self, found: int) -> None:
+        super().__init__(
+            f"These are {found:,} items; a queue has {MOST_ITEMS:,} at most. Take fewer of each task, or narrow the filter."
+        )
+
 
 class WrongState(Refusal):
     code = "wrong_state"
@@ -44,7 +55,9 @@ def create_queue(
     kind: str = Queue.Kind.PAIRWISE,
     asks: Asks | None = None,
 ) -> Queue:
-    """A queue from a selection of trajectories; a worker fills it. NothingToCompare or NothingToJudge when there would be no item.
+    """A queue from a selection of trajectories; a worker fills it.
+
+    Raises NothingToCompare or NothingToJudge when there would be no item, and TooManyItems.
 
     `pairing` says which runs of a task are compared with which or, where trajectories are judged by themselves, how many there are.
     """
@@ -53,6 +66,8 @@ def create_queue(
     expected = preview_of(workspace, selection, pairing, kind).items
     if not expected:
         raise KINDS[kind].nothing_to_do
+    if expected > MOST_ITEMS:
+        raise TooManyItems(expected)
     queue = Queue.objects.create(
         workspace=workspace,
         created_by=created_by,

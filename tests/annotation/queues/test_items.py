@@ -8,7 +8,7 @@ from django.utils.timezone import now
 from apps.accounts.models import AuditEntry
 from apps.annotation.kinds.pair_selection import Pairing
 from apps.annotation.models import Item, Queue
-from apps.annotation.queues import items
+from apps.annotation.queues import items, queue_lifecycle
 from apps.annotation.queues.items import fill, fill_stalled
 from apps.annotation.queues.queue_lifecycle import (
     WrongState,
@@ -80,6 +80,30 @@ def test_a_killed_filling_goes_on_behind_its_last_batch(workspace, sent, monkeyp
     assert fill(queue.pk) == 5
     assert fill(queue.pk) == 5  # the task delivered once more
     assert Item.objects.values("task").distinct().count() == 5
+
+
+def test_a_task_with_very_many_pairs_is_never_in_memory_as_a_whole(workspace, sent, monkeypatch):
+    """600 kB of trajectories of one task are four million pairs, which took a worker gigabytes and then kept it from all else."""
+    monkeypatch.setattr(items, "ROWS", 4)
+    monkeypatch.setattr(items, "ITEMS_A_BATCH", 10)
+    runs(workspace, tasks=3, each=5)
+    queue = new_queue(workspace)
+    added: list[int] = []
+    add = items._add
+    monkeypatch.setattr(items, "_add", lambda queue, rows: (added.append(len(rows)), add(queue, rows)))
+    items._fill_batch(queue.pk)
+    assert (added, Item.objects.count()) == ([4, 4, 2], 10)  # all pairs of the first task
+    assert fill(queue.pk) == 30
+    assert list(Item.objects.order_by("position").values_list("position", flat=True)) == list(range(30))
+
+
+def test_more_items_than_a_queue_has_are_refused_before_any_is_made(workspace, sent, monkeypatch):
+    monkeypatch.setattr(queue_lifecycle, "MOST_ITEMS", 9)
+    runs(workspace, tasks=1, each=5)
+    with pytest.raises(queue_lifecycle.TooManyItems, match="These are 10 items; a queue has 9 at most"):
+        new_queue(workspace)
+    assert not Queue.objects.exists()
+    assert not sent
 
 
 def test_a_filling_that_stopped_moving_is_sent_to_a_worker_again(workspace, sent):
