@@ -19,7 +19,7 @@ from apps.common.broker import enqueue
 
 TASKS_A_BATCH = 500
 ITEMS_A_BATCH = 20_000
-"""A batch ends with the task that brings it so far."""
+"""Of tasks with many. Until a batch ends, whoever closes the queue waits, in the middle of a task too: `selection` says how many of it are done."""
 ROWS = 2000
 """In memory at once: the pairs of a task grow with the square of its trajectories."""
 STALLED_AFTER = timedelta(minutes=1)
@@ -48,19 +48,21 @@ def _draw_batch(queue: Queue) -> bool:
     kind, pairing = kind_of(queue), Pairing.from_json(queue.selection["pairing"])
     selection = Selection.from_json(queue.selection["selection"])
     before, last = queue.item_count, None
+    done = queue.selection.pop("done", 0)
     for last, runs in runs_by_task(queue.workspace, selection, pairing, after=queue.filled_to, tasks=TASKS_A_BATCH):
-        drawn = kind.draw(pairing, last, runs)
+        drawn = islice(kind.draw(pairing, last, runs), done, None)
         while items := list(islice(drawn, ROWS)):
             _add(queue, items)
-        if queue.item_count - before >= ITEMS_A_BATCH:
-            break
+            done += len(items)
+            if queue.item_count - before >= ITEMS_A_BATCH:
+                queue.selection["done"] = done
+                return True
+        queue.filled_to, done = last, 0
     if last is None:
         queue.state = Queue.State.OPEN if queue.item_count else Queue.State.FAILED
         queue.error = (
             "" if queue.item_count else "None of the selected trajectories exists anymore, so there's nothing to judge."
         )
-    else:
-        queue.filled_to = last
     return last is not None
 
 

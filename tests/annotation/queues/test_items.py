@@ -94,7 +94,25 @@ def test_a_task_with_very_many_pairs_is_never_in_memory_as_a_whole(workspace, se
     items._fill_batch(queue.pk)
     assert (added, Item.objects.count()) == ([4, 4, 2], 10)  # all pairs of the first task
     assert fill(queue.pk) == 30
+    assert max(added) == 4
     assert list(Item.objects.order_by("position").values_list("position", flat=True)) == list(range(30))
+
+
+def test_a_filling_that_ends_in_the_middle_of_a_task_goes_on_there(workspace, sent, monkeypatch):
+    monkeypatch.setattr(items, "ROWS", 3)
+    monkeypatch.setattr(items, "ITEMS_A_BATCH", 6)
+    runs(workspace, tasks=2, each=5)
+    whole, queue = new_queue(workspace), new_queue(workspace)
+    items._fill_batch(queue.pk)
+    assert Item.objects.count() == 6
+    assert fill(queue.pk) == 20
+    assert "done" not in Queue.objects.get(pk=queue.pk).selection
+    monkeypatch.setattr(items, "ITEMS_A_BATCH", 1000)
+    assert fill(whole.pk) == 20
+    drawn = [
+        list(Item.objects.filter(queue=each).order_by("position").values_list("a", "b")) for each in (whole, queue)
+    ]
+    assert drawn[0] == drawn[1]
 
 
 def test_more_items_than_a_queue_has_are_refused_before_any_is_made(workspace, sent, monkeypatch):
