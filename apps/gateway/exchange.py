@@ -27,14 +27,13 @@ from apps.gateway.streamed_reply import (
     NoEvent,
     StreamedReply,
     chunk_from,
-    chunks_of,
-    event,
     events_in,
 )
 from apps.gateway.token_capture import Capture
 from apps.gateway.upstream import Destination, Upstreams, broken, slow
 from contract import jsontext
 from contract.chat_digests import digest_of, prefix_digests
+from contract.completion_chunks import event, event_stream
 from contract.outgoing.replies import error_in, problem_of
 
 T = TypeVar("T")
@@ -164,8 +163,7 @@ class Exchange:
         headers = {"x-retrace-replayed": "true"}
         if not self.body.get("stream"):
             return Response(jsontext.dumps(reply), headers=headers, media_type="application/json")
-        chunks = chunks_of(reply, with_usage=self._capture.wants_usage)
-        return Response(b"".join(map(event, chunks)) + b"data: [DONE]\n\n", headers={**SSE, **headers})
+        return Response(event_stream(reply, with_usage=self._capture.wants_usage), headers={**SSE, **headers})
 
     async def streamed(self, upstream: httpx.Response) -> AsyncIterator[bytes]:
         """What the agent gets, piece by piece. The piece that ends the reply is held back until the call is stored."""

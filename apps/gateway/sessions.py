@@ -151,27 +151,24 @@ def _created(*, idle_seconds: int, **facts: Any) -> NewSession:
     return NewSession(session, key)
 
 
-def renew_session(*, session: Session) -> Session:
+def renew_session(*, session: Session) -> None:
     """Say that it goes on, where its agent is busy with something else than calls. Raises SessionOver."""
     expires_at = now() + timedelta(seconds=session.idle_seconds)
     if not Session.objects.open().filter(pk=session.pk).update(expires_at=expires_at):
         session.refresh_from_db(fields=["state"])
         raise SessionOver(f"This session is {session.state}.")
-    session.expires_at = expires_at
-    return session
 
 
 @transaction.atomic
-def abandon_session(*, session: Session, problem: str = "") -> Session:
+def abandon_session(*, session: Session, problem: str = "") -> None:
     """End a session that nobody can tell the outcome of. Told twice, it's abandoned once. Raises SessionOver."""
     locked = Session.objects.select_for_update().get(pk=session.pk)
     if locked.state == Session.State.ABANDONED:
-        return locked
+        return
     if not locked.is_open:
         raise SessionOver("This session is finished, and its outcome stays what it was.")
     locked.problem = problem
     _abandon(locked)
-    return locked
 
 
 def _abandon(locked: Session) -> None:

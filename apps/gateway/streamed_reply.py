@@ -56,11 +56,6 @@ def chunk_from(data: bytes) -> dict[str, Any]:
     return chunk
 
 
-def event(chunk: dict[str, Any]) -> bytes:
-    """As it is sent on."""
-    return b"data: " + jsontext.dumps(chunk) + b"\n\n"
-
-
 class StreamedReply:
     """What the chunks so far amount to. Each costs as much as it brings, however much came before it."""
 
@@ -160,20 +155,3 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise NoEvent
     return value
-
-
-def chunks_of(completion: dict[str, Any], *, with_usage: bool) -> list[dict[str, Any]]:
-    """A whole reply as a stream brings it, for an agent that asks again for what it was streamed before."""
-    shared = {name: value for name, value in completion.items() if name not in ("choices", "usage", "object")}
-    shared["object"] = "chat.completion.chunk"
-    chunks = []
-    for choice in completion.get("choices", []):
-        message = dict(choice.get("message") or {})
-        if calls := message.get("tool_calls"):
-            message["tool_calls"] = [{**call, "index": index} for index, call in enumerate(calls)]
-        piece = {name: value for name, value in choice.items() if name not in ("message", "finish_reason")}
-        chunks.append({**shared, "choices": [{**piece, "delta": message, "finish_reason": None}]})
-        chunks.append({**shared, "choices": [{**piece, "delta": {}, "finish_reason": choice.get("finish_reason")}]})
-    if with_usage and completion.get("usage"):
-        chunks.append({**shared, "choices": [], "usage": completion["usage"]})
-    return chunks

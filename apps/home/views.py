@@ -13,9 +13,9 @@ from apps.common.http import HtmxRequest
 from apps.home.activity import moves
 from apps.home.assigned_work import mentions_of, pace_of, review_for, waiting_for
 from apps.home.decision import decision_for
+from apps.home.first_queue import first_queue
 from apps.home.first_steps import first_steps
 from apps.home.glance import stations
-from apps.home.try_labeling import try_labeling
 
 
 @require_safe
@@ -61,5 +61,5 @@ def _loop(request: HtmxRequest) -> HttpResponse:
 @at_least(Role.RESEARCHER)
 def start_labeling(request: HtmxRequest) -> HttpResponse:
     """A small queue, and its desk."""
-    queue = try_labeling(member=request.member)
+    queue = first_queue(member=request.member)
     return redirect("annotation:desk", queue.pk)

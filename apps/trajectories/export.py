@@ -14,7 +14,7 @@ STEPS_AT_ONCE = 20
 def rich_form(trajectory: Trajectory) -> Iterator[bytes]:
     """The pieces of the line."""
     record = records.Trajectory(
-        task=_task(trajectory.task),
+        task=task_record(trajectory.task),
         steps=[],
         outcome=records.Outcome(trajectory.reward, trajectory.success, trajectory.termination),
         id=trajectory.external_id,
@@ -32,7 +32,8 @@ def steps_of(trajectory: Trajectory) -> Iterator[records.Step]:
     return map(_step, in_pages(Step.objects.filter(trajectory=trajectory), by="index", size=STEPS_AT_ONCE))
 
 
-def _task(task: Task) -> records.Task:
+def task_record(task: Task) -> records.Task:
+    """A stored task as it came in."""
     return records.Task(**{name: getattr(task, name) for name in records.names_of(records.Task)})
 
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
-from apps.annotation.comments.commenting import comment_on, mentioned_in
+from apps.annotation.comments.actions import comment_on, mentioned_in
 from apps.annotation.comments.queries import comments_on, unread_mentions
 from apps.annotation.desk.assignments import annotator_of, next_assignment
 from apps.annotation.models import Comment, Mention

@@ -7,7 +7,6 @@ another library has made of their text.
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import secrets
 import socket
@@ -24,6 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from contract.chat_digests import digest_of, prefix_digests
+from contract.completion_chunks import event_stream
 from contract.completions import context_message, for_wire
 from contract.messages import Message, ToolSchema
 from contract.outgoing.networks import host_in_url
@@ -97,7 +97,10 @@ class ChatServer:
                 return _error(500, "The policy's engine failed; the training run says how.", "engine_failed")
             words = f"The policy can't read this chat: {type(error).__name__}: {error}"[:LONGEST_WORDS]
             return _error(400, words, "unreadable_chat")
-        return _streamed(reply) if body.get("stream") else JSONResponse(reply)
+        if not body.get("stream"):
+            return JSONResponse(reply)
+        # In one piece: chats are sampled in batches.
+        return Response(event_stream(reply, with_usage=True), media_type="text/event-stream")
 
     async def _complete(self, session: str, body: dict[str, Any]) -> dict[str, Any]:
         """Raises PolicyError, ConfigFailure."""
@@ -183,20 +186,3 @@ def _bound(host: str) -> Iterator[socket.socket]:
 
 def _error(status: int, message: str, code: str) -> Response:
     return JSONResponse({"error": {"message": message, "type": "policy_error", "code": code}}, status)
-
-
-def _streamed(reply: dict[str, Any]) -> Response:
-    """The reply in the form of a stream. It comes in one piece: chats are sampled in batches."""
-    choice = reply["choices"][0]
-    shared = {name: reply[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
-    delta = dict(choice["message"])
-    if calls := delta.get("tool_calls"):
-        delta["tool_calls"] = [{"index": index, **call} for index, call in enumerate(calls)]
-    piece = {name: choice[name] for name in ("index", "logprobs", "token_ids")}
-    chunks = [
-        {"choices": [{**piece, "delta": delta, "finish_reason": None}], "prompt_token_ids": reply["prompt_token_ids"]},
-        {"choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
-        {"choices": [], "usage": reply["usage"]},
-    ]
-    lines = [f"data: {json.dumps({**shared, **chunk})}\n\n" for chunk in chunks]
-    return Response("".join([*lines, "data: [DONE]\n\n"]), media_type="text/event-stream")

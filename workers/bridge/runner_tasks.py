@@ -10,9 +10,9 @@ from uuid import UUID
 
 from apps.common.environments import ENVIRONMENTS
 from apps.training.own_tasks import tasks_in
+from apps.trajectories.export import task_record
 from apps.trajectories.models import Task
 from contract.configs.references import Online
-from contract.trajectory import Task as TaskRecord
 
 TASKS, HELD_OUT = "tasks.jsonl", "held_out_tasks.jsonl"
 
@@ -36,20 +36,7 @@ def _write(path: Path, tasks: Iterable[Task]) -> int:
     part, count = path.with_suffix(".part"), 0
     with part.open("w", encoding="utf-8", errors="backslashreplace") as file:
         for task in tasks:
-            file.write(json.dumps(_record(task).to_json(), ensure_ascii=False) + "\n")
+            file.write(json.dumps(task_record(task).to_json(), ensure_ascii=False) + "\n")
             count += 1
     os.replace(part, path)
     return count
-
-
-def _record(task: Task) -> TaskRecord:
-    return TaskRecord(
-        key=task.key,
-        instruction=task.instruction,
-        environment=task.environment,
-        initial_state=task.initial_state,
-        success_check=task.success_check,
-        category=task.category,
-        difficulty=task.difficulty,
-        held_out=task.held_out,
-    )

@@ -16,7 +16,7 @@ from apps.accounts.models import Role, User
 from apps.annotation.api.of_queue import OfQueue
 from apps.annotation.bulk.assignment import MOST as MOST_ITEMS
 from apps.annotation.bulk.assignment import assign_items
-from apps.annotation.bulk.labeling import MOST, label_all
+from apps.annotation.bulk.labels import MOST, label_all
 from apps.annotation.bulk.undo import undo_bulk_act
 from apps.annotation.models import BulkAct
 from apps.annotation.queues.sources import Selection

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.models import Role
-from apps.annotation.comments import commenting, queries
+from apps.annotation.comments import actions, queries
 from apps.annotation.models import Comment, Mention
 from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
@@ -34,7 +34,7 @@ class CommentSerializer(serializers.ModelSerializer[Comment]):
 class SaySerializer(RequestSerializer):
     """A comment. `@` before the name or e-mail address of a member mentions them."""
 
-    text = serializers.CharField(max_length=commenting.LONGEST)
+    text = serializers.CharField(max_length=actions.LONGEST)
 
 
 class MentionSerializer(serializers.ModelSerializer[Mention]):
@@ -73,7 +73,7 @@ class CommentsView(ListView):
         given = SaySerializer(data=request.data)
         given.is_valid(raise_exception=True)
         try:
-            made = commenting.comment_on(trajectory=run, by=self.member, text=given.validated_data["text"])
+            made = actions.comment_on(trajectory=run, by=self.member, text=given.validated_data["text"])
         except Refusal as refusal:
             raise ValidationError({"text": [str(refusal)]}) from None
         return Response(CommentSerializer(made).data, status=status.HTTP_201_CREATED)
@@ -95,7 +95,7 @@ class RemoveCommentView(MemberView):
         found = get_object_or_404(Comment.objects.visible_to(self.member).select_related("by"), pk=comment_id)
         answer = CommentSerializer(found).data
         try:
-            commenting.remove_comment(comment=found, by=self.member)
+            actions.remove_comment(comment=found, by=self.member)
         except Refusal as refusal:
             raise Conflict(str(refusal)) from None
         return Response(answer)
@@ -121,6 +121,6 @@ class ReadMentionView(MemberView):
     )
     def post(self, request: Request, mention_id: int) -> Response:
         mention: Any = get_object_or_404(queries.unread_mentions(self.member), pk=mention_id)
-        commenting.mark_read(mention=mention)
+        actions.mark_read(mention=mention)
         mention.refresh_from_db(fields=["read_at"])
         return Response(MentionSerializer(mention).data)

@@ -10,7 +10,7 @@ from django.utils.timezone import now
 from apps.accounts.models import User
 from apps.annotation.audit import record
 from apps.annotation.bulk.assignment import restore_people
-from apps.annotation.bulk.labeling import take_back_labels
+from apps.annotation.bulk.labels import take_back_labels
 from apps.annotation.models import BulkAct
 from apps.annotation.refusals import Refusal
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.accounts.access import at_least
 from apps.accounts.models import Role, User
 from apps.annotation.bulk.assignment import assign_items
-from apps.annotation.bulk.labeling import MOST, label_all
+from apps.annotation.bulk.labels import MOST, label_all
 from apps.annotation.bulk.undo import undo_bulk_act
 from apps.annotation.forms.bulk import LabelAllForm
 from apps.annotation.models import BulkAct

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
-from apps.annotation.comments import commenting, queries
+from apps.annotation.comments import actions, queries
 from apps.annotation.models import Comment
 from apps.annotation.refusals import Refusal
 from apps.common.fragments import fragment_of
@@ -34,7 +34,7 @@ def comment(request: HtmxRequest, trajectory_id: UUID) -> HttpResponse:
     """Say something about a trajectory."""
     run = _run(request, trajectory_id)
     try:
-        commenting.comment_on(trajectory=run, by=request.member, text=request.POST.get("text", ""))
+        actions.comment_on(trajectory=run, by=request.member, text=request.POST.get("text", ""))
     except Refusal as refusal:
         return _answer(request, run, problem=str(refusal))
     return _answer(request, run)
@@ -46,7 +46,7 @@ def remove_comment(request: HtmxRequest, comment_id: UUID) -> HttpResponse:
     found = get_object_or_404(
         Comment.objects.visible_to(request.member).select_related("trajectory"), pk=comment_id, by=request.user
     )
-    commenting.remove_comment(comment=found, by=request.member)
+    actions.remove_comment(comment=found, by=request.member)
     return _answer(request, found.trajectory) if request.member.is_reviewer else redirect("home")
 
 
@@ -54,7 +54,7 @@ def remove_comment(request: HtmxRequest, comment_id: UUID) -> HttpResponse:
 def read_mention(request: HtmxRequest, mention_id: int) -> HttpResponse:
     """Take a mention off one's home page."""
     mention = get_object_or_404(queries.unread_mentions(request.member), pk=mention_id)
-    commenting.mark_read(mention=mention)
+    actions.mark_read(mention=mention)
     return redirect("home")
 
 

@@ -5,25 +5,19 @@ from __future__ import annotations
 import hashlib
 from typing import Any, TypeVar
 
-from django.conf import settings
-from django.http import HttpRequest
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.reverse import reverse
 
 from apps.common.api import RequestSerializer
 from apps.gateway import sessions
+from apps.gateway.addresses import base_url_of
 from apps.gateway.models import Session, SessionEvent
 
 LONGEST_JSON = 20_000
 LARGEST_REWARD = 1e300
 """Far below what 64 bits hold, so that no sum of a session's rewards is beyond it."""
 T = TypeVar("T")
-
-
-def base_url_of(request: HttpRequest) -> str:
-    """Where the gateway is, for an agent's library: GATEWAY_URL, else beside these pages."""
-    return settings.GATEWAY_URL or request.build_absolute_uri("/gateway/v1")
 
 
 class TaskSerializer(RequestSerializer):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +17,7 @@ from rest_framework.response import Response
 
 from apps.accounts.authentication import AgentRateThrottle
 from apps.accounts.models import ApiToken, Role
-from apps.common.api import Conflict, ListView, MemberView
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
 from apps.common.text_encoding import is_storable
 from apps.gateway import sessions
 from apps.gateway.api.serializers import (
@@ -32,6 +34,7 @@ from apps.gateway.api.serializers import (
 from apps.gateway.models import Session
 from apps.gateway.queries import counts_of, record_of, sessions_for_list
 from apps.policies.models import Policy
+from apps.trajectories.export import task_record
 from apps.trajectories.models import Task
 from contract.trajectory import Task as TaskRecord
 
@@ -117,14 +120,7 @@ class SessionsView(ListView):
             task = Task.objects.visible_to(self.member).get(pk=UUID(named))
         except (ValueError, Task.DoesNotExist):
             raise ValidationError({"task": [f"There is no task {named!r}."]}) from None
-        return TaskRecord(
-            key=task.key,
-            instruction=task.instruction,
-            environment=task.environment,
-            category=task.category,
-            difficulty=task.difficulty,
-            held_out=task.held_out,
-        ).to_json()
+        return replace(task_record(task), initial_state={}, success_check={}).to_json()
 
 
 class _OneSession(MemberView):
@@ -133,6 +129,17 @@ class _OneSession(MemberView):
 
     def find(self, session_id: UUID) -> Session:
         return get_object_or_404(sessions_for_list(self.member), pk=session_id)
+
+    def changed(self, session_id: UUID, form: RequestSerializer | None, change: Callable[..., object]) -> Response:
+        """The session after `change`, which takes what `form` says. Raises Conflict where it has ended in another way."""
+        session = self.find(session_id)
+        if form is not None:
+            form.is_valid(raise_exception=True)
+        try:
+            change(session=session, **(form.validated_data if form else {}))
+        except sessions.SessionOver as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(SessionSerializer(self.find(session_id), context={"request": self.request}).data)
 
 
 class SessionView(_OneSession):
@@ -176,14 +183,7 @@ class FinishView(_OneSession):
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It has ended with another outcome.")},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        session = self.find(session_id)
-        form = FinishSerializer(data=request.data)
-        form.is_valid(raise_exception=True)
-        try:
-            sessions.finish_session(session=session, **form.validated_data)
-        except sessions.SessionOver as refusal:
-            raise Conflict(str(refusal)) from None
-        return Response(SessionSerializer(self.find(session_id), context={"request": request}).data)
+        return self.changed(session_id, FinishSerializer(data=request.data), sessions.finish_session)
 
 
 class RenewView(_OneSession):
@@ -196,11 +196,7 @@ class RenewView(_OneSession):
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It has ended.")},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        try:
-            session = sessions.renew_session(session=self.find(session_id))
-        except sessions.SessionOver as refusal:
-            raise Conflict(str(refusal)) from None
-        return Response(SessionSerializer(session, context={"request": request}).data)
+        return self.changed(session_id, None, sessions.renew_session)
 
 
 class AbandonView(_OneSession):
@@ -213,14 +209,7 @@ class AbandonView(_OneSession):
         responses={200: SessionSerializer, 409: OpenApiResponse(description="It is finished.")},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        session = self.find(session_id)
-        form = AbandonSerializer(data=request.data)
-        form.is_valid(raise_exception=True)
-        try:
-            sessions.abandon_session(session=session, **form.validated_data)
-        except sessions.SessionOver as refusal:
-            raise Conflict(str(refusal)) from None
-        return Response(SessionSerializer(self.find(session_id), context={"request": request}).data)
+        return self.changed(session_id, AbandonSerializer(data=request.data), sessions.abandon_session)
 
 
 class TraceView(_OneSession):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -13,6 +12,7 @@ from rest_framework.response import Response
 from apps.accounts.authentication import AgentRateThrottle
 from apps.accounts.models import ApiToken, Role
 from apps.common.api import MemberView, RequestSerializer
+from apps.gateway.addresses import base_url_of
 from apps.training import episodes
 from apps.training.episodes import Lease
 
@@ -49,7 +49,7 @@ class EpisodeSerializer(serializers.Serializer[Lease]):
 
     def get_base_url(self, lease: Lease) -> str:
         """For the agent's library."""
-        return str(settings.GATEWAY_URL or self.context["request"].build_absolute_uri("/gateway/v1"))
+        return base_url_of(self.context["request"])
 
 
 class EpisodeLeaseView(MemberView):

@@ -36,7 +36,7 @@ Which of the two would you rather have working for you?
 
 
 @transaction.atomic
-def try_labeling(*, member: Membership) -> Queue:
+def first_queue(*, member: Membership) -> Queue:
     """The queue, made where there is none with that name that is open still. Pairs where trajectories share a task, else single ones to rate."""
     workspace = member.workspace
     Workspace.objects.select_for_update().get(pk=workspace.pk)  # pressed twice, it is one queue

@@ -8,8 +8,8 @@ from django.urls import reverse
 
 from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
-from apps.annotation.bulk import labeling
-from apps.annotation.bulk.labeling import CountChanged, NothingSelected, TooMany, label_all
+from apps.annotation.bulk import labels
+from apps.annotation.bulk.labels import CountChanged, NothingSelected, TooMany, label_all
 from apps.annotation.bulk.undo import AlreadyUndone, undo_bulk_act
 from apps.annotation.models import Assignment, BulkAct, Desk, Item, Queue, Rating
 from apps.annotation.queues.sources import Selection
@@ -76,7 +76,7 @@ def test_too_many_and_none_at_all_are_refused(researcher: Membership, monkeypatc
     with pytest.raises(NothingSelected):
         label_all(member=researcher, selection=FAILURES, thumb=1, seen=1)
     runs_of(researcher, 2, success=False)
-    monkeypatch.setattr(labeling, "MOST", 1)
+    monkeypatch.setattr(labels, "MOST", 1)
     with pytest.raises(TooMany):
         label_all(member=researcher, selection=FAILURES, thumb=1, seen=2)
 
