@@ -77,6 +77,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     items.sort(key=lambda item: "/".join(item.path.parts[-2:]) not in LONGEST)  # after pytest-django's own sorting
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Names packed bytes by their argument: what packs them may put the time of day into them, and all workers must collect the same tests."""
+    return argname if isinstance(val, bytes) and not val.isascii() else None
+
+
 @pytest.fixture(scope="session")
 def stack_paths() -> paths.StackPaths:
     """The folders of the services that this session runs on."""
