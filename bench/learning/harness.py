@@ -72,6 +72,17 @@ class Bench:
             self._call(folder, "bench.learning.branches", str(folder))
         return list(read_trajectories(folder / BRANCHES))
 
+    def product(self, name: str, asked: dict[str, Any]) -> dict[str, Any]:
+        """The report of a training run by the running product, whose agent is a process of its own; see `product.py`. Raises CalledProcessError."""
+        folder = self.folder / name
+        report = folder / "report.json"
+        if not report.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "product.json").write_text(json.dumps(asked, indent=2))
+            self._call(folder, "bench.learning.product", str(folder))
+        found: dict[str, Any] = json.loads(report.read_text())
+        return found
+
     def _call(self, folder: Path, module: str, argument: str) -> None:
         with (folder / "log").open("ab") as log:
             subprocess.run(

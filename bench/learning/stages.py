@@ -16,6 +16,7 @@ from bench.learning.training import (
     first_model,
     from_pairs,
     online,
+    online_outcome,
     parted,
     play_own,
     settings,
@@ -45,6 +46,21 @@ def sft(bench: Bench) -> Outcome:
 def grpo(bench: Bench) -> Outcome:
     """By the rules of the presets."""
     return online(bench, "grpo", recipe.ONLINE, kind="grpo")
+
+
+def outside(bench: Bench) -> Outcome:
+    """The same as `grpo`, but that the running product trains, and that an agent in a process of its own plays; `less_grpo` compares the two, task by task."""
+    grpo(bench)
+    asked = {
+        "model": str(bench.folder / "sft" / "model"),
+        "levels": recipe.LEVELS,
+        "seed": 200 + bench.seed,
+        "config": {**recipe.ONLINE, "seed": bench.seed},
+    }
+    report = bench.product("outside", asked)
+    result = online_outcome(bench, "outside", report, before=bench.success("sft").value)
+    result.more["less_grpo"] = bench.difference("grpo", "outside")._asdict()
+    return result
 
 
 def rloo(bench: Bench) -> Outcome:
@@ -154,6 +170,7 @@ def prm(bench: Bench) -> Outcome:
 STAGES: dict[str, Stage] = {
     "sft": sft,
     "grpo": grpo,
+    "outside": outside,
     "rloo": rloo,
     "grpo-plain": grpo_plain,
     "rloo-plain": rloo_plain,

@@ -71,13 +71,17 @@ def online(bench: Bench, stage: str, practice: dict[str, Any], **changes: Any) -
         "seed": bench.seed,
         **changes,
     }
-    report = bench.run(stage, config)
+    return online_outcome(bench, stage, bench.run(stage, config), before=before.value)
+
+
+def online_outcome(bench: Bench, stage: str, report: dict[str, Any], *, before: float) -> Outcome:
+    """What the run `stage` came to, that began from the first model."""
     after = bench.success(stage)
     return outcome(
         bench,
         stage,
         report,
-        before=before.value,
+        before=before,
         after=after,
         gain=bench.difference("sft", stage)._asdict(),
         rollouts=report["rollouts"],

@@ -1,7 +1,7 @@
 """Serves a built-in environment to others: `python -m trainer.environments.server office --port 9000`.
 
 Speaks the OpenEnv protocol: episodes in WebSocket sessions at /ws, schemas at /schema, tools at /mcp. What is served can be played from another machine,
-by `served` or by any OpenEnv client. A session holds one episode; the seed of a reset says which task.
+by `served` or by any OpenEnv client. A session holds one episode; the `seed` of a reset says which task, or `task` is one, as in a trajectory.
 """
 
 import argparse
@@ -116,7 +116,12 @@ class Session:
             kind, data = asked["type"], asked.get("data") or {}
             match kind:
                 case "reset":
-                    return self._reset(int(data.get("seed") or 0))
+                    task = (
+                        Task.from_json(data["task"])
+                        if "task" in data
+                        else self._server.task(int(data.get("seed") or 0))
+                    )
+                    return self._reset(task)
                 case "step":
                     return self._step(data)
                 case "state":
@@ -133,11 +138,14 @@ class Session:
         if self._environment is not None:
             self._environment.close()
 
-    def _reset(self, seed: int) -> JsonObject:
+    def _reset(self, task: Task) -> JsonObject:
+        """What is observed is text; an agent that has a chat of its own takes it from the metadata."""
         self.close()
         self._environment = self._server.environment()
-        opening = self._environment.reset(self._server.task(seed))
-        return self._observation({"message": "\n\n".join(str(message["content"]) for message in opening)})
+        opening = self._environment.reset(task)
+        reset = self._observation({"message": "\n\n".join(str(message["content"]) for message in opening)})
+        reset["data"]["metadata"]["messages"] = opening
+        return reset
 
     def _step(self, action: JsonObject) -> JsonObject:
         if self._environment is None:

@@ -26,7 +26,7 @@ from trainer.environments.office import Office
 from trainer.environments.replay import Diverged, replayed_to
 from trainer.environments.served import Served, seed_of, served_at, session
 from trainer.environments.served.actions import actions_at, in_words
-from trainer.environments.server import Server
+from trainer.environments.server import Server, Session
 from trainer.failures import ExitCode
 from trainer.records import read_trajectories
 from trainer.rollouts.episode import play
@@ -336,3 +336,16 @@ def test_a_server_that_is_never_done_is_left_when_the_budget_is_spent(counter: s
     run = asyncio.run(play(served_at(counter, "count")(), EPISODE, Waiting(), Budget(steps=5)))
     assert (run.outcome.termination, len(run.steps)) == ("max_steps", 5)
     assert run.info["success_from_reward"] is True  # the server says nothing of success
+
+
+def test_an_episode_of_a_task_of_ones_own_opens_with_its_chat():
+    here = Office()
+    [task] = first_tasks(Office, 1, levels=("L3",), seed=5)
+    opening = here.reset(task)
+    asked = json.dumps({"type": "reset", "data": {"task": task.to_json(), "seed": 3}})
+    answer = Session(Server(Office)).answer(asked)
+    assert answer is not None
+    assert answer["data"]["metadata"]["messages"] == opening
+    nobodys = Session(Server(Office)).answer('{"type": "reset", "data": {"task": {"instruction": "Do it."}}}')
+    assert nobodys is not None
+    assert nobodys["data"] == {"code": "VALIDATION_ERROR", "message": "BadRow: `task` has no key."}

@@ -1,0 +1,161 @@
+"""`python -m bench.learning.product FOLDER`: GRPO by the running product on tasks that only an agent elsewhere can play.
+
+PostgreSQL, web, a worker, an OpenEnv server of the office, and `examples/openenv_agent.py` are processes of their own; FOLDER/product.json says what to
+learn. What the training run left (report.json, events.jsonl, model) is put into FOLDER.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypedDict
+
+import django
+import httpx
+
+from apps.common.stack import paths, ports, programs, readiness
+from apps.common.stack.services import EmbeddedServices
+from apps.common.stack.supervisor import stop_together
+from contract.lifetime import tied_to_this_process
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENT = str(ROOT / "client" / "src")
+ASKED = "product.json"
+LEFT = ("events.jsonl", "model", "report.json")
+"""The report last: where it is, all is."""
+ENVIRONMENT = "office-elsewhere"
+QUEUES = {"default": 1, "train": 1}
+TASKS, HELD_OUT_TASKS = 1000, 60
+
+
+class Asked(TypedDict):
+    """What to learn."""
+
+    model: str
+    """The folder of the weights to begin with."""
+    levels: list[str]
+    """Of the tasks."""
+    seed: int
+    """Of the tasks."""
+    config: dict[str, Any]
+    """Of the training run; who plays, and where, is not its choice."""
+
+
+def main(folder: Path) -> None:
+    asked: Asked = json.loads((folder / ASKED).read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="retrace-product-") as var, ExitStack() as parts:
+        stack = paths.for_var(Path(var))
+        parts.enter_context(EmbeddedServices(stack))
+        os.environ |= {
+            "DJANGO_SETTINGS_MODULE": "apps.settings",
+            "RETRACE_VAR": var,
+            "DATABASE_URL": stack.database_url,
+            "VALKEY_URL": stack.valkey_url,
+            "MODEL_ROOTS": str(Path(asked["model"]).parent),
+        }
+        subprocess.run([sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"], cwd=ROOT, check=True)
+        url = parts.enter_context(product(stack))
+        django.setup()
+        left = learn(asked, url, parts)
+        for name in LEFT:
+            copied = folder / f"{name}.part"
+            (shutil.copytree if (left / name).is_dir() else shutil.copy)(left / name, copied)
+            copied.rename(folder / name)
+
+
+@contextmanager
+def product(stack: paths.StackPaths) -> Iterator[str]:
+    """Web, workers and clock as `make run` starts them; gives the address."""
+    with ports.listen(host="127.0.0.1", port=0, or_a_neighbour=False) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        env = programs.environment(stack)
+        started = [
+            *programs.web(stack, listener=listener.fileno(), count=1, env=env),
+            *(programs.worker(stack, queue=queue, concurrency=count, env=env) for queue, count in QUEUES.items()),
+            programs.clock(stack, env=env),
+        ]
+        try:
+            for program in started:
+                program.start()
+            readiness.wait_for(started, readiness.page_answers(url), readiness.workers_answer(QUEUES))
+            yield url
+        finally:
+            stop_together(started)
+
+
+def learn(asked: Asked, url: str, parts: ExitStack) -> Path:
+    """Have it learned; returns the training run's folder. Raises RetraceError where it fails."""
+    sys.path.append(CLIENT)
+    from retrace import Client
+
+    from apps.accounts.api_tokens import issue_token
+    from apps.accounts.models import Membership, Role, User, Workspace
+    from apps.policies.registration import register_model
+    from apps.training.folders import folder_of
+
+    workspace = Workspace.objects.create(name="bench", slug="bench")
+    user = User.objects.create(email="bench@example.org")
+    member = Membership.objects.create(user=user, workspace=workspace, role=Role.RESEARCHER)
+    token = issue_token(membership=member, name="bench").secret
+    base = register_model(workspace=workspace, name="first", location=asked["model"], by=user)
+    store_tasks(workspace, asked)
+    agent = [str(ROOT / "examples" / "openenv_agent.py"), office_server(parts), ENVIRONMENT]
+    begin(parts, agent, RETRACE_URL=url, RETRACE_TOKEN=token, PYTHONPATH=CLIENT)
+    with Client(url, token) as client:
+        config = {**asked["config"], "played_by": "runners", "tasks": {"environment": ENVIRONMENT, "count": TASKS}}
+        run = client.runs.launch(algorithm="grpo", base=str(base.pk), config=config)
+        client.wait(run)
+    return folder_of(run.id).path
+
+
+def store_tasks(workspace: Any, asked: Asked) -> None:
+    """The tasks that the office draws, as tasks of an environment that the product doesn't know."""
+    from apps.trajectories.models import Task
+    from trainer.environments.office import Office
+
+    for split, count in (("train", TASKS), ("held_out", HELD_OUT_TASKS)):
+        drawn = Office.tasks(levels=tuple(asked["levels"]), split=split, seed=asked["seed"])
+        Task.objects.bulk_create(
+            Task(workspace=workspace, **{**task.to_json(), "environment": ENVIRONMENT}) for task in islice(drawn, count)
+        )
+
+
+def office_server(parts: ExitStack) -> str:
+    """The address of a process that serves the office."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    begin(parts, ["-m", "trainer.environments.server", "office", "--port", str(port)])
+    address = f"http://127.0.0.1:{port}"
+    readiness.wait_for((), partial(answers, address))
+    return address
+
+
+def answers(address: str) -> bool:
+    try:
+        return httpx.get(f"{address}/health").is_success
+    except httpx.TransportError:
+        return False
+
+
+def begin(parts: ExitStack, arguments: list[str], **variables: str) -> None:
+    """A Python process that ends with `parts`."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, env={**os.environ, **variables}, preexec_fn=tied_to_this_process()
+    )
+    parts.callback(process.wait)
+    parts.callback(process.terminate)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
