@@ -8,19 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from apps.accounts.models import Membership, Role
 from apps.common.broker import place_of
 from apps.common.health import WORKER_QUEUES, manned_queues
+from apps.common.sorting import by_age
 from apps.jobs.models import ACTIVE, Job, JobQuerySet, Kind, Phase, kind_named, kinds
 from apps.jobs.waits import about
 
 MOST_ACTIVE = 200
 """Of each kind."""
 ENDED = (Phase.FAILED, Phase.CANCELLED)
-SHOWN_ENDED = 50
+ENDED_COLUMNS = (by_age("Created"),)
+"""Ids are ordered by time in every kind; by anything else, jobs of several tables would have to be read to the last."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +116,6 @@ def lines_of(member: Membership) -> list[Line]:
     ]
 
 
-def ended_of(member: Membership) -> list[Row]:
-    """What failed or was stopped, newest first."""
-    return jobs_of(member, phases=ENDED)[:SHOWN_ENDED]
-
-
 @dataclass(frozen=True)
 class JobsOfAllKinds:
     """An owner's jobs, newest first: ids are ordered by time, whatever they are of. Has what a page asks of a query set."""
@@ -129,8 +127,10 @@ class JobsOfAllKinds:
     def order_by(self, order: str) -> JobsOfAllKinds:
         return JobsOfAllKinds({name: rows.order_by(order) for name, rows in self.rows.items()}, order)
 
-    def filter(self, **lookups: Any) -> JobsOfAllKinds:
-        return JobsOfAllKinds({name: rows.filter(**lookups) for name, rows in self.rows.items()}, self.order)
+    def filter(self, *conditions: Q, **lookups: Any) -> JobsOfAllKinds:
+        return JobsOfAllKinds(
+            {name: rows.filter(*conditions, **lookups) for name, rows in self.rows.items()}, self.order
+        )
 
     def __getitem__(self, part: slice) -> list[Row]:
         found = [

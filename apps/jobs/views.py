@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,9 +14,13 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.common.http import HtmxRequest
+from apps.common.pages import page_of
+from apps.common.sorting import sorting_by
 from apps.jobs import lifecycle
 from apps.jobs.models import Job
-from apps.jobs.queries import ended_of, find_job, lines_of
+from apps.jobs.queries import ENDED, ENDED_COLUMNS, find_job, jobs_of, lines_of
+
+SHOWN_ENDED = 50
 
 
 @require_safe
@@ -23,9 +28,12 @@ from apps.jobs.queries import ended_of, find_job, lines_of
 def jobs(request: HtmxRequest) -> HttpResponse:
     """Everything that workers do, or are to do, for this workspace."""
     lines = lines_of(request.member)
+    sorting = sorting_by(ENDED_COLUMNS, request.GET.get("sort", ""))
+    ended: Any = jobs_of(request.member, phases=ENDED)
     context = {
         "lines": lines,
-        "ended": ended_of(request.member),
+        "page": page_of(ended, cursor=request.GET.get("cursor", ""), order=sorting.fields, size=SHOWN_ENDED),
+        "sorting": sorting,
         "is_moving": any(line.running or line.waiting for line in lines),
     }
     return render(request, "jobs/jobs.html", context)

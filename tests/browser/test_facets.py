@@ -35,3 +35,21 @@ def test_a_facet_narrows_the_list_and_its_chip_widens_it(open_as, researcher, vi
     expect(chips.get_by_role("listitem")).to_have_count(1)
     page.wait_for_url(lambda url: "tag=kept" in url and "environment" not in url)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_on_a_phone_what_can_be_done_with_all_matches_begins_where_their_count_begins(open_as, researcher):
+    factories.trajectory(of=factories.task(of=researcher.workspace))
+    page = open_as(researcher.user, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.goto("/trajectories/")
+    lines = page.evaluate("""() => {
+        const words = document.createRange();
+        const lines = {};
+        for (const each of document.querySelectorAll(".found-words > *, .sort-menu > summary")) {
+            words.selectNodeContents(each);
+            const { left, top } = words.getBoundingClientRect();
+            lines[Math.round(top / 20)] = Math.min(left, lines[Math.round(top / 20)] ?? left);
+        }
+        return Object.values(lines);
+    }""")
+    assert len(lines) >= 2
+    assert max(lines) - min(lines) < 1

@@ -97,6 +97,26 @@ def test_what_failed_says_why_and_is_resumed_by_its_button(owner: Membership):
     assert "This training run is queued; only a cancelled or failed one can be resumed." in again.content.decode()
 
 
+def test_what_ended_sorts_by_age_across_kinds_page_by_page(owner: Membership, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("apps.jobs.views.SHOWN_ENDED", 2)
+    made = [MAKERS[name](owner.workspace) for name in ("imports", "training_runs", "rollouts", "imports")]
+    for job in made:
+        lifecycle.fail(start(job), Failure("crash", "It broke."))
+
+    def shown(**query: str) -> tuple[list[int], str]:
+        answer = as_(owner).get(reverse("jobs:list"), query)
+        ids = [row.pk for row in answer.context["page"].rows]
+        return [n for pk in ids for n, job in enumerate(made) if job.pk == pk], answer.context["page"].next
+
+    newest, further = shown()
+    assert newest == [3, 2]
+    assert shown(cursor=further)[0] == [1, 0]
+    oldest, further = shown(sort="oldest")
+    assert oldest == [0, 1]
+    assert shown(sort="oldest", cursor=further)[0] == [2, 3]
+    assert 'aria-sort="ascending"' in as_(owner).get(reverse("jobs:list"), {"sort": "oldest"}).content.decode()
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_button_cancels_what_can_be_cancelled(owner: Membership, name: str):
     job = MAKERS[name](owner.workspace)
