@@ -1,0 +1,106 @@
+"""How answers leave a web process: whole ones after their request has ended, others while they're made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from django.core.signals import request_finished
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from apps.common.request_threads import OneTripHandler
+
+SCOPE = {"type": "http", "http_version": "1.1", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+
+
+class Answering(OneTripHandler):
+    """Answers every request alike."""
+
+    def __init__(self, response: HttpResponseBase) -> None:
+        super().__init__()
+        self.response = response
+
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
+        return self.response
+
+
+class Endless:
+    """A response without an end, that notes when nobody makes it any more."""
+
+    def __init__(self) -> None:
+        self.has_stopped = False
+        self.response = StreamingHttpResponse(self._parts())
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"more"
+                await asyncio.sleep(0.001)
+        finally:
+            self.has_stopped = True
+
+
+class Failing(Exception):
+    pass
+
+
+async def _failing() -> AsyncIterator[bytes]:
+    yield b"begun"
+    raise Failing
+
+
+async def asked(response: HttpResponseBase) -> ApplicationCommunicator:
+    client = ApplicationCommunicator(Answering(response), SCOPE)
+    await client.send_input({"type": "http.request"})
+    return client
+
+
+async def test_a_whole_answer_is_sent_after_its_request_has_ended() -> None:
+    order: list[str] = []
+
+    def finished(**_: Any) -> None:
+        order.append("finished")
+
+    request_finished.connect(finished)
+    try:
+        client = await asked(HttpResponse("x" * 70_000))
+        parts = [await client.receive_output() for _ in range(3)]
+    finally:
+        request_finished.disconnect(finished)
+    assert order == ["finished"]
+    assert parts[0]["status"] == 200
+    assert b"".join(part["body"] for part in parts[1:]) == b"x" * 70_000
+    await client.wait()
+
+
+async def test_an_answer_is_made_no_further_once_its_client_has_gone() -> None:
+    endless = Endless()
+    client = await asked(endless.response)
+    for _ in range(3):
+        await client.receive_output()
+    assert not endless.has_stopped
+    await client.send_input({"type": "http.disconnect"})
+    await client.wait(timeout=5)
+    assert endless.has_stopped
+    assert endless.response.closed
+
+
+async def test_an_answer_that_fails_halfway_is_cut_and_closed() -> None:
+    response = StreamingHttpResponse(_failing())
+    client = await asked(response)
+    assert [(await client.receive_output())["type"] for _ in range(2)] == ["http.response.start", "http.response.body"]
+    with pytest.raises(Failing):
+        await client.wait(timeout=5)
+    assert response.closed
+
+
+async def test_a_request_whose_client_goes_before_its_end_is_dropped() -> None:
+    client = ApplicationCommunicator(Answering(HttpResponse()), SCOPE)
+    await client.send_input({"type": "http.request", "body": b"half", "more_body": True})
+    await client.send_input({"type": "http.disconnect"})
+    await client.wait(timeout=5)
+    assert await client.receive_nothing()
