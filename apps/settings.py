@@ -121,6 +121,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "apps.common",
     "apps.accounts",
+    "apps.webhooks",
     "apps.jobs",
     "apps.policies",
     "apps.trajectories",
@@ -258,6 +259,7 @@ except ValueError as _problem:
 # Which private networks servers of models and environments may be in; read where a connection is made; checked here, so that a mistake is told at the start.
 try:
     OutgoingRules.from_environment()
+    OutgoingRules.for_webhooks()
 except ValueError as _problem:
     raise ImproperlyConfigured(str(_problem)) from None
 # How the worker starts a run's child process, such as "accelerate launch --num_processes 4 -m trainer".
@@ -290,6 +292,19 @@ TRACES_REST_SECONDS = int(os.environ.get("TRACES_REST_SECONDS", "120"))
 # Of one trace, and of all traces of a workspace whose spans are kept, as JSON.
 TRACES_MAX_TRACE_BYTES = IMPORT_MAX_RECORD_BYTES // 2
 TRACES_MAX_STORED_BYTES = int(os.environ.get("TRACES_MAX_STORED_BYTES", str(16 * 1024**3)))
+
+# Webhooks ----------------------------------------------------------------------------------------------------------------
+# Where people find the pages, such as https://retrace.example.org: messages to people lead there. Without it they carry no link.
+SITE_URL = os.environ.get("SITE_URL", "").rstrip("/")
+# Without EMAIL_HOST nobody can be told by e-mail.
+EMAIL_HOST = os.environ.get("EMAIL_HOST", "")
+EMAIL_PORT = int(os.environ.get("EMAIL_PORT", "587"))
+EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS = EMAIL_PORT == 587
+EMAIL_USE_SSL = EMAIL_PORT == 465
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = os.environ.get("EMAIL_FROM", "") or f"retrace@{EMAIL_HOST or 'localhost'}"
 
 # API ---------------------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
@@ -331,6 +346,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "CountOrDropEnum": ["count", "drop"],
         "ExperimentState": "apps.arena.models.Experiment.State",
+        "DestinationKind": "apps.webhooks.models.Destination.Kind",
         "JobState": "apps.jobs.models.JobState",
         "PublicationState": "apps.policies.models.Publication.State",
         "QueueKind": "apps.annotation.models.Queue.Kind",

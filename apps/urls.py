@@ -15,6 +15,7 @@ from apps.jobs import urls as jobs
 from apps.policies import urls as policies
 from apps.training import urls as training
 from apps.trajectories import urls as trajectories
+from apps.webhooks import urls as webhooks
 
 
 @login_not_required
@@ -43,6 +44,7 @@ api: list[URLPattern | URLResolver] = [
     *policies.api,
     *arena.api,
     *jobs.api,
+    *webhooks.api,
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -50,6 +52,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/live", healthz_live, name="healthz_live"),
     path("", include("apps.home.urls")),
     path("", include("apps.accounts.urls")),
+    path("", include("apps.webhooks.urls")),
     path("", include("apps.jobs.urls")),
     path("", include("apps.trajectories.urls")),
     path("", include("apps.gateway.urls")),

@@ -25,6 +25,9 @@ from apps.traces.models import Source, Span, Trace, TracePart
 from apps.training.models import Episode, EpisodeBatch
 from apps.trajectories.models import RolloutBatch, SavedView
 from apps.trajectories.rollouts import live_episodes
+from apps.webhooks.destinations import create_destination
+from apps.webhooks.events import EventType
+from apps.webhooks.outbox import announce_test
 from tests import factories
 from tests.annotation import making
 from tests.trajectories.uploads import imported, lines
@@ -164,7 +167,17 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         closed_at=now(),
     )
     Episode.objects.create(pk=uuid4(), batch=wanted, task={"key": "lamp"}, environment="shop", attempt=0)
+    destination = create_destination(
+        workspace=here,
+        kind="webhook",
+        name="bot",
+        address="https://example.org/hook",
+        events=EventType.values,
+        by=owner.user,
+    ).destination
     return {
+        "webhook_id": destination.pk,
+        "delivery_id": announce_test(destination).pk,
         "act_id": BulkAct.objects.create(
             workspace=here, kind="assign", queue=pairs, words="Assigned 0 items", count=0
         ).pk,

@@ -23,6 +23,7 @@ CLOCK: dict[str, dict[str, Any]] = {
     "advance-experiments": {"task": "experiments.advance_all", "schedule": 10.0},
     "settle-traces": {"task": "traces.settle", "schedule": 5.0},
     "forget-spans": {"task": "traces.forget", "schedule": 300.0},
+    "forget-deliveries": {"task": "webhooks.forget", "schedule": 3600.0},
     "clear-sessions": {"task": "sessions.clear", "schedule": 3600.0},
     "clear-answers": {"task": "answers.clear", "schedule": 3600.0},
     **DEMO,

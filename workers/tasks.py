@@ -29,6 +29,9 @@ from apps.training import launch
 from apps.trajectories.imports import import_job
 from apps.trajectories.imports.live import LiveImport
 from apps.trajectories.rollouts import rollout_batches
+from apps.webhooks import delivery as webhooks
+from apps.webhooks import retention as webhook_retention
+from apps.webhooks.outbox import TASK as WEBHOOK_TASK
 from workers.app import app
 from workers.bridge import reward_scores
 from workers.bridge.adapter_restore import restore_adapters
@@ -48,6 +51,7 @@ CHORES = (
     items.fill_stalled,
     settings.close_ended,
     gateway_sessions.abandon_idle,
+    webhooks.deliver_due,
 )
 """What gives back what people and workers held and let go: functions without arguments that may run twice, at once, or late."""
 
@@ -127,6 +131,12 @@ def publish_policy(publication_id: str) -> None:
         return  # another worker has it: this one was believed dead
 
 
+@app.task(name=WEBHOOK_TASK, acks_late=False)
+def deliver(destination_id: str) -> None:
+    """Send what is due to one destination. A lost message only delays."""
+    webhooks.deliver(UUID(destination_id))
+
+
 # What the clock asks for ----------------------------------------------------------------------------------------------
 
 
@@ -182,6 +192,12 @@ def forget_spans() -> None:
 def clear_sessions() -> None:
     """Remove ended sessions from the database, which would keep them forever."""
     SessionStore.clear_expired()
+
+
+@app.task(name="webhooks.forget", acks_late=False)
+def forget_deliveries() -> None:
+    """Remove what was delivered, or given up, long ago."""
+    webhook_retention.forget_deliveries()
 
 
 @app.task(name="answers.clear", acks_late=False)

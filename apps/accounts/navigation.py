@@ -29,6 +29,7 @@ class Link:
     is_current: bool
 
 
+WEBHOOK_PAGES = tuple(f"webhooks:{name}" for name in ("list", "new", "destination", "change"))
 PLACES = (
     Place("Home", "home", "home", "g h", Role.ANNOTATOR),
     Place("Queues", "annotation:queues", "queue", "g q", Role.ANNOTATOR, "annotation"),
@@ -54,7 +55,7 @@ PLACES = (
     ),
     Place("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
     Place("Jobs", "jobs:list", "clock", "g j", Role.OWNER, "jobs"),
-    Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts"),
+    Place("Settings", "accounts:settings", "settings", "g s", Role.RESEARCHER, "accounts", WEBHOOK_PAGES),
 )
 
 

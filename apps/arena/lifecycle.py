@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
+from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts import audit
@@ -18,6 +19,8 @@ from apps.jobs.models import JobState
 from apps.policies.models import Policy
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import rollout_batches
+from apps.webhooks.events import EventType
+from apps.webhooks.outbox import announce
 
 GUIDELINES = """\
 Two agents did the same task. Which one would you rather have working for you?
@@ -196,5 +199,14 @@ def _end(experiment: Experiment, figures: Standing, *, by: User | None) -> bool:
         subject=experiment.name,
         about=experiment,
         outcome=figures.outcome,
+    )
+    announce(
+        EventType.EXPERIMENT_DECIDED,
+        workspace_id=experiment.workspace_id,
+        name=experiment.name,
+        page=reverse("arena:experiment", args=[experiment.pk]),
+        id=str(experiment.pk),
+        outcome=str(figures.outcome),
+        stopped_by_rule=by is None,
     )
     return True

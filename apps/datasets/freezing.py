@@ -37,7 +37,8 @@ from apps.datasets.selection import splits
 from apps.datasets.selection.pairs import items_left_out
 from apps.datasets.selection.survey import leaves_rows, survey
 from apps.jobs import lifecycle
-from apps.jobs.models import Event, Failure, Kind, Superseded, lease, register
+from apps.jobs.models import Event, Failure, Kind, Phase, Superseded, lease, register
+from apps.webhooks.events import EventType
 
 TASK = "freezing.freeze"
 
@@ -59,6 +60,8 @@ VERSIONS = register(
         title=str,
         url=lambda version: reverse("datasets:version", args=[version.dataset_id, version.number]),
         on_event=_announce,
+        announced={Phase.DONE: EventType.VERSION_FROZEN, Phase.FAILED: EventType.VERSION_FAILED},
+        facts=lambda version: {"dataset": str(version.dataset_id), "number": version.number},
         related=("dataset", "workspace"),
         listed_with=("dataset",),
     )

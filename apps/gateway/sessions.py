@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.authentication import digest_of
@@ -21,6 +22,8 @@ from apps.policies.models import Policy
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
 from apps.trajectories.imports.preparation import prepare
 from apps.trajectories.models import Trajectory
+from apps.webhooks.events import EventType
+from apps.webhooks.outbox import announce
 from contract import jsontext
 
 MARK = "rs_"
@@ -175,6 +178,22 @@ def _abandon(locked: Session) -> None:
     locked.state, locked.ended_at = Session.State.ABANDONED, now()
     locked.save()
     store_trajectories(locked)
+    _announce(EventType.SESSION_ABANDONED, locked)
+
+
+def _announce(event: EventType, session: Session) -> None:
+    """Tell webhooks of an end, but for the thousands of a training run."""
+    if not session.is_of_training:
+        announce(
+            event,
+            workspace_id=session.workspace_id,
+            name=session.title,
+            page=reverse("gateway:session", args=[session.pk]),
+            id=str(session.pk),
+            policy=str(session.policy_id),
+            success=session.success,
+            reward=session.reward,
+        )
 
 
 @transaction.atomic
@@ -227,6 +246,7 @@ def finish_session(
     locked.state, locked.ended_at = Session.State.FINISHED, now()
     locked.save()
     store_trajectories(locked)
+    _announce(EventType.SESSION_FINISHED, locked)
     return locked
 
 

@@ -19,6 +19,7 @@ from apps.jobs.models import JobState
 from apps.policies.models import Policy, Promotion
 from apps.training.models import Run
 from apps.trajectories.models import ImportBatch, Trajectory
+from apps.webhooks.models import Destination
 
 RECENT = timedelta(days=3)
 """A failure older than this was seen, or nobody wants to know."""
@@ -88,6 +89,16 @@ def _import_failed(member: Membership) -> Decision | None:
     reason = latest.error or "Its page says where it stopped."
     url = reverse("trajectories:import", args=[latest.pk])
     return Decision(f"The import of {latest.filename} stopped", reason, "See what happened", url)
+
+
+def _webhook_off(member: Membership) -> Decision | None:
+    """Retrace turned a webhook off, and nobody turned it on again or removed it."""
+    turned_off = Destination.objects.visible_to(member).filter(is_on=False).exclude(off_reason="")
+    latest = turned_off.order_by("-pk").first()
+    if latest is None:
+        return None
+    url = reverse("webhooks:destination", args=[latest.pk])
+    return Decision(f"“{latest}” is told of nothing any more", latest.off_reason, "Turn it on, or remove it", url)
 
 
 def _queue_judged(member: Membership) -> Decision | None:
@@ -185,6 +196,7 @@ QUESTIONS: tuple[Callable[[Membership], Decision | None], ...] = (
     _experiment_decided,
     _run_failed,
     _import_failed,
+    _webhook_off,
     _queue_judged,
     _version_untrained,
     _policy_uncompared,

@@ -39,6 +39,7 @@ from apps.jobs.models import (
     kinds,
     lease,
 )
+from apps.webhooks.outbox import announce
 
 log = logging.getLogger(__name__)
 
@@ -222,6 +223,7 @@ def _lose(job: J, lost: JobQuerySet[J], reason: str, failure: Failure | None = N
             return False
         job.refresh_from_db()
         kind.on_event(job, Event("failed", failure.message))
+        _announce(job)
         return True
     if not lost.update(losses=losses, loss=reason, **_waiting(kind)):
         return False
@@ -247,6 +249,16 @@ def _end(job: Job, event: Event, phase: Phase, changes: dict[str, Any]) -> None:
     write(job, **{**_ended(kind, phase), **changes})
     job.refresh_from_db()
     kind.on_event(job, event)
+    _announce(job)
+
+
+def _announce(job: Job) -> None:
+    """Tell webhooks that it has ended, where they can be told of that."""
+    kind = kind_of_job(job)
+    event = kind.announced.get(job.phase)
+    if event is not None:
+        facts = {"id": str(job.pk), **kind.facts(job)}
+        announce(event, workspace_id=job.workspace_id, name=kind.title(job), page=kind.url(job), **facts)
 
 
 def _ended(kind: Kind[Any], phase: Phase) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
+from apps.webhooks.events import EventType
 
 J = TypeVar("J", bound="Job")
 
@@ -227,6 +228,10 @@ class Kind(Generic[J]):
     """What a row of a list names."""
     afresh: dict[str, Any] = field(default_factory=dict)
     """Columns that every attempt begins with."""
+    announced: Mapping[Phase, EventType] = field(default_factory=dict)
+    """What webhooks are told when a job of this kind is done, or has failed for good."""
+    facts: Callable[[J], Mapping[str, Any]] = lambda job: {}
+    """What they're told of the job beside its id, name and page."""
     is_cancellable: bool = False
     is_resumable: bool = False
     resumable: tuple[Phase, ...] = RESUMABLE

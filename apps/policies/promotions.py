@@ -3,10 +3,13 @@
 from typing import Any
 
 from django.db import transaction
+from django.urls import reverse
 
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
 from apps.policies.models import Policy, Promotion
+from apps.webhooks.events import EventType
+from apps.webhooks.outbox import announce
 
 
 class AlreadyChampion(Exception):
@@ -96,5 +99,14 @@ def _record(
         about=policy,
         reason=reason,
         previous=str(previous.pk) if previous else None,
+    )
+    announce(
+        EventType.POLICY_PROMOTED,
+        workspace_id=policy.workspace_id,
+        name=f"{policy.name} is the champion of {environment}",
+        page=reverse("policies:policy", args=[policy.pk]),
+        id=str(policy.pk),
+        environment=environment,
+        is_rollback=is_rollback,
     )
     return promotion

@@ -11,9 +11,10 @@ from django.utils.timezone import now
 from apps.accounts import audit
 from apps.accounts.models import User
 from apps.jobs import lifecycle
-from apps.jobs.models import Event, Kind, register
+from apps.jobs.models import Event, Kind, Phase, register
 from apps.policies.locations import weights_of
 from apps.policies.models import Endpoint, Policy, Publication
+from apps.webhooks.events import EventType
 
 TASK = "publishing.publish"
 
@@ -33,6 +34,8 @@ PUBLICATIONS = register(
         title=str,
         url=lambda publication: reverse("policies:policy", args=[publication.policy_id]),
         on_event=_end,
+        announced={Phase.DONE: EventType.POLICY_PUBLISHED, Phase.FAILED: EventType.POLICY_NOT_PUBLISHED},
+        facts=lambda publication: {"policy": str(publication.policy_id)},
         related=("policy__workspace", "endpoint", "workspace", "by"),
         listed_with=("policy",),
     )

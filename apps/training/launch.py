@@ -20,12 +20,13 @@ from apps.accounts import audit
 from apps.accounts.models import User
 from apps.common.broker import enqueue_at_once
 from apps.jobs.lifecycle import queue
-from apps.jobs.models import Event, Kind, register
+from apps.jobs.models import Event, Kind, Phase, register
 from apps.policies.registration import register_hub_base
 from apps.training.live import show
 from apps.training.models import Run, RunEvent, RunReward
 from apps.training.plan import Plan
 from apps.training.refusals import LaunchRefused
+from apps.webhooks.events import EventType
 
 CHECK_TASK = "preflight.check"
 ASKED_SECONDS = 20
@@ -141,6 +142,8 @@ RUNS = register(
         title=lambda run: run.name,
         url=lambda run: reverse("training:run", args=[run.pk]),
         on_event=_write_down,
+        announced={Phase.DONE: EventType.RUN_FINISHED, Phase.FAILED: EventType.RUN_FAILED},
+        facts=lambda run: {"algorithm": run.algorithm},
         related=("version__dataset", "base__endpoint", "workspace"),
         afresh={"running_since": None, "step_seconds": None, "evaluation_seconds": None},
         is_cancellable=True,

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 NETWORKS = "OUTGOING_NETWORKS"
 """The variable that names private networks, such as "127.0.0.0/8,10.0.0.0/8"."""
+WEBHOOK_NETWORKS = "WEBHOOK_NETWORKS"
+"""The variable that does the same for webhooks, which may not reach the networks of model servers: a POST there could change what they serve."""
 SERVICES = "OUTGOING_REFUSED_SERVICES"
 """The variable that names Retrace's own services, such as "127.0.0.1:8000". `make run` and the workers set it."""
 LOOPBACK = "127.0.0.0/8,::1/128"
@@ -51,9 +53,16 @@ class OutgoingRules:
 
     networks: tuple[Network, ...] = ()
     services: tuple[Service, ...] = ()
+    setting: str = NETWORKS
+    """The variable that names the networks."""
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+    def for_webhooks(cls) -> Self:
+        """The rules of this process for addresses that events are sent to. Raises ValueError."""
+        return cls.from_environment(setting=WEBHOOK_NETWORKS)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ, *, setting: str = NETWORKS) -> Self:
         """The rules of this process. Without OUTGOING_NETWORKS only production is closed to loopback. Raises ValueError."""
         default = "" if environment.get("RETRACE_ENV") == "production" else LOOPBACK
         services = services_in(environment.get(SERVICES, ""))
@@ -62,7 +71,9 @@ class OutgoingRules:
             for name in ("DATABASE_URL", "VALKEY_URL")
             if (service := service_of_url(environment.get(name, ""))) is not None
         ]
-        return cls(tuple(networks_in(environment.get(NETWORKS, default))), tuple(dict.fromkeys(services)))
+        return cls(
+            tuple(networks_in(environment.get(setting, default), setting)), tuple(dict.fromkeys(services)), setting
+        )
 
     def to_environment(self) -> dict[str, str]:
         """The same rules for a child process, which may not see the addresses of the database and of Valkey."""
@@ -78,7 +89,7 @@ class OutgoingRules:
         if not allowed:
             raise AddressRefused(
                 f"{host} isn't an address on the public internet, and this installation doesn't allow its network. "
-                f"Whoever operates Retrace can add the network to {NETWORKS}."
+                f"Whoever operates Retrace can add the network to {self.setting}."
             )
         if any(self._is_own_service(address, port) for address in allowed):
             raise AddressRefused(f"{host}:{port} is one of Retrace's own services. Name another server.")
@@ -118,13 +129,13 @@ def destination(address: Address) -> Address:
     return address
 
 
-def networks_in(text: str) -> list[Network]:
+def networks_in(text: str, setting: str = NETWORKS) -> list[Network]:
     """The networks that a setting names, with commas or blanks between. Raises ValueError."""
     try:
         return [ip_network(part) for part in text.replace(",", " ").split()]
     except ValueError as error:
         raise ValueError(
-            f"{NETWORKS} is {text!r}: {error}. Expected networks, such as 127.0.0.0/8,10.0.0.0/8."
+            f"{setting} is {text!r}: {error}. Expected networks, such as 127.0.0.0/8,10.0.0.0/8."
         ) from None
 
 

@@ -5,6 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import httpcore
@@ -16,19 +17,29 @@ LARGEST_REPLY = 64 * 1024 * 1024
 """Bytes of one reply, its headers included."""
 IDLE_SECONDS = 3.0
 """For how long an idle connection is kept. uvicorn, and with it vLLM, closes one after 5 s; a request on its way meanwhile would be lost."""
+Client = httpx.Client
 AsyncClient = httpx.AsyncClient
-"""What `async_http_client` makes, for annotations: nobody else makes one."""
+"""What `http_client` and `async_http_client` make, for annotations: nobody else makes one."""
 UNPACKED = {"Accept-Encoding": "identity"}
 """A packed reply could be small on its way and fill the memory here, so none is asked for and none is taken."""
 
 
-def http_client(base_url: str, *, headers: Mapping[str, str] | None = None, timeout: float) -> httpx.Client:
-    """A client for one server. `timeout`: seconds for connecting, and for a whole reply. Raises AddressRefused, and so do its requests."""
+def http_client(
+    base_url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    timeout: float,
+    rules: Callable[[], OutgoingRules] = OutgoingRules.from_environment,
+) -> httpx.Client:
+    """A client for one server. `timeout`: seconds for connecting, and for a whole reply. Raises AddressRefused, and so do its requests.
+
+    rules: gives those that hold when a connection is made.
+    """
     return httpx.Client(
         base_url=_parsed(base_url),
         headers={**(headers or {}), **UNPACKED},
         timeout=timeout,
-        transport=_Transport(),
+        transport=_Transport(partial(_reachable, rules=rules)),
         trust_env=False,  # neither proxies nor the keys in ~/.netrc
         follow_redirects=False,
     )
@@ -74,18 +85,18 @@ def _parsed(base_url: str) -> httpx.URL:
         raise AddressRefused(f"{base_url} is no address of a server: {error}.") from None
 
 
-def _reachable(host: str, port: int) -> list[str]:
+def _reachable(host: str, port: int, rules: Callable[[], OutgoingRules] = OutgoingRules.from_environment) -> list[str]:
     """Checked addresses of a host, none where nobody knows it. Raises AddressRefused."""
     resolved = resolve(host, port)
-    return OutgoingRules.from_environment().reachable(host, port, resolved) if resolved else []
+    return rules().reachable(host, port, resolved) if resolved else []
 
 
 class _Transport(httpx.HTTPTransport):
-    def __init__(self) -> None:
+    def __init__(self, addresses: Callable[[str, int], list[str]]) -> None:
         super().__init__()
         # httpx has no public way to hand a network backend to its pool; its version is pinned.
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(), keepalive_expiry=IDLE_SECONDS, network_backend=_Backend()
+            ssl_context=httpx.create_ssl_context(), keepalive_expiry=IDLE_SECONDS, network_backend=_Backend(addresses)
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -148,8 +159,9 @@ class _Bounds:
 
 
 class _Backend(httpcore.NetworkBackend):
-    def __init__(self) -> None:
+    def __init__(self, addresses: Callable[[str, int], list[str]]) -> None:
         self._inner = httpcore.SyncBackend()
+        self._addresses = addresses
 
     def connect_tcp(
         self,
@@ -160,7 +172,7 @@ class _Backend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         problem: Exception = httpcore.ConnectError(f"{host} is not known here")
-        for address in _reachable(host, port):
+        for address in self._addresses(host, port):
             try:
                 return _Stream(self._inner.connect_tcp(address, port, timeout, local_address, socket_options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:

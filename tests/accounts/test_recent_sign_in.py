@@ -19,8 +19,10 @@ ASKING = {
     *("accounts:issue_token", "accounts:revoke_token"),
     *("policies:new", "policies:publish", "policies:roll_back_publication"),
     *("v1:publications", "v1:publication_roll_back"),
+    *("webhooks:new", "webhooks:turn", "webhooks:rotate"),
+    *("v1:webhooks", "v1:webhook_change", "v1:webhook_rotate"),
 }
-"""Who may do what, ways in, and where models are reached."""
+"""Who may do what, ways in, where models are reached, and where events go."""
 
 NOT_ASKING = {
     "accounts:change_password",  # has a field for the current one, whose tries are counted, too
@@ -29,6 +31,10 @@ NOT_ASKING = {
     *("accounts:settings", "accounts:members", "accounts:tokens", "accounts:audit"),
     *("policies:list", "policies:policy", "policies:publications", "policies:download"),
     *("v1:policies", "v1:policy", "v1:policy_lineage", "v1:publication"),
+    *(
+        f"webhooks:{name}" for name in ("list", "destination", "change", "test", "remove", "resend")
+    ),  # to known addresses
+    *(f"v1:webhook{name}" for name in ("", "_test", "_remove", "_deliveries", "_resend")),
 }
 
 
@@ -123,7 +129,9 @@ def test_a_role_below_finds_nothing_rather_than_a_question(ben):
 def test_every_address_of_people_and_policies_is_decided_on():
     """A new one belongs into one of the two lists."""
     names = {name for name, _ in routes(get_resolver())}
-    named = {name for name in names if re.match(r"accounts:|policies:|v1:polic|v1:publication", name)}
+    named = {
+        name for name in names if re.match(r"accounts:|policies:|webhooks:|v1:polic|v1:publication|v1:webhook", name)
+    }
     assert named == ASKING | NOT_ASKING
 
 

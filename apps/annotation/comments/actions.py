@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from django.db import transaction
+from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import Membership, User
@@ -13,6 +14,8 @@ from apps.annotation.models import Comment, Mention
 from apps.annotation.refusals import Refusal
 from apps.common.text_encoding import is_storable
 from apps.trajectories.models import Trajectory
+from apps.webhooks.events import EventType
+from apps.webhooks.outbox import announce
 
 LONGEST = 5000
 
@@ -35,7 +38,19 @@ def comment_on(*, trajectory: Trajectory, by: Membership, text: str) -> Comment:
         raise NothingSaid
     comment = Comment.objects.create(workspace_id=by.workspace_id, trajectory=trajectory, by=by.user, text=text)
     people = User.objects.filter(memberships__workspace=by.workspace_id).exclude(pk=by.user_id)
-    Mention.objects.bulk_create(Mention(comment=comment, user=user) for user in mentioned_in(text, people))
+    mentioned = mentioned_in(text, people)
+    Mention.objects.bulk_create(Mention(comment=comment, user=user) for user in mentioned)
+    for user in mentioned:
+        # Not the comment: whoever has the trajectory on their desk may not read it yet.
+        announce(
+            EventType.MENTION,
+            workspace_id=by.workspace_id,
+            name=f"{by.user} mentioned {user}",
+            page=reverse("trajectories:detail", args=[trajectory.pk]),
+            trajectory=str(trajectory.pk),
+            comment=str(comment.pk),
+            member=user.email,
+        )
     return comment
 
 

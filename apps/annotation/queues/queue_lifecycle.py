@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
+from django.urls import reverse
 from django.utils.timezone import now
 
 from apps.accounts.models import User, Workspace
@@ -17,6 +18,8 @@ from apps.annotation.queues.sources import Selection, preview_of, selected
 from apps.annotation.refusals import Refusal
 from apps.common.broker import enqueue
 from apps.trajectories.models import Trajectory
+from apps.webhooks.events import EventType
+from apps.webhooks.outbox import announce
 
 MOST_ITEMS = 1_000_000
 
@@ -183,3 +186,17 @@ def _change_state(queue: Queue, by: User | None, action: str, *, to: Queue.State
         raise WrongState(f"This queue is {queue.get_state_display().lower()}; reload the page to see it as it is now.")
     queue.state = to
     record(queue, by, action)
+    if to == Queue.State.CLOSED:
+        _announce_closed(queue)
+
+
+def _announce_closed(queue: Queue) -> None:
+    """Tell webhooks that a queue takes no more judgments. Of an experiment's they hear by its end."""
+    announce(
+        EventType.QUEUE_CLOSED,
+        workspace_id=queue.workspace_id,
+        name=queue.name,
+        page=reverse("annotation:queue", args=[queue.pk]),
+        id=str(queue.pk),
+        kind=queue.kind,
+    )

@@ -28,7 +28,7 @@ from apps.common.second_process import Stopped
 from apps.ingest.files.source import UnreadableFile
 from apps.ingest.formats import UnknownFormat
 from apps.jobs import lifecycle
-from apps.jobs.models import Failure, Kind, Superseded, lease, register
+from apps.jobs.models import Failure, Kind, Phase, Superseded, lease, register
 from apps.trajectories.imports.bulk_copy import Copied, Origin, copy_in
 from apps.trajectories.imports.preparation import Chunk, chunks
 from apps.trajectories.imports.reader_process import chunks_elsewhere
@@ -36,6 +36,7 @@ from apps.trajectories.imports.report_outcomes import tell_instances, tell_known
 from apps.trajectories.imports.upload import discard
 from apps.trajectories.models import ImportBatch, RejectedRow, Trajectory
 from apps.trajectories.outlines import visible
+from apps.webhooks.events import EventType
 
 TASK = "imports.run"
 
@@ -48,6 +49,7 @@ IMPORTS = register(
         task=lambda batch: TASK,
         title=lambda batch: batch.filename,
         url=lambda batch: reverse("trajectories:import", args=[batch.pk]),
+        announced={Phase.DONE: EventType.IMPORT_FINISHED, Phase.FAILED: EventType.IMPORT_FAILED},
         is_cancellable=True,
         is_resumable=True,
     )

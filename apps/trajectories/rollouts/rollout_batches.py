@@ -15,13 +15,14 @@ from apps.common.broker import enqueue
 from apps.common.environments import ENVIRONMENTS
 from apps.ingest.reading import read_line
 from apps.jobs import lifecycle
-from apps.jobs.models import Event, Kind, register
+from apps.jobs.models import Event, Kind, Phase, register
 from apps.policies.locations import LocationRefused, refuse_unusable_location
 from apps.policies.models import Policy
 from apps.trajectories.imports.bulk_copy import Origin, copy_in
 from apps.trajectories.imports.preparation import Prepared, prepare
 from apps.trajectories.models import RolloutBatch
 from apps.trajectories.rollouts import live_episodes
+from apps.webhooks.events import EventType
 
 TASK = "rollouts.run"
 
@@ -43,6 +44,7 @@ ROLLOUTS = register(
         title=lambda batch: f"{batch.policy.name} in {batch.environment}",
         url=lambda batch: reverse("training:rollouts", args=[batch.pk]),
         on_event=_tell,
+        announced={Phase.DONE: EventType.ROLLOUTS_FINISHED, Phase.FAILED: EventType.ROLLOUTS_FAILED},
         related=("policy__endpoint", "workspace"),
         listed_with=("policy",),
         is_cancellable=True,

@@ -31,6 +31,7 @@ from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
 from retrace.resources.sessions import Sessions
 from retrace.resources.trajectories import Comments, Trajectories
+from retrace.resources.webhooks import Webhooks
 from retrace.runners import Agent, serve_agent
 from retrace.sessions import Session
 from retrace.uploads import Source, import_source
@@ -59,6 +60,7 @@ class _Operations(Resource[C], Generic[C]):
         self.episodes = Episodes(connection)
         self.jobs = Jobs(connection)
         self.lineage = Lineage(connection)
+        self.webhooks = Webhooks(connection)
 
     def session(self, **session: Unpack[NewSession]) -> Session[C]:
         """A session for one episode of an agent, opened by `with`: its `base_url` and `api_key` go into the agent's library."""

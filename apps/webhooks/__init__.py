@@ -1,0 +1,1 @@
+"""What happens in a workspace, told to servers, e-mail addresses, and Slack."""

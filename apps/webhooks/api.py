@@ -1,0 +1,254 @@
+"""Webhooks over the API: where events go, and what was delivered."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.authentication import IsMember, RecentSignIn
+from apps.accounts.models import Role
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+from apps.webhooks import destinations
+from apps.webhooks.events import EventType
+from apps.webhooks.models import Delivery, Destination
+
+
+class WebhookSerializer(serializers.ModelSerializer[Destination]):
+    """Where events go: a server, an e-mail address, or a Slack channel."""
+
+    address = serializers.CharField(source="shown_address", read_only=True, help_text="Of Slack's only host and end.")
+    events = serializers.ListField(child=serializers.CharField(), read_only=True)
+    failures = serializers.IntegerField(read_only=True, help_text="Attempts that failed in a row.")
+
+    class Meta:
+        model = Destination
+        fields = [
+            "id",
+            "kind",
+            "name",
+            "address",
+            "events",
+            "is_on",
+            "off_reason",
+            "failures",
+            "earlier_until",
+            "created_at",
+        ]
+        read_only_fields = fields
+
+
+class NewWebhookSerializer(WebhookSerializer):
+    """A webhook with its signing secret, which is shown this once."""
+
+    secret = serializers.CharField(help_text="`whsec_…`; empty where messages aren't signed.")
+
+    class Meta(WebhookSerializer.Meta):
+        fields = [*WebhookSerializer.Meta.fields, "secret"]
+        read_only_fields = fields
+
+
+class RegisterWebhookSerializer(RequestSerializer):
+    """Where to send which events."""
+
+    kind = serializers.ChoiceField(choices=Destination.Kind.choices, default=Destination.Kind.WEBHOOK)
+    name = serializers.CharField(max_length=100)
+    address = serializers.CharField(max_length=500, help_text="A URL, or a member's e-mail address.")
+    events = serializers.ListField(
+        child=serializers.ChoiceField(choices=EventType.choices), max_length=len(EventType), min_length=1
+    )
+
+
+class WebhookChangeSerializer(RequestSerializer):
+    """What to change; what is left out stays."""
+
+    name = serializers.CharField(max_length=100, required=False)
+    events = serializers.ListField(
+        child=serializers.ChoiceField(choices=EventType.choices),
+        max_length=len(EventType),
+        min_length=1,
+        required=False,
+    )
+    is_on = serializers.BooleanField(required=False, help_text="Whoever turns one on answers for what it's told.")
+
+
+class DeliverySerializer(serializers.ModelSerializer[Delivery]):
+    """One event for one webhook."""
+
+    webhook = serializers.UUIDField(source="destination_id", read_only=True)
+    message_id = serializers.CharField(read_only=True, help_text="The header `webhook-id`.")
+    type = serializers.CharField(read_only=True)
+
+    class Meta:
+        model = Delivery
+        fields = [
+            *("id", "webhook", "message_id", "type", "title", "body", "state", "attempts", "status", "problem"),
+            *("created_at", "last_at", "next_at"),
+        ]
+        read_only_fields = fields
+
+
+class WebhooksView(ListView):
+    """The workspace's webhooks."""
+
+    needs = Role.RESEARCHER
+    permission_classes = [IsMember, RecentSignIn]
+    keeps_answers = False  # they hold a secret, which isn't stored
+
+    @extend_schema(
+        operation_id="webhooks_list", summary="List webhooks, newest first", responses=WebhookSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        return self.page_of(Destination.objects.visible_to(self.member), WebhookSerializer)
+
+    @extend_schema(
+        operation_id="webhooks_create",
+        summary="Send events to a server, an e-mail address, or Slack",
+        description="What a server gets is signed as Standard Webhooks has it. The signing secret is shown this once.",
+        request=RegisterWebhookSerializer,
+        responses={201: NewWebhookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = RegisterWebhookSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        try:
+            made = destinations.create_destination(
+                workspace=self.member.workspace, by=self.member.user, **form.validated_data
+            )
+        except destinations.DestinationRefused as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
+        return Response(_with_secret(made.destination, made.secret), status=status.HTTP_201_CREATED)
+
+
+class _OneWebhookView(MemberView):
+    needs = Role.RESEARCHER
+
+    def find(self, webhook_id: UUID) -> Destination:
+        rows = Destination.objects.visible_to(self.member).select_related("workspace")
+        return get_object_or_404(rows, pk=webhook_id)
+
+
+class WebhookView(_OneWebhookView):
+    """One webhook."""
+
+    @extend_schema(operation_id="webhooks_read", summary="How a webhook is doing", responses=WebhookSerializer)
+    def get(self, request: Request, webhook_id: UUID) -> Response:
+        return Response(WebhookSerializer(self.find(webhook_id)).data)
+
+
+class ChangeWebhookView(_OneWebhookView):
+    """Another name, other events, on or off."""
+
+    permission_classes = [IsMember, RecentSignIn]
+
+    @extend_schema(
+        operation_id="webhooks_change",
+        summary="Change a webhook's name or events, or turn it on or off",
+        request=WebhookChangeSerializer,
+        responses={200: WebhookSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request, webhook_id: UUID) -> Response:
+        found, form = self.find(webhook_id), WebhookChangeSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        destinations.change_destination(destination=found, by=self.member.user, **form.validated_data)
+        found.refresh_from_db()
+        return Response(WebhookSerializer(found).data)
+
+
+class RotateWebhookView(_OneWebhookView):
+    """Another secret."""
+
+    permission_classes = [IsMember, RecentSignIn]
+    keeps_answers = False  # they hold a secret, which isn't stored
+
+    @extend_schema(
+        operation_id="webhooks_rotate",
+        summary="Make a new signing secret; the one before signs, too, for a day",
+        request=None,
+        responses={200: NewWebhookSerializer, 409: OpenApiResponse(description="Its messages aren't signed.")},
+    )
+    def post(self, request: Request, webhook_id: UUID) -> Response:
+        found = self.find(webhook_id)
+        try:
+            secret = destinations.rotate_secret(destination=found, by=self.member.user)
+        except destinations.DestinationRefused as refusal:
+            raise Conflict(str(refusal)) from None
+        found.refresh_from_db()
+        return Response(_with_secret(found, secret))
+
+
+class TestWebhookView(_OneWebhookView):
+    """See whether it arrives."""
+
+    @extend_schema(
+        operation_id="webhooks_test",
+        summary="Deliver a test",
+        request=None,
+        responses={202: DeliverySerializer, 409: OpenApiResponse(description="It's turned off.")},
+    )
+    def post(self, request: Request, webhook_id: UUID) -> Response:
+        try:
+            made = destinations.send_test(destination=self.find(webhook_id))
+        except destinations.IsOff as refusal:
+            raise Conflict(str(refusal)) from None
+        made.refresh_from_db()
+        return Response(DeliverySerializer(made).data, status=status.HTTP_202_ACCEPTED)
+
+
+class RemoveWebhookView(_OneWebhookView):
+    """Nothing is sent to it any more."""
+
+    @extend_schema(
+        operation_id="webhooks_remove", summary="Remove a webhook", request=None, responses={200: WebhookSerializer}
+    )
+    def post(self, request: Request, webhook_id: UUID) -> Response:
+        found = self.find(webhook_id)
+        destinations.remove_destination(destination=found, by=self.member.user)
+        found.refresh_from_db()
+        return Response(WebhookSerializer(found).data)
+
+
+class DeliveriesView(ListView):
+    """What was, or is to be, delivered to a webhook."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="webhook_deliveries_list",
+        summary="List the deliveries of a webhook, newest first",
+        responses=DeliverySerializer(many=True),
+    )
+    def get(self, request: Request, webhook_id: UUID) -> Response:
+        found = get_object_or_404(Destination.objects.visible_to(self.member), pk=webhook_id)
+        rows: Any = found.deliveries.all()
+        return self.page_of(rows, DeliverySerializer)
+
+
+class ResendView(MemberView):
+    """Once more."""
+
+    needs = Role.RESEARCHER
+
+    @extend_schema(
+        operation_id="webhook_deliveries_resend",
+        summary="Send a delivery again, with the same id",
+        request=None,
+        responses={202: DeliverySerializer, 409: OpenApiResponse(description="It's waiting, or its webhook is off.")},
+    )
+    def post(self, request: Request, delivery_id: UUID) -> Response:
+        deliveries = Delivery.objects.visible_to(self.member).select_related("destination")
+        try:
+            again = destinations.resend(delivery=get_object_or_404(deliveries, pk=delivery_id))
+        except (destinations.IsOff, destinations.NotOver) as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(DeliverySerializer(again).data, status=status.HTTP_202_ACCEPTED)
+
+
+def _with_secret(destination: Destination, secret: str) -> dict[str, Any]:
+    return {**WebhookSerializer(destination).data, "secret": secret}

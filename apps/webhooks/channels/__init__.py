@@ -1,0 +1,11 @@
+"""How each kind of destination is reached."""
+
+from apps.webhooks.channels import email, slack, webhook
+from apps.webhooks.channels.channel import Channel
+from apps.webhooks.models import Destination
+
+CHANNELS: dict[str, Channel] = {
+    Destination.Kind.WEBHOOK: webhook.CHANNEL,
+    Destination.Kind.EMAIL: email.CHANNEL,
+    Destination.Kind.SLACK: slack.CHANNEL,
+}

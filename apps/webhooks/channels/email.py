@@ -1,0 +1,54 @@
+"""An e-mail to a member of the workspace, by the installation's mail server."""
+
+from __future__ import annotations
+
+import smtplib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+
+from apps.accounts.models import Membership
+from apps.webhooks.channels.channel import Channel, Outcome, Send, line_of
+from apps.webhooks.models import Delivery, Destination
+from contract.quoting import legible
+
+
+@contextmanager
+def _open(destination: Destination) -> Iterator[Send]:
+    yield partial(_send, destination)
+
+
+def _send(destination: Destination, deliveries: Sequence[Delivery]) -> Outcome:
+    people = Membership.objects.filter(workspace=destination.workspace_id, user__is_active=True)
+    if not people.filter(user__email__iexact=destination.address).exists():
+        return Outcome(problem="This isn't the address of a member any more.", is_gone=True)
+    try:
+        message_of(destination, deliveries).send()
+    except (smtplib.SMTPException, OSError):
+        return Outcome(problem="The mail server couldn't be reached, or refused the message.")
+    return Outcome()
+
+
+def message_of(destination: Destination, deliveries: Sequence[Delivery]) -> EmailMessage:
+    """Plain text, a line for each event."""
+    first, more = deliveries[0], len(deliveries) - 1
+    subject = f"[Retrace] {first.title}" + (f" and {more} more" if more else "")
+    lines = [line_of(each) for each in deliveries]
+    lines += ["", f"Sent because of “{destination.name}” in {destination.workspace}, Settings, Webhooks."]
+    return EmailMessage(legible(subject), "\n".join(lines), to=[destination.address])
+
+
+def tell_of_end(destination: Destination, reason: str) -> None:
+    """Tell whoever turned a destination on that Retrace turned it off, where the installation has a mail server."""
+    person = destination.created_by
+    members = Membership.objects.filter(workspace=destination.workspace_id, user=person, user__is_active=True)
+    if not settings.EMAIL_HOST or person is None or not members.exists():
+        return
+    subject = f"[Retrace] “{legible(destination.name)}” was turned off"
+    EmailMessage(subject, f"{reason}\n\nIts page is under Settings, Webhooks.", to=[person.email]).send()
+
+
+CHANNEL = Channel(_open, most_at_once=100, pause_seconds=60)

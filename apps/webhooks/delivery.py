@@ -1,0 +1,154 @@
+"""Sending what waits: by one worker at a time for each destination, tried again with growing intervals, given up after three days.
+
+A worker that is killed between the answer and the note of it leaves a delivery that is sent again. Receivers know it by its id.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.models import Membership, Role
+from apps.common.broker import enqueue
+from apps.webhooks.channels import CHANNELS
+from apps.webhooks.channels.channel import Outcome
+from apps.webhooks.channels.email import tell_of_end
+from apps.webhooks.models import GIVEN_UP_AFTER, Delivery, Destination
+from apps.webhooks.outbox import TASK
+
+LEASE = timedelta(minutes=2)
+"""Renewed before each message, which takes seconds."""
+STRETCH_SECONDS = 20.0
+"""After which a worker hands on, so that one destination doesn't keep it from everything else."""
+FIRST_INTERVAL, FACTOR, LONGEST_INTERVAL = 15.0, 4.0, 12 * 3600.0
+"""Seconds: 15 s, 1 min, 4 min, 16 min, 1 h, 4 h, then every 12 h."""
+LONGEST_QUIET = 600.0
+"""Seconds for which a destination that fails is left alone, whatever waits for it."""
+AT_A_TIME = 100
+
+
+def deliver(destination_id: UUID) -> None:
+    """Send what is due to a destination, unless somebody else does. Whatever is left is sent by another task."""
+    destination = _lease(destination_id)
+    if destination is None:
+        return
+    if reason := _unwanted(destination):
+        turn_off(destination, reason)
+        return
+    channel, ends = CHANNELS[destination.kind], time.monotonic() + STRETCH_SECONDS
+    with channel.open(destination) as send:
+        while time.monotonic() < ends and _renew(destination):
+            due = list(destination.deliveries.due().order_by("next_at", "pk")[: channel.most_at_once])
+            if not due:
+                break
+            if not _note(destination, due, send(due)):
+                break
+            if channel.pause_seconds:
+                _pause(destination, channel.pause_seconds)
+                break
+    Destination.objects.filter(pk=destination.pk, leased_until=destination.leased_until).update(leased_until=None)
+    if Destination.objects.idle().filter(pk=destination.pk).exists() and destination.deliveries.due().exists():
+        enqueue(TASK, str(destination.pk))
+
+
+def deliver_due() -> None:
+    """Have workers send what is due: what is tried again, and what nobody was told of."""
+    due = Delivery.objects.due().filter(destination=OuterRef("pk"))
+    for pk in Destination.objects.idle().filter(Exists(due)).order_by("pk").values_list("pk", flat=True)[:AT_A_TIME]:
+        enqueue(TASK, str(pk))
+
+
+def _lease(destination_id: UUID) -> Destination | None:
+    until = now() + LEASE
+    if not Destination.objects.idle().filter(pk=destination_id).update(leased_until=until):
+        return None
+    return Destination.objects.select_related("workspace", "created_by").get(pk=destination_id)
+
+
+def _renew(destination: Destination) -> bool:
+    """Keep it for another message; False where somebody else has it, or it was turned off."""
+    until = now() + LEASE
+    mine = Destination.objects.on().filter(pk=destination.pk, leased_until=destination.leased_until)
+    if not mine.update(leased_until=until):
+        return False
+    destination.leased_until = until
+    return True
+
+
+def _unwanted(destination: Destination) -> str:
+    """Why nothing may be sent any more: whoever turned it on may not read what it tells."""
+    able = Membership.objects.filter(
+        workspace=destination.workspace_id, user=destination.created_by, role__gte=Role.RESEARCHER, user__is_active=True
+    )
+    if destination.created_by is not None and able.exists():
+        return ""
+    who = destination.created_by or "Whoever turned it on"
+    return f"{who} is no researcher of this workspace any more. Turn it on again to answer for it yourself."
+
+
+@transaction.atomic
+def _note(destination: Destination, deliveries: Sequence[Delivery], outcome: Outcome) -> bool:
+    """Store what came of an attempt; whether it was delivered."""
+    moment = now()
+    tried = {"attempts": F("attempts") + 1, "last_at": moment, "status": outcome.status, "problem": outcome.problem}
+    rows = Delivery.objects.waiting().filter(pk__in=[each.pk for each in deliveries])
+    if not outcome.problem:
+        rows.update(**tried, state=Delivery.State.DELIVERED)
+        if destination.failures:
+            Destination.objects.filter(pk=destination.pk).update(failures=0, failing_since=None, quiet_until=None)
+            destination.failures, destination.failing_since = 0, None
+        return True
+    for delivery in deliveries:
+        next_at = moment + _interval(delivery.attempts)
+        over = {"state": Delivery.State.GIVEN_UP} if next_at > delivery.give_up_at else {"next_at": next_at}
+        rows.filter(pk=delivery.pk).update(**tried, **over)
+    _count_failure(destination, moment)
+    if outcome.is_gone:
+        turn_off(destination, outcome.problem)
+    elif destination.failing_since and destination.failing_since < moment - GIVEN_UP_AFTER:
+        turn_off(destination, f"Everything failed for {GIVEN_UP_AFTER.days} days. Latest: {outcome.problem}")
+    return False
+
+
+def _count_failure(destination: Destination, moment: datetime) -> None:
+    quiet = min(LONGEST_QUIET, FIRST_INTERVAL * 2 ** min(destination.failures, 10))
+    destination.failures += 1
+    destination.failing_since = destination.failing_since or moment
+    destination.quiet_until = moment + timedelta(seconds=quiet)
+    destination.save(update_fields=["failures", "failing_since", "quiet_until"])
+
+
+def _pause(destination: Destination, seconds: int) -> None:
+    Destination.objects.filter(pk=destination.pk).update(quiet_until=now() + timedelta(seconds=seconds))
+
+
+def _interval(attempts: int) -> timedelta:
+    """Before the next attempt, after so many earlier ones: a fifth more or less by chance, so that what failed together isn't sent together."""
+    seconds = min(LONGEST_INTERVAL, FIRST_INTERVAL * FACTOR ** min(attempts, 10))
+    return timedelta(seconds=seconds * random.uniform(0.8, 1.2))
+
+
+@transaction.atomic
+def turn_off(destination: Destination, reason: str) -> None:
+    """Send nothing any more until somebody turns it on, and say so where owners look. What waits is given up."""
+    turned = Destination.objects.on().filter(pk=destination.pk)
+    if not turned.update(is_on=False, off_reason=reason, leased_until=None, quiet_until=None):
+        return
+    destination.deliveries.waiting().update(state=Delivery.State.GIVEN_UP, problem="It was turned off.")
+    audit.record(
+        workspace=destination.workspace,
+        actor=None,
+        action="turned off webhook",
+        subject=destination.name,
+        about=destination,
+        reason=reason,
+    )
+    transaction.on_commit(lambda: tell_of_end(destination, reason), robust=True)

@@ -1,0 +1,197 @@
+"""Registering destinations, changing them, and sending by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+from django.conf import settings
+from django.db import transaction
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.models import Membership, User, Workspace
+from apps.common.broker import enqueue
+from apps.webhooks.events import EventType
+from apps.webhooks.models import GIVEN_UP_AFTER, Delivery, Destination
+from apps.webhooks.outbox import TASK, announce_test
+from apps.webhooks.secrets import new_salt, secret_of
+
+MOST = 20
+"""Of one workspace."""
+BOTH_SIGN_FOR = timedelta(hours=24)
+
+
+class DestinationRefused(Exception):
+    """Why it can't be: what was given, what to do. `field` is what to change."""
+
+    def __init__(self, field: str, words: str) -> None:
+        super().__init__(words)
+        self.field = field
+
+
+class IsOff(Exception):
+    """Nothing is sent to a destination that is turned off."""
+
+    def __init__(self) -> None:
+        super().__init__("It's turned off. Turn it on first.")
+
+
+class NotOver(Exception):
+    """Only what was delivered or given up is sent again."""
+
+    def __init__(self) -> None:
+        super().__init__("This delivery waits for its next attempt already.")
+
+
+class NewDestination(NamedTuple):
+    """A destination with its signing secret, "" where it has none. It's shown this once."""
+
+    destination: Destination
+    secret: str
+
+
+@transaction.atomic
+def create_destination(
+    *, workspace: Workspace, kind: str, name: str, address: str, events: Sequence[str], by: User
+) -> NewDestination:
+    """Tell `address` of these events from now on. Raises DestinationRefused."""
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)  # two at once don't get past the limit
+    if Destination.objects.filter(workspace=workspace, removed_at=None).count() >= MOST:
+        raise DestinationRefused("name", f"A workspace has {MOST} webhooks at most. Remove one first.")
+    _check(workspace, kind, address)
+    destination = Destination.objects.create(
+        workspace=workspace,
+        kind=kind,
+        name=name,
+        address=address,
+        events=_known(events),
+        salt=new_salt(),
+        created_by=by,
+    )
+    _record(destination, by, "made webhook", kind=kind, address=destination.shown_address, events=destination.events)
+    return NewDestination(destination, secret_of(destination.salt) if destination.signs else "")
+
+
+@transaction.atomic
+def change_destination(
+    *,
+    destination: Destination,
+    by: User,
+    name: str | None = None,
+    events: Sequence[str] | None = None,
+    is_on: bool | None = None,
+) -> None:
+    """Change what is given. Whoever turns a destination on answers for it. Raises DestinationRefused."""
+    locked = Destination.objects.select_for_update(no_key=True).get(pk=destination.pk)
+    if name is not None:
+        locked.name = name
+    if events is not None:
+        locked.events = _known(events)
+    if is_on and not locked.is_on:
+        locked.created_by, locked.off_reason = by, ""
+        locked.failures, locked.failing_since, locked.quiet_until = 0, None, None
+    if is_on is not None:
+        locked.is_on = is_on
+    locked.save()
+    if is_on is False:
+        locked.deliveries.waiting().update(state=Delivery.State.GIVEN_UP, problem="It was turned off.")
+    _record(locked, by, "changed webhook", events=locked.events, is_on=locked.is_on)
+
+
+@transaction.atomic
+def rotate_secret(*, destination: Destination, by: User) -> str:
+    """A new signing secret. The one before signs, too, for a day, so that receivers can change over. Raises DestinationRefused."""
+    if not destination.signs:
+        raise DestinationRefused("kind", f"{destination.get_kind_display()} messages aren't signed.")
+    locked = Destination.objects.select_for_update(no_key=True).get(pk=destination.pk)
+    locked.earlier_salt, locked.earlier_until = locked.salt, now() + BOTH_SIGN_FOR
+    locked.salt = new_salt()
+    locked.save(update_fields=["salt", "earlier_salt", "earlier_until"])
+    _record(locked, by, "rotated secret of webhook")
+    return secret_of(locked.salt)
+
+
+@transaction.atomic
+def remove_destination(*, destination: Destination, by: User) -> None:
+    """Send nothing to it any more. Its row stays while deliveries are kept: a change of state that announces it just now isn't undone."""
+    removed = Destination.objects.filter(pk=destination.pk, removed_at=None)
+    if removed.update(removed_at=now(), is_on=False):
+        destination.deliveries.waiting().update(state=Delivery.State.GIVEN_UP, problem="It was removed.")
+        _record(destination, by, "removed webhook")
+
+
+@transaction.atomic
+def send_test(*, destination: Destination) -> Delivery:
+    """Deliver a test. Raises IsOff."""
+    if not destination.is_on:
+        raise IsOff
+    Destination.objects.filter(pk=destination.pk).update(quiet_until=None)
+    return announce_test(destination)
+
+
+@transaction.atomic
+def resend(*, delivery: Delivery) -> Delivery:
+    """Send what was sent, or given up, again, with the same id. Raises IsOff, NotOver."""
+    if not delivery.destination.is_on:
+        raise IsOff
+    moment = now()
+    over = Delivery.objects.filter(pk=delivery.pk).exclude(state=Delivery.State.WAITING)
+    if not over.update(
+        state=Delivery.State.WAITING,
+        attempts=0,
+        problem="",
+        status=None,
+        next_at=moment,
+        give_up_at=moment + GIVEN_UP_AFTER,
+    ):
+        raise NotOver
+    Destination.objects.filter(pk=delivery.destination_id).update(quiet_until=None)
+    enqueue(TASK, str(delivery.destination_id))
+    delivery.refresh_from_db()
+    return delivery
+
+
+def _known(events: Sequence[str]) -> list[str]:
+    """As the list of events has them. Raises DestinationRefused."""
+    if unknown := sorted(set(events) - set(EventType.values)):
+        raise DestinationRefused("events", f"“{unknown[0][:60]}” isn't an event. Known: {', '.join(EventType.values)}.")
+    chosen = [event for event in EventType.values if event in events]
+    if not chosen:
+        raise DestinationRefused("events", "Choose at least one event.")
+    return chosen
+
+
+def _check(workspace: Workspace, kind: str, address: str) -> None:
+    """Refuse what can't be an address of this kind. Where it leads is checked when a connection is made."""
+    if kind == Destination.Kind.EMAIL:
+        if not settings.EMAIL_HOST:
+            raise DestinationRefused(
+                "kind", "This installation has no mail server. Whoever operates it can name one in EMAIL_HOST."
+            )
+        members = Membership.objects.filter(workspace=workspace, user__is_active=True)
+        if not members.filter(user__email__iexact=address).exists():
+            raise DestinationRefused("address", "Give the e-mail address of a member of this workspace.")
+        return
+    try:
+        parts, _ = urlsplit(address), httpx.URL(address)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, httpx.InvalidURL):
+        is_whole = False
+    if not is_whole or any(character.isspace() or not character.isprintable() for character in address):
+        raise DestinationRefused("address", "Give a whole URL, such as https://example.org/hooks/retrace.")
+    if parts.username or parts.password:
+        raise DestinationRefused(
+            "address", "Leave out the name and password before the host: the signature says who sends."
+        )
+    if kind == Destination.Kind.SLACK and parts.scheme != "https":
+        raise DestinationRefused("address", "Slack's addresses begin with https://.")
+
+
+def _record(destination: Destination, by: User, action: str, **detail: object) -> None:
+    audit.record(
+        workspace=destination.workspace, actor=by, action=action, subject=destination.name, about=destination, **detail
+    )

@@ -1,0 +1,28 @@
+"""What people say of a destination."""
+
+from __future__ import annotations
+
+from django import forms
+
+from apps.webhooks.events import EventType
+from apps.webhooks.models import Destination
+
+
+class ChangeForm(forms.Form):
+    """What can be changed of a destination. Its address can't: the deliveries say where they went."""
+
+    name = forms.CharField(max_length=100, help_text="What it is, such as “deploy bot” or “#agents in Slack”.")
+    events = forms.MultipleChoiceField(choices=EventType.choices, widget=forms.CheckboxSelectMultiple)
+
+
+class DestinationForm(ChangeForm):
+    """A new destination."""
+
+    kind = forms.ChoiceField(
+        choices=Destination.Kind.choices, initial=Destination.Kind.WEBHOOK, widget=forms.RadioSelect
+    )
+    address = forms.CharField(
+        max_length=500,
+        help_text="A URL of your server; of a Slack channel, its incoming webhook; or a member's e-mail address.",
+    )
+    field_order = ["kind", "name", "address", "events"]

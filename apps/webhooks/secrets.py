@@ -1,0 +1,33 @@
+"""Signing secrets, made of SECRET_KEY and a salt: the database, and so a backup, holds none."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from datetime import datetime
+
+from django.utils.crypto import salted_hmac
+from django.utils.timezone import now
+from standardwebhooks import Webhook
+
+from apps.webhooks.models import Destination
+
+MARK = "whsec_"
+
+
+def new_salt() -> str:
+    return secrets.token_hex(24)
+
+
+def secret_of(salt: str) -> str:
+    """`whsec_` and 32 bytes in Base64, as receivers' libraries take it."""
+    digest = salted_hmac("apps.webhooks.secrets", salt, algorithm="sha256").digest()
+    return MARK + base64.b64encode(digest).decode()
+
+
+def signatures(destination: Destination, message_id: str, moment: datetime, body: str) -> str:
+    """The header `webhook-signature`: by the secret and, for a day after it was replaced, by the one before."""
+    salts = [destination.salt]
+    if destination.earlier_until is not None and destination.earlier_until > now():
+        salts.append(destination.earlier_salt)
+    return " ".join(Webhook(secret_of(salt)).sign(message_id, moment, body) for salt in salts)
