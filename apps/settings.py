@@ -17,6 +17,7 @@ from apps.common.stack import paths
 from apps.demo import sign_ins
 from contract import endpoint_keys
 from contract.outgoing.networks import OutgoingRules
+from contract.tracking import TITLES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENVIRONMENT = os.environ.get("RETRACE_ENV", "development")
@@ -262,6 +263,10 @@ try:
     OutgoingRules.for_webhooks()
 except ValueError as _problem:
     raise ImproperlyConfigured(str(_problem)) from None
+# Trackers that training runs may report to, such as "mlflow wandb"; the workers' environment says where they are and holds their keys.
+TRACKERS = os.environ.get("TRACKERS", "").split()
+if _unknown := set(TRACKERS) - TITLES.keys():
+    raise ImproperlyConfigured(f"TRACKERS names {', '.join(sorted(_unknown))}; expected some of {', '.join(TITLES)}.")
 # How the worker starts a run's child process, such as "accelerate launch --num_processes 4 -m trainer".
 TRAINER_COMMAND = shlex.split(os.environ.get("TRAINER_COMMAND", "")) or [sys.executable, "-m", "trainer"]
 # A limit on the child's address space, so that it fails by itself before the machine does; 0 is none.

@@ -113,6 +113,17 @@ class AlarmRaised(Event):
 
 
 @dataclass(frozen=True)
+class Tracked(Event):
+    """The run's curves are shown elsewhere, too."""
+
+    kind = "tracked"
+    name: str
+    """Of the tracker."""
+    url: str = ""
+    """Of the run's page there, if it has one on the web."""
+
+
+@dataclass(frozen=True)
 class Heartbeat(Event):
     """The process lives. Sent every ten seconds by a thread of its own, so a long step does not look dead."""
 

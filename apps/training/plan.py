@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from apps.accounts.models import Membership, Workspace, subject_id
 from apps.common.environments import ENVIRONMENTS
 from apps.datasets.models import Split, Version
@@ -185,7 +187,11 @@ def _config(
         raise InvalidConfig(problems)
     start = PRESETS[preset].config(algorithm=algorithm, method=method, parameters=parameters_of(base))
     config = cls.from_json(merged(merged(start, _placeholders(algorithm, base)), changes))
-    if problems := [*_forbidden_in_terms(config), *_environment_problems(config, workspace)]:
+    if problems := [
+        *_forbidden_in_terms(config),
+        *_environment_problems(config, workspace),
+        *_tracker_problems(config),
+    ]:
         raise InvalidConfig(problems)
     return config
 
@@ -262,6 +268,20 @@ def _environment_problems(config: TrainingConfig, workspace: Workspace) -> list[
         for index, level in enumerate(tasks.levels)
         if levels and level not in levels
     ]
+
+
+def _tracker_problems(config: TrainingConfig) -> list[InvalidField]:
+    """The same of trackers."""
+    if config.tracker in available_trackers():
+        return []
+    known = " or ".join(map(repr, available_trackers()))
+    advice = "Whoever runs this installation names its trackers in TRACKERS."
+    return [InvalidField("tracker", f"got {config.tracker!r}, expected {known}", advice=advice)]
+
+
+def available_trackers() -> list[str]:
+    """What a run here may report to."""
+    return ["none", *(name for name in settings.TRACKERS if name != "none")]
 
 
 def _own_task_problems(config: OnlineConfig, workspace: Workspace) -> list[InvalidField]:

@@ -48,21 +48,6 @@ def grpo(bench: Bench) -> Outcome:
     return online(bench, "grpo", recipe.ONLINE, kind="grpo")
 
 
-def outside(bench: Bench) -> Outcome:
-    """The same as `grpo`, but that the running product trains, and that an agent in a process of its own plays; `less_grpo` compares the two, task by task."""
-    grpo(bench)
-    asked = {
-        "model": str(bench.folder / "sft" / "model"),
-        "levels": recipe.LEVELS,
-        "seed": 200 + bench.seed,
-        "config": {**recipe.ONLINE, "seed": bench.seed},
-    }
-    report = bench.product("outside", asked)
-    result = online_outcome(bench, "outside", report, before=bench.success("sft").value)
-    result.more["less_grpo"] = bench.difference("grpo", "outside")._asdict()
-    return result
-
-
 def rloo(bench: Bench) -> Outcome:
     """By the rules of the presets."""
     return online(bench, "rloo", recipe.ONLINE, kind="rloo")
@@ -111,6 +96,23 @@ def grpo_long(bench: Bench) -> Outcome:
 def grpo_success(bench: Bench) -> Outcome:
     """The same run as `grpo-masked` but for its reward: success alone, where failures are all worth the same."""
     return online(bench, "grpo-success", recipe.SHORT, kind="grpo")
+
+
+def outside(bench: Bench) -> Outcome:
+    """The same as `grpo-success`, but that the running product trains, and that an agent in a process of its own plays; `less_inside` compares the two, task
+    by task.
+    """
+    grpo_success(bench)
+    asked = {
+        "model": str(bench.folder / "sft" / "model"),
+        "levels": recipe.LEVELS,
+        "seed": 200 + bench.seed,
+        "config": {**recipe.SHORT, "seed": bench.seed},
+    }
+    report = bench.product("outside", asked)
+    result = online_outcome(bench, "outside", report, before=bench.success("sft").value)
+    result.more["less_inside"] = bench.difference("grpo-success", "outside")._asdict()
+    return result
 
 
 def grpo_turn_credit(bench: Bench) -> Outcome:
@@ -170,7 +172,6 @@ def prm(bench: Bench) -> Outcome:
 STAGES: dict[str, Stage] = {
     "sft": sft,
     "grpo": grpo,
-    "outside": outside,
     "rloo": rloo,
     "grpo-plain": grpo_plain,
     "rloo-plain": rloo_plain,
@@ -188,6 +189,7 @@ STAGES: dict[str, Stage] = {
     "grpo-masked": grpo_masked,
     "grpo-long": grpo_long,
     "grpo-success": grpo_success,
+    "outside": outside,
 }
 
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from contract.configs.declaration import Config, Count, Positive, Seed, Setting, Whole, Words, internal
 from contract.configs.errors import InvalidField
+from contract.tracking import TITLES, Tracker
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
@@ -133,6 +134,8 @@ class TrainingConfig(Config):
     """Fixes initial weights, the order of rows and dropout."""
     resume: Annotated[bool, internal("a run of Retrace always goes on from its own checkpoint")] = True
     """Go on from the newest complete checkpoint in the run's folder, if there is one."""
+    tracker: Annotated[Tracker, Setting("Report to", labels=TITLES, is_added=True)] = "none"
+    """Where the curves are shown as well: one of the trackers that this installation has an account with (TRACKERS)."""
     pause_on_alarms: bool = False
     """Stop at a checkpoint when an alarm rises (see trainer.alarms), to be looked at and resumed."""
 

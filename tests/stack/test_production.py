@@ -38,7 +38,7 @@ def production() -> dict[str, str]:
     names |= {"S3_BUCKET": "", "LOG_LEVEL": "WARNING", "WEB_CONCURRENCY": "2", "ALLOWED_HOSTS": "retrace.example"}
     names |= {"ENDPOINT_KEYS": "VLLM_API_KEY=http://vllm:8000", "OUTGOING_NETWORKS": subnet_of_models()}
     names |= {"MODEL_ROOTS": "/models", "GATEWAY_DEADLINE_SECONDS": "600", "GATEWAY_WITHOUT_DATABASE": "pass"}
-    names |= {"TRACES_REST_SECONDS": "120", "WEBHOOK_NETWORKS": "", "EMAIL_PORT": "587"}
+    names |= {"TRACES_REST_SECONDS": "120", "WEBHOOK_NETWORKS": "", "EMAIL_PORT": "587", "TRACKERS": "mlflow wandb"}
     return {"PATH": os.environ["PATH"], **names, "CSRF_TRUSTED_ORIGINS": "https://retrace.example"}
 
 

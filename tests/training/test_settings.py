@@ -22,6 +22,7 @@ from contract.configs.fields import ConfigField, fields_of, settable_fields
 from contract.configs.paths import nested, written
 from contract.configs.schema import launch_schema
 from tests import factories
+from trainer.failures import ConfigFailure
 from workers.bridge.configs import training_config
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +47,11 @@ LOSSES = {"dpo": "robust", "kto": "apo_zero_unpaired", "grpo": "dr_grpo"}
 def _no_worker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apps.training.views.runs.CHECK_PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("apps.training.api.runs.CHECK_PATIENCE_SECONDS", 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _reports_to_mlflow(settings: Any) -> None:
+    settings.TRACKERS = ["mlflow"]
 
 
 @pytest.fixture
@@ -204,6 +210,22 @@ def test_a_wrong_setting_is_named_at_its_field(client, researcher):
     form = RunForm({**chosen(researcher, "dpo"), "optimizer-epochs": "1000"}, member=researcher)
     assert not form.is_valid()
     assert form.errors == {"optimizer-epochs": ["Got 1000.0, expected 0.01 to 100."]}
+
+
+def test_only_trackers_of_this_installation_can_be_reported_to(client, researcher, settings, monkeypatch):
+    asked = chosen(researcher, "dpo")
+    page = client.get(reverse("training:new"), {"algorithm": "dpo"}).context["form"]
+    assert [value for value, _ in page["tracker"].field.choices] == ["", "none", "mlflow"]
+    secret = issue_token(membership=researcher, name="tests").secret
+    body = json.dumps({**asked, "config": {"tracker": "wandb"}})
+    answer = client.post(reverse("v1:runs"), body, "application/json", HTTP_AUTHORIZATION=f"Bearer {secret}")
+    assert answer.status_code == 400
+    assert "Got 'wandb', expected 'none' or 'mlflow'." in str(answer.json()["fields"]["config"])
+    run = factories.run(of=researcher.workspace, algorithm="dpo", config={"tracker": "mlflow"})
+    settings.TRACKERS = []
+    assert "tracker" not in client.get(reverse("training:new"), {"algorithm": "dpo"}).context["form"].fields
+    with pytest.raises(ConfigFailure, match="reports to no mlflow"):
+        run_json(run, monkeypatch)
 
 
 class PatientDpoConfig(DpoConfig):

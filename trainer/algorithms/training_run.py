@@ -25,6 +25,7 @@ from trainer.algorithms.alarm_monitor import WatchCallback
 from trainer.algorithms.callback import RunCallback, metric_name
 from trainer.algorithms.canary_probes import Probing, can_probe
 from trainer.algorithms.learning_rate import RateOfConfig
+from trainer.algorithms.tracker import tracker_callback
 from trainer.canary import LEAST_APART, write_canary
 from trainer.checkpoints import made_by, newest_complete, remove_unfinished
 from trainer.events import EventLog
@@ -133,6 +134,8 @@ class TrainingRun:
         trainer.remove_callback(PrinterCallback)  # events say the same, in words
         trainer.add_callback(WatchCallback(self.config, self.events, self.stop))
         trainer.add_callback(RateOfConfig())
+        if reporting := tracker_callback(self.config.tracker, self.folder, trainer.args, self.events):
+            trainer.add_callback(reporting)
         train_in_float32(trainer.model)
         checkpoint = newest_complete(self.folder / "checkpoints") if self.config.resume else None
         try:

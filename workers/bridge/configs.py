@@ -12,6 +12,7 @@ from apps.policies.locations import HubModel, LocationRefused, model_source
 from apps.policies.models import Policy
 from apps.training.folders import folder_of
 from apps.training.models import Run
+from apps.training.plan import available_trackers
 from contract.configs import GrpoConfig, InvalidConfig, RlooConfig, RunConfig, run_config_from_json
 from contract.configs.references import Online, with_terms
 from contract.configs.rewards import JudgeTerm, LearnedOutcomeTerm, LearnedProcessTerm, RewardTerm
@@ -44,6 +45,11 @@ def config_from(
     model: dict[str, Any] = (
         {"scratch": shape} if base is None else {"path": model_path(base, folder, workspace_id=workspace_id)}
     )
+    if (tracker := config.get("tracker", "none")) not in available_trackers():
+        raise ConfigFailure(
+            f"tracker: the worker of this installation reports to no {tracker}.",
+            advice="Set TRACKERS in its environment, or launch the run without.",
+        )
     known = {**config, "kind": algorithm, "model": model}
     if not files:  # learns from its own rollouts
         online = checked_config(known)

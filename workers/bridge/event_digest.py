@@ -14,6 +14,7 @@ from contract.events import (
     Progress,
     StampedEvent,
     Started,
+    Tracked,
     Warned,
 )
 
@@ -53,6 +54,8 @@ def digest(events: Iterable[StampedEvent], *, after: int, offset: int) -> News |
                 memory_mb = used
             case Log(message=message):
                 happenings.append(Happening(at, "log", message))
+            case Tracked(name=name, url=url):
+                happenings.append(Happening(at, "tracked", f"The curves are on {name}, too.", {"url": url}))
             case AlarmRaised() as alarm:
                 words = f"At step {alarm.step}. {alarm.message} {alarm.advice}".strip()
                 happenings.append(Happening(at, "alarm", words, _details(alarm)))

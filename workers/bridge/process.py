@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -17,6 +17,7 @@ from django.conf import settings
 from apps.training.folders import RunFolder
 from contract.lifetime import TIED, die_with_parent
 from contract.outgoing.networks import OutgoingRules
+from contract.tracking import KEYS
 from trainer.fork_server import ForkRequest
 from workers.bridge.fork_server import ForkedChild, ServerAway, fork, is_served
 
@@ -159,7 +160,7 @@ class TrainerProcess(ChildProcess):
         super().__init__(
             command,
             log=folder.log,
-            keys=set(_named(config)),
+            keys={*_named(config), *_of_tracker(config)},
             pass_fds=[lock],
             niceness=niceness,
             loads_models=config.get("policy", {}).get("engine", "local") == "local",
@@ -183,6 +184,11 @@ def _named(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _named(each)
+
+
+def _of_tracker(config: Mapping[str, Any]) -> list[str]:
+    """The variable of its key."""
+    return [KEYS[tracker]] if (tracker := config.get("tracker")) in KEYS else []
 
 
 def _environment(keys: Collection[str]) -> dict[str, str]:

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.files.storage import default_storage
+from django.urls import reverse
 
 from apps.datasets.models import Split, Version
 from apps.jobs import lifecycle
@@ -16,6 +18,7 @@ from apps.training import live, progress
 from apps.training.models import Run
 from contract.configs import GrpoConfig, RlooConfig, TrainingConfig, write_run_config
 from contract.events import StampedEvent
+from contract.tracking import read_tracking, write_tracking
 from trainer.failures import DataFailure
 from workers.bridge.child_job import ChildJob
 from workers.bridge.configs import training_config
@@ -60,7 +63,15 @@ class TrainingJob(ChildJob[Run]):
         lifecycle.write(self.job, expected_seconds=seconds, expected_because=forecast.words if seconds else "")
         if holds_out(config, version):
             self._evaluates_every = config.evaluate_every
+        if config.tracker != "none":
+            self._describe_to_tracker()
         write_run_config(config, self.folder.config)
+
+    def _describe_to_tracker(self) -> None:
+        """What it is called here, and where it is seen. How the tracker calls it, an earlier attempt may have written."""
+        page = f"{settings.SITE_URL}{reverse('training:run', args=[self.job.pk])}" if settings.SITE_URL else ""
+        known = read_tracking(self.folder.path)
+        write_tracking(replace(known, name=self.job.name, page=page), self.folder.path)
 
     def attend(self) -> None:
         if self._episodes is not None:

@@ -19,7 +19,7 @@ from apps.training.forms.settings import Choices, form_field, form_name, setting
 from apps.training.forms.terms import TermRow, rows_of, term_form_fields, terms_from
 from apps.training.models import Run
 from apps.training.own_tasks import own_environments
-from apps.training.plan import Plan, plan_run, preset_config
+from apps.training.plan import Plan, available_trackers, plan_run, preset_config
 from apps.training.presets import METHODS, PRESETS
 from apps.training.refusals import LaunchRefused, SettingsRefused
 from apps.training.reward_terms import FormulaPart, candidates, formula
@@ -108,6 +108,7 @@ class RunForm(forms.Form):
             TRAINING_CONFIGS[self.chosen_algorithm],
             with_adapters=self._choice("method", METHODS, "full") != "full",
             from_scratch=self._chosen_base is None,
+            trackers=available_trackers(),
         )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -58,12 +59,15 @@ def value_of(field: ConfigField, cleaned: Any) -> Any:
     return cleaned.split() if field.kind == "words" else cleaned
 
 
-def settings_shown(cls: type[Config], *, with_adapters: bool, from_scratch: bool) -> list[ConfigField]:
-    """The settings that people can set, without those of what the run doesn't have."""
+def settings_shown(
+    cls: type[Config], *, with_adapters: bool, from_scratch: bool, trackers: Sequence[str]
+) -> list[ConfigField]:
+    """The settings that people can set, without those of what the run doesn't have, and without what is not to be chosen here."""
     hidden = [] if with_adapters else ["lora."]
     hidden += [] if from_scratch else ["model.scratch."]
+    hidden += [] if len(trackers) > 1 else ["tracker"]
     return [
-        field
+        replace(field, choices={name: field.choices[name] for name in trackers}) if field.path == "tracker" else field
         for field in fields_of(cls)
         if not field.internal and field.kind != "terms" and not field.path.startswith(tuple(hidden))
     ]

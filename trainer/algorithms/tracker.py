@@ -1,0 +1,147 @@
+"""Reports a training run's curves to a tracker of the team's own as well, by the callbacks that transformers has for that.
+
+A tracker gets settings, numbers, and the address of the run's page; no weights, rows, or rollouts. Curves here don't depend on it: one that fails
+is left alone, and the training goes on.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
+from contract.events import Tracked, Warned
+from contract.tracking import TITLES, Tracker, Tracking, read_tracking, write_tracking
+from trainer.events import EventLog
+from trainer.failures import ConfigFailure
+
+PROJECT = "retrace"
+USUAL = {
+    "WANDB_PROJECT": PROJECT,
+    "WANDB_INIT_TIMEOUT": "30",
+    "MLFLOW_EXPERIMENT_NAME": PROJECT,
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+}
+"""What the worker's environment may say otherwise. A tracker that is away must not hold up a run for hours."""
+
+
+def tracker_callback(
+    tracker: Tracker, folder: Path, arguments: TrainingArguments, events: EventLog
+) -> TrackerCallback | None:
+    """The callback of a run in `folder`; None where no tracker is asked for. Raises ConfigFailure where its package is missing."""
+    if tracker == "none":
+        return None
+    tracking = read_tracking(folder)
+    for name, value in USUAL.items():
+        os.environ.setdefault(name, value)
+    # Uploads would copy weights to wherever the tracker is.
+    os.environ |= {"WANDB_LOG_MODEL": "false", "WANDB_WATCH": "false", "HF_MLFLOW_LOG_ARTIFACTS": "false"}
+    os.environ |= {"TENSORBOARD_LOGGING_DIR": str(folder / "tensorboard"), "WANDB_DIR": str(folder)}
+    if tracking.run:
+        os.environ |= {"MLFLOW_RUN_ID": tracking.run, "WANDB_RUN_ID": tracking.run, "WANDB_RESUME": "allow"}
+    # A name is not unique, and Trackio goes on with the run of that name.
+    arguments.run_name = f"{tracking.name or 'run'} {folder.name[:8]}"
+    arguments.project = PROJECT
+    try:
+        inner = INTEGRATION_TO_CALLBACK[tracker]()
+    except (RuntimeError, ImportError):
+        raise ConfigFailure(
+            f"tracker: the worker has no package for {TITLES[tracker]}.",
+            advice=f"Install it there (pip install {tracker}), or report to nowhere else.",
+        ) from None
+    return TrackerCallback(tracker, inner, tracking, folder, events)
+
+
+class TrackerCallback(TrainerCallback):
+    """Passes on what transformers' own callback of a tracker needs to hear, until that fails."""
+
+    def __init__(
+        self, tracker: Tracker, inner: TrainerCallback, tracking: Tracking, folder: Path, events: EventLog
+    ) -> None:
+        self._tracker = tracker
+        self._inner: TrainerCallback | None = inner
+        self._tracking = tracking
+        self._folder = folder
+        self._events = events
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self._pass_on("on_train_begin", args, state, control, **kwargs)
+        if self._inner is None or not state.is_world_process_zero:
+            return
+        try:
+            run, url = LINKS[self._tracker](self._inner, self._tracking.page)
+            write_tracking(replace(self._tracking, run=run), self._folder)
+        except Exception as error:
+            self._leave(error)
+        else:
+            self._events.emit(Tracked(TITLES[self._tracker], without_secrets(url)))
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        self._pass_on("on_log", args, state, control, **kwargs)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self._pass_on("on_train_end", args, state, control, **kwargs)
+
+    def _pass_on(self, moment: str, *heard: Any, **kwargs: Any) -> None:
+        if self._inner is None:
+            return
+        try:
+            getattr(self._inner, moment)(*heard, **kwargs)
+        except Exception as error:  # whatever it is, the run doesn't end for it
+            self._leave(error)
+
+    def _leave(self, error: Exception) -> None:
+        """What it said isn't told: it may hold the name and the password that are in the tracker's address."""
+        self._inner = None
+        self._events.emit(
+            Warned(
+                f"{TITLES[self._tracker]} takes no more of this run ({type(error).__name__}).",
+                advice="The training goes on, and its curves are here. Whoever runs this installation can see why the worker can't report there.",
+            )
+        )
+
+
+def link_wandb(inner: Any, page: str) -> tuple[str, str]:
+    run = inner._wandb.run
+    run.config.update({"retrace": page}, allow_val_change=True)
+    return run.id, run.url or ""
+
+
+def link_mlflow(inner: Any, page: str) -> tuple[str, str]:
+    mlflow = inner._ml_flow
+    run = mlflow.active_run().info
+    mlflow.set_tag("retrace", page)
+    address = str(mlflow.get_tracking_uri()).rstrip("/")
+    return run.run_id, f"{address}/#/experiments/{run.experiment_id}/runs/{run.run_id}"
+
+
+def link_trackio(inner: Any, page: str) -> tuple[str, str]:
+    inner._trackio.config["retrace"] = page
+    return "", inner.SPACE_URL.format(space_id=inner._space_id) if inner._space_id else ""
+
+
+def link_tensorboard(inner: Any, page: str) -> tuple[str, str]:
+    inner.tb_writer.add_text("retrace", page)
+    return "", ""
+
+
+LINKS = {"wandb": link_wandb, "mlflow": link_mlflow, "trackio": link_trackio, "tensorboard": link_tensorboard}
+"""Each tells the tracker where the run's page is; returns the tracker's id of the run, and the address of its page there, where they have one."""
+
+
+def without_secrets(url: str) -> str:
+    """The address where people read it: of http(s), without a name and a password; "" for any other."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return ""
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
