@@ -11,10 +11,25 @@ from apps.ingest.files.raw_records import RawRow
 from apps.ingest.formats import Format, named
 from apps.ingest.normalization.evaluation_reports import Outcomes
 from apps.ingest.normalization.fields import prompt_key
-from apps.ingest.records import BadParts, BadRow, Outcome, StepRecord, TrajectoryRecord
+from apps.ingest.records import BadParts, BadRow, Json, Outcome, StepRecord, TrajectoryRecord
 from contract import jsontext
 
 T = TypeVar("T")
+
+TIMES = 25
+"""How many times as many bytes as a record has its trajectories may have together: what they share is kept with each of them."""
+LEAST_ROOM, MOST_ROOM = 32 << 20, 256 << 20
+"""So much a small record's may have, and so much a large one's, unless it's less than MOST_TIMES its own size."""
+MOST_TIMES = 4
+MOST_TRAJECTORIES = 100_000
+"""Of one record: they're in memory together."""
+FEW_TRAJECTORIES, BYTES_A_TRAJECTORY = 200, 10
+"""So many any record may hold, and one more for each so many of its bytes: the answers of a prompt that are paired with one another multiply."""
+COPIES = 20
+"""How many trajectories keep the same original: one trace can have thousands of chats."""
+KEPT_ELSEWHERE = jsontext.dumps(
+    {"original": f"It's kept with the first {COPIES} of the trajectories that were read from the same record."}
+)
 
 logger = logging.getLogger(__name__)
 
@@ -88,15 +103,56 @@ class Reading:
         given = jsontext.loads(body)
         if format.judges:
             self.verdict = Verdict(row, *format.judges(given))
+        room, originals = _Room(len(body)), _Originals(body)
         for place, record in enumerate(format.read(given, filename)):
             is_judged = outcomes and (place == 0 or record.part is not None)  # others are of agents that it started
             if outcomes and is_judged:
                 outcomes.tell(record, row.file)
             self.warnings += _without_odd_rewards(record)
             _name_task(record)
-            original = body if record.part is None else jsontext.dumps(record.part)
+            original = originals.of(record)
+            if place:
+                room.take(record, original)
             asks = outcomes and is_judged and record.success is None
             yield Run(record, original, outcomes.verdict(record, row.file) if outcomes and asks else None)
+
+
+class _Room:
+    """How many more trajectories a record may become, and how many bytes they may have."""
+
+    def __init__(self, size: int) -> None:
+        self.trajectories = min(MOST_TRAJECTORIES, max(FEW_TRAJECTORIES, size // BYTES_A_TRAJECTORY))
+        self.bytes = max(LEAST_ROOM, min(TIMES * size, MOST_ROOM), MOST_TIMES * size)
+        self.taken = 1
+
+    def take(self, record: TrajectoryRecord, original: bytes) -> None:
+        """Count one more after the first. Raises BadParts."""
+        self.taken += 1
+        self.bytes -= len(jsontext.dumps(record.to_json())) + (len(original) if record.part is not None else 0)
+        if self.taken <= self.trajectories and self.bytes >= 0:
+            return
+        reason = (
+            f"It holds more than {self.taken - 1:,} trajectories, or they repeat what they share so often that they'd take many times "
+            "the room that it takes itself."
+        )
+        raise BadParts(reason, "Fewer trajectories in one record. The first of them came in.")
+
+
+class _Originals:
+    """What each trajectory of a record was read from, as JSON."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.part: Json = None
+        self.original = body
+        self.copies = 0
+
+    def of(self, record: TrajectoryRecord) -> bytes:
+        if record.part is not self.part:
+            self.part, self.copies = record.part, 0
+            self.original = self.body if record.part is None else jsontext.dumps(record.part)
+        self.copies += 1
+        return self.original if self.copies <= COPIES else KEPT_ELSEWHERE
 
 
 def read_line(line: bytes) -> TrajectoryRecord:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TypeVar
 
 from contract.messages import Message, text_of
@@ -44,25 +45,34 @@ MOST_NAMED = 20
 """Trajectories of one record whose refusals are told one by one."""
 
 
-def numbered(called: str, parts: Iterable[T]) -> list[tuple[str, T]]:
+def numbered(called: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
     """The parts of a record with their names: “Sample 1”, “Sample 2”, …"""
-    return [(f"{called} {place}", part) for place, part in enumerate(parts, start=1)]
+    return ((f"{called} {place}", part) for place, part in enumerate(parts, start=1))
 
 
 def read_each(
-    parts: Sequence[tuple[str, T]], read: Callable[[T], Iterable[TrajectoryRecord]]
+    parts: Iterable[tuple[str, T]], read: Callable[[T], Iterable[TrajectoryRecord]]
 ) -> Iterator[TrajectoryRecord]:
-    """The trajectories of a record that holds several, by their names. One that cannot be read keeps no other from coming in. Raises BadParts."""
+    """The trajectories of a record that holds several, by their names. One that cannot be read keeps no other from coming in. Raises BadParts.
+
+    Parts are taken one at a time: a few thousand bytes can hold millions, of which only the first will be wanted.
+    """
     refusals: list[BadRow] = []
-    for name, part in parts:
+    parts = iter(parts)
+    first = list(islice(parts, 2))
+    count = refused = 0
+    for name, part in chain(first, parts):
+        count += 1
         try:
             for record in read(part):
-                if len(parts) > 1:
+                if len(first) > 1:
                     record.part = part
                 yield record
         except BadRow as refusal:
-            refusals.append(BadRow(f"{name}: {refusal.reason}", refusal.expected))
+            refused += 1
+            if len(refusals) < MOST_NAMED:
+                refusals.append(BadRow(f"{name}: {refusal.reason}", refusal.expected))
     if refusals:
-        told = " ".join(refusal.reason for refusal in refusals[:MOST_NAMED])
-        rest = f" ({len(refusals)} of {len(parts)} could not be read.)" if len(parts) > 1 else ""
+        told = " ".join(refusal.reason for refusal in refusals)
+        rest = f" ({refused} of {count} could not be read.)" if count > 1 else ""
         raise BadParts(told + rest, refusals[0].expected)

@@ -6,6 +6,7 @@ Spans that come later change the trajectories in place, unless something rests o
 from __future__ import annotations
 
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
@@ -136,11 +137,19 @@ def unpacked(body: bytes | memoryview) -> bytes:
 
 
 def _matched(chats: list[Chat], parts: list[TracePart]) -> Iterable[tuple[Chat, TracePart | None]]:
-    """Each chat with the stored one that shares most of its calls. Takes those out of `parts`."""
+    """Each chat with the stored one that shares most of its calls, the first of several. Takes those out of `parts`, at the end."""
+    left = dict(enumerate(parts))
+    with_span: dict[str, list[int]] = defaultdict(
+        list
+    )  # a trace may have thousands of chats: no chat looks at all parts
+    for place, part in left.items():
+        for span_id in part.span_ids:
+            with_span[span_id].append(place)
     for chat in chats:
-        shared = [len(chat.span_ids.intersection(part.span_ids)) for part in parts]
-        best = max(range(len(parts)), key=shared.__getitem__, default=None)
-        yield chat, parts.pop(best) if best is not None and shared[best] else None
+        shared = Counter(place for each in chat.span_ids for place in with_span.get(each, ()) if place in left)
+        best = max(shared, key=lambda place: (shared[place], -place), default=None)
+        yield chat, None if best is None else left.pop(best)
+    parts[:] = left.values()
 
 
 def _add(new: list[tuple[Trace, Chat]]) -> None:

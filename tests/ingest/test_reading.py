@@ -120,3 +120,62 @@ def test_numbers_without_end_are_refused_in_words_of_ours():
 
 def test_numbers_of_300_digits_are_kept():
     assert jsontext.loads(b"1" * 300) == pytest.approx(1.11e299, rel=0.01)
+
+
+def test_answers_that_are_paired_with_one_another_do_not_become_more_trajectories_than_a_record_may_hold():
+    answers = {side: [f"{side} {place}" for place in range(3000)] for side in ("chosen", "rejected")}
+    reading, records = reading_of("judged-pairs", {"prompt": "q", **answers})
+    size = len(json.dumps({"prompt": "q", **answers}))
+    assert len(records) == size // 10  # of 2 * 3000 * 3000
+    assert reading.refusal is not None
+    assert reading.refusal.reason.startswith(f"It holds more than {size // 10:,} trajectories")
+
+
+def test_a_small_record_may_hold_two_hundred_trajectories():
+    reading, records = reading_of(
+        "judged-pairs", {"prompt": "q", "chosen": [*"abcdefghij"], "rejected": [*"klmnopqrst"]}
+    )
+    assert (len(records), reading.refusal) == (200, None)  # 10 * 10 pairs
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("prompt-response", {"prompt": "p" * 1_000_000, "responses": [*map(str, range(10_000))]}),
+        (
+            "openai-chat",
+            {
+                "messages": [{"role": "user", "content": "p" * 1_000_000}],
+                "choices": [{"message": answer(str(place))} for place in range(10_000)],
+            },
+        ),
+        (
+            "wrapped",
+            {"system": "p" * 1_000_000, "runs": [{"messages": [answer(str(place))]} for place in range(10_000)]},
+        ),
+    ],
+)
+def test_what_trajectories_share_is_not_repeated_without_end(name, row):
+    reading, records = reading_of(name, row)
+    kept = sum(len(jsontext.dumps(record.to_json())) for record in records)
+    assert kept < 40 << 20  # and not 10 GB
+    assert reading.refusal is not None
+    assert "repeat what they share" in reading.refusal.reason
+
+
+def test_thousands_of_chats_of_one_trace_do_not_each_keep_the_whole_trace():
+    calls = [
+        {
+            "input": {"messages": [{"role": "user", "content": f"question {place}"}]},
+            "output": {"choices": [{"message": answer("a")}]},
+        }
+        for place in range(30)
+    ]
+    body = json.dumps(calls).encode()
+    reading = Reading(Found(RawRow(0, 1, body), formats.named("model-calls"), "file.jsonl"))
+    originals = reading.each(lambda run: run.original)
+    assert (len(originals), reading.refusal) == (30, None)
+    assert originals[:20] == [body] * 20
+    assert {*originals[20:]} == {
+        b'{"original":"It\'s kept with the first 20 of the trajectories that were read from the same record."}'
+    }

@@ -29,6 +29,8 @@ EXPECTED = "An object with `eval` and `samples`, each with `id`, `epoch` and `me
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partially correct, incorrect, no answer."""
 ATTACHED = "attachment://"
+MOST_ATTACHED = 64 << 20
+"""Characters of a sample's attachments, each as often as it's named: a megabyte that is named ten thousand times is ten gigabytes."""
 OF_MESSAGE = ("id", "source", "role", "model", "metadata", "internal")
 OF_SAMPLE = ("epoch", "scores", "metadata", "model_usage", "total_time", "working_time", "error", "limit", "uuid")
 
@@ -44,18 +46,18 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
 
 
 def _run(sample: dict[str, Any], about: dict[str, Any]) -> TrajectoryRecord:
-    attached = mapping(sample.get("attachments"))
+    attached = _Attachments(mapping(sample.get("attachments")))
     calls = _calls_of_the_model(sample)
     conversation = Conversation()
     for given in required_list(sample, "messages"):
-        _add(conversation, _whole(given, attached), calls)
+        _add(conversation, attached.put_into(given), calls)
     asked = sample.get("input")
     reward, success = _outcome(mapping(sample.get("scores")))
     name = text(sample.get("id"))
     return TrajectoryRecord(
         task=TaskRecord(
             key=name,
-            instruction=_whole(asked, attached) if type(asked) is str else prompt_of(conversation.opening),
+            instruction=attached.put_into(asked) if type(asked) is str else prompt_of(conversation.opening),
             environment=text(about.get("task")),
             success_check={"target": sample["target"]} if sample.get("target") else {},
         ),
@@ -110,17 +112,34 @@ def _calls_of_the_model(sample: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _whole(value: Json, attached: dict[str, Any]) -> Json:
-    """The value with every attachment in its place, and pictures as chat messages spell them."""
-    if type(value) is str:
-        return attached.get(value.removeprefix(ATTACHED), value) if value.startswith(ATTACHED) else value
-    if type(value) is list:
-        return [_whole(each, attached) for each in value]
-    if type(value) is dict:
-        if value.get("type") == "image" and type(value.get("image")) is str:
-            return {"type": "image_url", "image_url": {"url": _whole(value["image"], attached)}}
-        return {key: _whole(each, attached) for key, each in value.items()}
-    return value
+class _Attachments:
+    """Texts that a sample keeps apart from where they were said."""
+
+    def __init__(self, texts: dict[str, Any]) -> None:
+        self.texts = texts
+        self.room = MOST_ATTACHED
+
+    def put_into(self, value: Json) -> Json:
+        """The value with every attachment in its place, and pictures as chat messages spell them. Raises BadRow."""
+        if type(value) is str:
+            return self._text(value) if value.startswith(ATTACHED) else value
+        if type(value) is list:
+            return [self.put_into(each) for each in value]
+        if type(value) is dict:
+            if value.get("type") == "image" and type(value.get("image")) is str:
+                return {"type": "image_url", "image_url": {"url": self.put_into(value["image"])}}
+            return {key: self.put_into(each) for key, each in value.items()}
+        return value
+
+    def _text(self, name: str) -> str:
+        attached = self.texts.get(name.removeprefix(ATTACHED))
+        if type(attached) is not str:
+            return name
+        self.room -= len(attached)
+        if self.room < 0:
+            told = f"Its attachments, each as often as it's named, have more than {MOST_ATTACHED:,} characters."
+            raise BadRow(told, "Texts that are kept apart and fit where they are named.")
+        return attached
 
 
 def _outcome(scores: dict[str, Any]) -> tuple[float | None, bool | None]:

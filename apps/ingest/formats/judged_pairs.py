@@ -7,7 +7,7 @@ with both trajectories, for a researcher who says what they mean and makes judgm
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from apps.ingest.formats import Format
@@ -67,7 +67,7 @@ def _in_one_column(row: dict[str, Json]) -> list[dict[str, Json]]:
     return both if all(type(answer.get("text")) is str for answer in both) else []
 
 
-def _rows(row: dict[str, Json], pair: Pair) -> list[dict[str, Json]]:
+def _rows(row: dict[str, Json], pair: Pair) -> Iterable[dict[str, Json]]:
     """The record as one row for each of its pairs, each answer in a column of its own."""
     if both := _in_one_column(row):
         shared = {key: value for key, value in row.items() if key != "summaries"}
@@ -76,7 +76,7 @@ def _rows(row: dict[str, Json], pair: Pair) -> list[dict[str, Json]]:
     first, second = (row[name] for name in pair.columns)
     if _are_texts(first) and _are_texts(second) and not _are_texts(listed(row.get("prompt"))):
         # Several good answers and several bad ones, each text a whole one.
-        return [{**row, pair.columns[0]: good, pair.columns[1]: bad} for good in first for bad in second]
+        return ({**row, pair.columns[0]: good, pair.columns[1]: bad} for good in first for bad in second)
     return [row]
 
 
@@ -92,11 +92,13 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     pair = _pair_of(row)
     if pair is None:
         raise BadRow(f"The record is {jsontext.describe(row)} without a pair of answers.", EXPECTED)
-    sides: list[tuple[str, dict[str, Json]]] = []
+    yield from read_each(_sides(row, pair), lambda side: [_run(side, pair)])
+
+
+def _sides(row: dict[str, Json], pair: Pair) -> Iterator[tuple[str, dict[str, Json]]]:
     for each in _rows(row, pair):
         record = hashlib.sha256(jsontext.canonical(each)).hexdigest()[:16]
-        sides += [(f"`{column}`", _side(each, record, pair, place)) for place, column in enumerate(pair.columns)]
-    yield from read_each(sides, lambda side: [_run(side, pair)])
+        yield from ((f"`{column}`", _side(each, record, pair, place)) for place, column in enumerate(pair.columns))
 
 
 def _side(row: dict[str, Json], record: str, pair: Pair, place: int) -> dict[str, Json]:

@@ -6,6 +6,7 @@ Data sets keep the messages under many names, also as JSON text and as parallel 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from apps.ingest.formats import Format
 from apps.ingest.normalization.chat import NAMES_OF_CHAT, Chat, chat_trajectory
@@ -59,8 +60,8 @@ def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
         yield from read_each(chats, lambda chat: [chat_trajectory(Chat(chat, chat["messages"], ("messages",)))])
         return
     fields = row if type(row) is dict else {}
-    if several := _several(fields):
-        yield from read_each(numbered("Answer", several), lambda one: _read(one, filename))
+    if len(list(islice(_several(fields), 2))) > 1:
+        yield from read_each(numbered("Answer", _several(fields)), lambda one: _read(one, filename))
         return
     answer = _answer(fields, messages)
     taken = (name.partition(".")[0], *(ANSWERS if answer else ()))
@@ -91,16 +92,12 @@ def _given(row: Json) -> tuple[str, list[Json]]:
     return "messages", messages
 
 
-def _several(row: dict[str, Json]) -> list[dict[str, Json]]:
-    """A row for each of several answers that a logged request got; none where it got one."""
+def _several(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
+    """A row for each of the answers that a logged request got."""
     holders = [(name, row[name]) for name in ANSWERS if type(mapping(row.get(name)).get("choices")) is list]
     if type(row.get("choices")) is list:
-        rows = [{**row, "choices": [choice]} for choice in row["choices"]]
-    else:
-        rows = [
-            {**row, name: {**given, "choices": [choice]}} for name, given in holders[:1] for choice in given["choices"]
-        ]
-    return rows if len(rows) > 1 else []
+        return ({**row, "choices": [choice]} for choice in row["choices"])
+    return ({**row, name: {**given, "choices": [choice]}} for name, given in holders[:1] for choice in given["choices"])
 
 
 def _answer(row: dict[str, Json], messages: list[Json]) -> list[Json]:

@@ -35,14 +35,14 @@ def _accepts(row: Json) -> bool:
         return False
     if any(type(first) in (dict, list) for name in RUNS for first in (listed(row.get(name)) or ())[:1]):
         return False
-    return bool(_said(row, PROMPTS, "user")[1] and (_said(row, ANSWERS, "assistant")[1] or _each(row)))
+    return bool(_said(row, PROMPTS, "user")[1] and (_said(row, ANSWERS, "assistant")[1] or any(_each(row))))
 
 
 def _read(row: Json, filename: str) -> Iterator[TrajectoryRecord]:
     if type(row) is not dict:
         raise BadRow(f"The record is {jsontext.describe(row)}.", f"An object. {EXPECTED}")
-    several = [] if _said(row, ANSWERS, "assistant")[1] or _labelled(row) else _each(row)
-    yield from read_each(numbered("Answer", several), _run) if several else _run(row)
+    is_one = _said(row, ANSWERS, "assistant")[1] or _labelled(row) or not any(_each(row))
+    yield from _run(row) if is_one else read_each(numbered("Answer", _each(row)), _run)
 
 
 def _run(row: dict[str, Json]) -> Iterator[TrajectoryRecord]:
@@ -82,20 +82,21 @@ def _labelled(row: dict[str, Json]) -> list[tuple[str, Json]]:
     return list(zip(steps, labels, strict=True))
 
 
-def _each(row: dict[str, Json]) -> list[dict[str, Json]]:
+def _each(row: dict[str, Json]) -> Iterator[dict[str, Json]]:
     """A row for each of several answers; none where there are no such."""
     for name in SEVERAL:
         answers = listed(row.get(name)) or []
         if place := _place_of_words(answers):
             shared = {key: value for key, value in row.items() if key != name}
-            return [{**shared, **_without(answer, place), "response": answer[place]} for answer in answers]
+            yield from ({**shared, **_without(answer, place), "response": answer[place]} for answer in answers)
+            return
         if answers and all(type(answer) is str for answer in answers):
             apart = (*PROMPTS, "tools", "tags")
             beside = {k: v for k, v in row.items() if k not in apart and type(v) is list and len(v) == len(answers)}
             shared = {key: value for key, value in row.items() if key not in beside and key != name}
             told = ({key.removesuffix("s"): v[place] for key, v in beside.items()} for place in range(len(answers)))
-            return [{**shared, **about, "response": answer} for answer, about in zip(answers, told, strict=True)]
-    return []
+            yield from ({**shared, **about, "response": answer} for answer, about in zip(answers, told, strict=True))
+            return
 
 
 def _place_of_words(answers: list[Json]) -> str:

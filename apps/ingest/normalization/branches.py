@@ -10,6 +10,8 @@ from apps.ingest.records import BadParts, BadRow, Json, Message, TrajectoryRecor
 
 MOST_WAYS = 200
 """Of one chat: each of them is stored whole."""
+MOST_MESSAGES = 200_000
+"""Of all ways together, also of those on which nobody answered: a chat of 50,000 messages that parts at each has a billion."""
 
 T = TypeVar("T")
 
@@ -40,10 +42,13 @@ def runs_along(
 
     Raises BadRow where nobody answered, and BadParts where there are too many ways.
     """
-    number = 0
+    number = length = 0
     for place, way in enumerate(found):
         if number == MOST_WAYS:
             raise BadParts(f"The conversation has more than {MOST_WAYS} branches.", "The first of them came in.")
+        if place and (length := length + len(way)) > MOST_MESSAGES:
+            reason = f"The conversation's branches have more than {MOST_MESSAGES:,} messages together."
+            raise BadParts(reason, "The first of them came in.")
         conversation = Conversation()
         for message in told(way):
             conversation.add(message)

@@ -8,6 +8,7 @@ What is left as it was produced: every text, every argument, the order of messag
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,13 +39,17 @@ ASIDE = frozenset({"role", "name", "id", "tool_call_id", "call_id", "model", "ti
 """Keys that say something of a message and never what was said."""
 
 
+MOST_OPEN = 1000
+"""Calls, the latest, that wait for what their tools answer: each answer looks through them. An answer that names its call needs none of them."""
+
+
 class Conversation:
     """Takes messages one by one and cuts them into steps: a step ends with each assistant message."""
 
     def __init__(self) -> None:
         self.steps: list[StepRecord] = []
         self.waiting: list[Message] = []
-        self._unanswered: list[tuple[str, str]] = []  # (call id, tool name) in the order called
+        self._unanswered: deque[tuple[str, str]] = deque(maxlen=MOST_OPEN)  # (call id, tool name) in the order called
         self._calls = 0
         self._is_thinking = False  # the last entry was reasoning alone
 
@@ -136,7 +141,7 @@ class Conversation:
             step = self._turn({"role": "assistant", "content": None, "tool_calls": calls})
         else:
             step, message = None, self.steps[-1].message
-            message["tool_calls"] = [*message.get("tool_calls", []), *(self._call(call) for call in calls)]
+            message.setdefault("tool_calls", []).extend([self._call(call) for call in calls])
         if given.get("answered") is not None:
             answer = {"role": "tool", "tool_call_id": self._unanswered[-1][0], "content": given["answered"]}
             self.waiting.append(self._tool_result(answer))
@@ -195,7 +200,8 @@ class Conversation:
         if not identifier and any(call[0] == given.get("id") for call in self._unanswered):
             identifier = given["id"]  # tau2; elsewhere `id` is the message's own
         if type(identifier) is str and identifier:
-            self._unanswered = [call for call in self._unanswered if call[0] != identifier]
+            still_open = (call for call in self._unanswered if call[0] != identifier)
+            self._unanswered = deque(still_open, maxlen=MOST_OPEN)
             return identifier
         for place, (call_id, tool) in enumerate(self._unanswered):
             if not name or tool == name:

@@ -7,15 +7,17 @@ are threads, and trajectories, of their own.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Literal
 
 from apps.ingest.normalization.conversation import to_steps
-from apps.ingest.normalization.fields import lasted, text
+from apps.ingest.normalization.fields import lasted
 from apps.ingest.records import BadRow, Json, Message, StepRecord, TrajectoryRecord, text_of
 from apps.ingest.traces.payloads import Payload, read_payload
+from apps.ingest.traces.tool_results import OpenCalls, ToolSpans
 
 EXPECTED = "A trace holds at least one call of a model, with what it was given or what it answered."
 
@@ -42,11 +44,21 @@ class Span:
     error: str | None = None
 
 
+LOOKED_BACK = 500
+"""Threads, the latest that began with the same words, that a call may go on from."""
+
+
 class Thread:
-    """One chat, as it grows."""
+    """One chat, as it grows. What is new is looked at alone: a chat of thousands of calls may grow by one message with each."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
+        self.last = 0
+        """The latest of its turns that a call made."""
+        self.began = 0.0
+        """When that call began, in seconds."""
+        self._open_calls = OpenCalls()
+        self._read = 0
         self.calls: dict[int, Span] = {}
         """The model's calls, by which of the chat's turns they made."""
         self.tools: list[Json] = []
@@ -54,29 +66,38 @@ class Thread:
 
     def is_continued_by(self, turns: int, opening: str) -> bool:
         """Whether a call that was given so many turns after this opening goes on from the last one, or tries again what failed."""
-        last = max(self.calls)
-        return opening == self.opening and (turns > last or (turns == last and self.calls[last].answer is None))
+        is_again = turns == self.last and self.calls[turns].answer is None
+        return opening == self.opening and (turns > self.last or is_again)
 
     def go_on(self, span: Span, heard: Payload, turns: int, opening: str) -> None:
         """With a call that was given all that was said before it."""
-        self.messages = heard.messages
+        self.messages = [*heard.messages]
+        self._open_calls, self._read = OpenCalls(), 0
         self.opening = opening
         self._add(span, heard.tools, turns)
 
     def append(self, span: Span, heard: Sequence[Message]) -> None:
         """With a call that was given what is new, or nothing."""
-        self.messages = [*self.messages, *heard]
-        self._add(span, [], max(self.calls) + 1)
+        self.messages += heard
+        self._add(span, [], self.last + 1)
 
     def end_with(self, answer: Json) -> None:
         """Take this for the last turn if its call recorded no answer."""
-        if self.calls[max(self.calls)].answer is None:
-            self.messages = [*self.messages, *_as_assistant(read_payload(answer, "assistant").messages)]
+        if self.calls[self.last].answer is None:
+            self.messages += _as_assistant(read_payload(answer, "assistant").messages)
+
+    def results(self, tools: ToolSpans, until: float) -> list[Message]:
+        """What tools answered since its last call that it has no result of yet."""
+        for message in self.messages[self._read :]:
+            self._open_calls.add(message)
+        self._read = len(self.messages)
+        return tools.results(self._open_calls.calls, self.began, until)
 
     def _add(self, span: Span, tools: list[Json], turn: int) -> None:
         answer = read_payload(span.answer, "assistant")
-        self.messages = [*self.messages, *_as_assistant(answer.messages)]
+        self.messages += _as_assistant(answer.messages)
         self.calls[turn] = span
+        self.last, self.began = turn, span.start
         self.tools = span.tools or answer.tools or tools or self.tools
 
 
@@ -92,7 +113,8 @@ def runs_of(
     `answer` is what the trace itself says came out: the last turn, where its call recorded none.
     """
     ordered = sorted(spans, key=lambda span: span.start)
-    threads = threads_of(ordered)
+    tools = ToolSpans(ordered)
+    threads = threads_of(ordered, tools)
     if not threads:
         if _has_cycle(ordered):
             raise BadRow("Spans of the trace are inside one another in a circle.", EXPECTED)
@@ -100,7 +122,7 @@ def runs_of(
     if len(threads) == 1 and answer is not None:
         threads[0].end_with(answer)
     for place, thread in enumerate(threads):
-        conversation = to_steps(_answered(thread, ordered))
+        conversation = to_steps([*thread.messages, *thread.results(tools, inf)])
         _tell(conversation.steps, thread.calls)
         models = Counter(span.model for span in thread.calls.values() if span.model)
         yield conversation.run(
@@ -111,21 +133,23 @@ def runs_of(
         )
 
 
-def threads_of(spans: Sequence[Span]) -> list[Thread]:
+def threads_of(spans: Sequence[Span], tools: ToolSpans) -> list[Thread]:
     """The chats in a trace's spans, which are in the order they began."""
     threads: list[Thread] = []
+    by_opening: dict[str, deque[Thread]] = defaultdict(lambda: deque(maxlen=LOOKED_BACK))
     for span in _model_calls(spans):
         heard = read_payload(span.given, "user")
         turns, opening = _measured(heard.messages)
-        going_on = next((each for each in reversed(threads) if each.is_continued_by(turns, opening)), None)
+        alike = by_opening[opening]
+        going_on = next((each for each in reversed(alike) if each.is_continued_by(turns, opening)), None)
         if going_on:
             going_on.go_on(span, heard, turns, opening)
         elif threads and not heard.messages:
-            last = max(call.start for call in threads[-1].calls.values())
-            threads[-1].append(span, _results(spans, last, span.start, threads[-1].messages))
+            threads[-1].append(span, threads[-1].results(tools, span.start))
         else:
             threads.append(Thread())
             threads[-1].go_on(span, heard, turns, opening)
+            alike.append(threads[-1])
     return threads
 
 
@@ -160,42 +184,6 @@ def _measured(messages: list[Message]) -> tuple[int, str]:
     """How many turns of the agent there were, and what was said before the first."""
     conversation = to_steps(messages)
     return len(conversation.steps), "\n".join(text_of(message["content"]) for message in conversation.opening)
-
-
-def _answered(thread: Thread, spans: Sequence[Span]) -> list[Message]:
-    """The chat, with what tools answered after its last turn."""
-    last = max(span.start for span in thread.calls.values())
-    return [*thread.messages, *_results(spans, last, float("inf"), thread.messages)]
-
-
-def _results(spans: Sequence[Span], since: float, until: float, messages: list[Message]) -> list[Message]:
-    """What the tools answered that a chat called and has no result of yet."""
-    conversation = to_steps(messages)
-    answered = {message.get("tool_call_id") for message in conversation.waiting}
-    calls = [call for step in conversation.steps for call in step.message.get("tool_calls", [])]
-    heard = {message.get("tool_call_id") for step in conversation.steps for message in step.context} | answered
-    open_calls = [call for call in calls if call["id"] not in heard]
-    found: list[Message] = []
-    for span in spans:
-        if span.kind != "tool" or not since <= span.start < until:
-            continue
-        same_id = (call for call in open_calls if call["id"] == span.call_id)
-        same_name = (call for call in open_calls if call["function"]["name"] == span.name)
-        call = next(same_id, None) or next(same_name, None)
-        if call is None:
-            continue
-        open_calls.remove(call)
-        message: Message = {"role": "tool", "tool_call_id": call["id"], "content": _said(span)}
-        found.append(message | ({"is_error": True} if span.error else {}))
-    return found
-
-
-def _said(span: Span) -> Json:
-    """What a tool answered: text as it is, and out of the wrapping of the Model Context Protocol."""
-    said = read_payload(span.answer, "tool").messages
-    if len(said) == 1 and said[0].get("content") is not None:
-        return said[0]["content"]
-    return text(span.answer) or span.error or ""
 
 
 def _tell(steps: list[StepRecord], calls: dict[int, Span]) -> None:

@@ -278,3 +278,14 @@ def test_messages_of_openassistant_in_rows_are_put_together_to_their_trees():
     runs = [run for each in rows for run in format.read(json.loads(each.body), "rows.parquet")]
     assert ways_of(runs) == [(["a1", "a2"], None), (["a1", "a3"], None), (["b1", "b2"], None)]
     assert [run.id for run in runs] == ["a", "a/2", "b"]
+
+
+def test_ways_on_which_nobody_answers_are_not_followed_without_end():
+    # Each of 3,000 messages is answered by the next and by another one, all by people: 3,000 ways of 1,500 messages on average.
+    def message(name: str, parent: str, role: str) -> dict[str, Any]:
+        return {"message_tree_id": "t", "message_id": name, "parent_id": parent, "role": role, "text": "words"}
+
+    chain = [message(f"m{place}", f"m{place - 1}" if place else "", "prompter") for place in range(3000)]
+    ends = [message(f"e{place}", f"m{place}", "prompter") for place in range(3000)]
+    with pytest.raises(BadParts, match=r"branches have more than 200,000 messages together"):
+        list(formats.named("oasst").read([*chain, *ends], ""))

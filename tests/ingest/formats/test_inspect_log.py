@@ -80,3 +80,9 @@ def test_all_real_logs(real_data, real_file):
     assert len(records) == 47
     assert [len(file.rejected) for file in files if file.rejected] == [1]  # a log without samples
     assert all(record.policy and record.task.environment for record in records)
+
+
+def test_an_attachment_that_is_named_without_end_is_refused():
+    said = [{"type": "text", "text": "attachment://long"}] * 10_000
+    row = changed(attachments={"long": "x" * 1_000_000}, messages=[{"role": "user", "content": said}])
+    assert "each as often as it's named, have more than 67,108,864 characters" in refusal("inspect", row)[0]

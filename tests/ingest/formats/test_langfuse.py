@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from apps.ingest import formats
+from apps.ingest.traces.tool_results import OpenCalls
 from tests.ingest.formats.examples import EXAMPLES
 from tests.ingest.formats.parts import CALL
 from tests.ingest.formats.rows import read, refusal
@@ -273,3 +274,32 @@ def test_real_traces(real_data, real_file):
     results = [m for runs in turns.values() for run in runs for m in run.messages() if m["role"] == "tool"]
     assert len(results) == 6
     assert all(message["tool_call_id"] for message in results)
+
+
+def test_calls_that_are_given_nothing_are_each_looked_at_once(monkeypatch):
+    looked_at: list[Any] = []
+    add = OpenCalls.add
+    monkeypatch.setattr(OpenCalls, "add", lambda self, message: looked_at.append(message) or add(self, message))
+    record = read("langfuse", trace(*(generation(place // 10, None, ANSWER) for place in range(300))))
+    assert len(record.steps) == 300
+    assert len(looked_at) == 300  # and not 300 * 300 / 2
+
+
+def test_a_result_is_of_the_call_whose_id_it_has_and_else_of_the_first_of_its_name():
+    def called(*ids: str) -> dict[str, Any]:
+        calls = [{"id": each, "type": "function", "function": {"name": "weather", "arguments": {}}} for each in ids]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+
+    record = read(
+        "langfuse",
+        trace(
+            generation(1, [ASKED], called("c1", "c2", "c3")),
+            tool(2, "of c2", metadata={"attributes": {"gen_ai.tool.call.id": "c2"}}),
+            tool(3, "of c1"),
+            {**tool(4, "of another tool"), "name": "clock"},
+            tool(5, "of c3"),
+            tool(6, "of none"),
+        ),
+    )
+    told = [(message["tool_call_id"], message["content"]) for message in record.closing]
+    assert told == [("c2", "of c2"), ("c1", "of c1"), ("c3", "of c3")]

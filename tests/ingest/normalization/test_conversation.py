@@ -306,3 +306,15 @@ def test_reasoning_that_a_provider_keeps_for_itself_is_empty():
         USER, {"type": "reasoning", "summary": []}, {"type": "message", "role": "assistant", "content": "a"}
     )
     assert (step.message, step.context) == ({"role": "assistant", "content": "a"}, [USER])
+
+
+def test_an_answer_looks_through_the_latest_thousand_open_calls_alone():
+    calls = [{"id": f"c{place}", "function": {"name": "f", "arguments": "{}"}} for place in range(1500)]
+    told = to_steps(
+        [
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "tool", "content": "by its id", "tool_call_id": "c3"},
+            {"role": "tool", "content": "in order"},
+        ]
+    )
+    assert [message["tool_call_id"] for message in told.waiting] == ["c3", "c500"]

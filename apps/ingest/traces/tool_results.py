@@ -1,0 +1,96 @@
+"""What tools answered in a trace, for chats that called them and record no result of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from apps.ingest.normalization.conversation import MOST_OPEN, Conversation
+from apps.ingest.normalization.fields import text
+from apps.ingest.records import Json, Message
+from apps.ingest.traces.payloads import read_payload
+
+if TYPE_CHECKING:
+    from apps.ingest.traces.threads import Span
+
+
+class OpenCalls(Conversation):
+    """Takes the messages of a chat one by one, and knows which of its calls have no result yet: MOST_OPEN of them, the latest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: dict[str, Json] = {}
+        """By id, in the order they were made."""
+        self._with_result: set[str] = set()
+
+    def _call(self, given: Json) -> Json:
+        call = super()._call(given)
+        if call["id"] not in self._with_result:
+            self.calls[call["id"]] = call
+            if len(self.calls) > MOST_OPEN:
+                del self.calls[next(iter(self.calls))]
+        return call
+
+    def _tool_result(self, given: Message) -> Message:
+        message = super()._tool_result(given)
+        if identifier := message.get("tool_call_id"):
+            self._with_result.add(identifier)
+            self.calls.pop(identifier, None)
+        return message
+
+
+class ToolSpans:
+    """The spans of tools, by which call they answered and by what the tool is called. So a chat looks at no more of them than may be its own."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        """Of a trace's spans, which are in the order they began."""
+        self._spans = [span for span in spans if span.kind == "tool"]
+        self._starts = [span.start for span in self._spans]
+        self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for place, span in enumerate(self._spans):
+            self._places["id", span.call_id].append(place)
+            self._places["name", span.name].append(place)
+
+    def results(self, open_calls: Mapping[str, Json], since: float, until: float) -> list[Message]:
+        """The answers to these calls, by id, among the spans that began in that time, as messages in the order of the spans."""
+        calls = dict(open_calls)
+        names = Counter(call["function"]["name"] for call in calls.values())
+        end = bisect_left(self._starts, until)
+        first = bisect_left(self._starts, since)
+        keys = [*(("id", identifier) for identifier in calls), *(("name", name) for name in names)]
+        ways = [(self._places[key], key) for key in keys if key in self._places]
+        waiting = [(places[at], at, key) for places, key in ways if (at := bisect_left(places, first)) < len(places)]
+        heapify(waiting)
+        found: list[Message] = []
+        last = -1
+        while waiting and calls and waiting[0][0] < end:
+            place, at, key = heappop(waiting)
+            kind, name = key
+            if name not in calls if kind == "id" else not names[name]:
+                continue  # whatever else bears this name answers no call of this chat
+            if at + 1 < len(self._places[key]):
+                heappush(waiting, (self._places[key][at + 1], at + 1, key))
+            if place == last:
+                continue  # it's here by its other name, too
+            last = place
+            span = self._spans[place]
+            same_name = (call for call in calls.values() if call["function"]["name"] == span.name)
+            call = calls.get(span.call_id) or next(same_name, None)
+            if call is None:
+                continue
+            del calls[call["id"]]
+            names[call["function"]["name"]] -= 1
+            message: Message = {"role": "tool", "tool_call_id": call["id"], "content": _said(span)}
+            found.append(message | ({"is_error": True} if span.error else {}))
+        return found
+
+
+def _said(span: Span) -> Json:
+    """What a tool answered: text as it is, and out of the wrapping of the Model Context Protocol."""
+    said = read_payload(span.answer, "tool").messages
+    if len(said) == 1 and said[0].get("content") is not None:
+        return said[0]["content"]
+    return text(span.answer) or span.error or ""
