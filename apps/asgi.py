@@ -15,6 +15,7 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from apps.accounts.credentials import is_researcher
 from apps.accounts.middleware import MemberOnSocket
 from apps.common.request_threads import OneTripHandler
+from apps.common.same_origin import SameOrigin
 from apps.common.static_files import StaticFiles
 from apps.common.uploads import LimitUploads
 from apps.gateway.asgi import BesideGateway
@@ -24,6 +25,8 @@ from apps.traces.asgi import TracesEndpoint
 application = ProtocolTypeRouter(
     {
         "http": TracesEndpoint(BesideGateway(StaticFiles(LimitUploads(OneTripHandler(), may_upload=is_researcher)))),
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns)))),
+        "websocket": SameOrigin(
+            AllowedHostsOriginValidator(AuthMiddlewareStack(MemberOnSocket(URLRouter(websocket_urlpatterns))))
+        ),
     }
 )

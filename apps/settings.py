@@ -209,6 +209,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 IMPORT_MAX_BYTES = int(os.environ.get("IMPORT_MAX_BYTES", str(4 * 1024**3)))
 IMPORT_MAX_UNPACKED_BYTES = 25 * IMPORT_MAX_BYTES
 IMPORT_MAX_RECORD_BYTES = int(os.environ.get("IMPORT_MAX_RECORD_BYTES", str(128 * 1024**2)))
+VERSION_MAX_BYTES = int(os.environ.get("VERSION_MAX_BYTES", str(64 * 1024**3)))
 
 # Files -------------------------------------------------------------------------------------------------------------------
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]

@@ -26,7 +26,7 @@ from apps.common.commits import unawaited
 from apps.datasets import live
 from apps.datasets.card import make_card
 from apps.datasets.figures import Figures
-from apps.datasets.files.splitfiles import FileFacts, SplitFiles, content_hash
+from apps.datasets.files.splitfiles import FileFacts, Room, SplitFiles, TooLarge, content_hash
 from apps.datasets.files.storage import discard, store
 from apps.datasets.models import Dataset, Split, Version, VersionJudgement, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe, check_kinds
@@ -144,7 +144,7 @@ def freeze(version_id: UUID) -> bool:
         try:
             built = Builder(version, folder, progress=_Progress(version)).build()
             _finish(version, built)
-        except (BadRecipe, NothingToFreeze, OSError) as error:
+        except (BadRecipe, NothingToFreeze, TooLarge, OSError) as error:
             lifecycle.fail(version, Failure("data", disk.FULL if disk.says_full(error) else str(error)))
     except Superseded:
         discard(version, [version.attempt])
@@ -235,7 +235,8 @@ class Builder:
         )
         with ExitStack() as stack:
             writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writing")
-            files = {split: SplitFiles(self.folder, split, self.materials.row_type.layout, writing) for split in Split}
+            layout, room = self.materials.row_type.layout, Room(settings.VERSION_MAX_BYTES)
+            files = {split: SplitFiles(self.folder, split, layout, writing, room) for split in Split}
             for writer in files.values():
                 stack.callback(writer.close)
             stack.callback(writing.shutdown)  # before the files are closed

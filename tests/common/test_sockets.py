@@ -56,6 +56,33 @@ async def test_odd_cookies_are_those_of_a_stranger(cookie: bytes) -> None:
     assert await refusal_of(socket_to(f"/ws/runs/{ID}/", (b"cookie", cookie))) == NOT_FOUND
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("origin", "host", "is_ours"),
+    [
+        ("http://testserver", "testserver", True),
+        ("https://testserver", "testserver:443", True),
+        ("http://testserver:8000", "testserver:8000", True),
+        ("http://testserver:3000", "testserver:8000", False),
+        ("http://testserver:3000", "testserver", False),
+        ("https://testserver", "testserver:8000", False),
+        ("https://evil.example", "evil.example", False),
+        ("https://evil.example", "testserver", False),
+        ("https://trusted.example", "testserver", False),
+        ("http://[", "testserver", False),
+        ("http://testserver:99999", "testserver", False),
+        ("null", "testserver", False),
+        ("", "testserver", False),
+    ],
+)
+async def test_only_our_own_pages_open_sockets_those_of_other_ports_do_not(
+    origin: str, host: str, is_ours: bool
+) -> None:
+    headers = [(b"host", host.encode()), (b"origin", origin.encode())]
+    answer = await refusal_of(socket_to(f"/ws/runs/{ID}/", *headers))
+    assert (answer.get("code") == live.NOT_FOUND) == is_ours, answer
+
+
 class Watching(live.LiveConsumer):
     """Joins a group for whoever comes."""
 

@@ -4,6 +4,7 @@ import errno
 import json
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,7 +18,7 @@ from apps.annotation.models import Annotator, Queue
 from apps.annotation.review.adjudication import adjudicate
 from apps.datasets import freezing
 from apps.datasets.card import markdown
-from apps.datasets.files.splitfiles import content_hash, sha256_of
+from apps.datasets.files.splitfiles import SplitFiles, content_hash, sha256_of
 from apps.datasets.freezing import VERSIONS
 from apps.datasets.models import Dataset, Split, TaskSplit, Version, VersionPreference
 from apps.datasets.recipe import BadRecipe, Recipe
@@ -368,6 +369,39 @@ def test_a_disk_that_is_full_is_told_in_words(
     version = freeze(dataset, member, queue)
     words = "The server's disk is full, so nothing was saved. Ask your administrator to free some space."
     assert (version.state, version.error) == (Version.State.FAILED, words)
+
+
+def test_a_disk_that_fills_between_two_rows_is_told_in_words(
+    dataset: Dataset, member: Membership, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for _ in range(3):
+        factories.preference(2, on=factories.item(of=queue))
+    monkeypatch.setattr(SplitFiles, "add", full)
+    version = freeze(dataset, member, queue)
+    assert version.state == Version.State.FAILED
+    assert version.error.startswith("The server's disk is full")
+
+
+def test_rows_that_repeat_more_than_a_version_may_have_are_refused_and_leave_no_file(
+    dataset: Dataset, member: Membership, queue: Queue, settings: Any
+) -> None:
+    settings.VERSION_MAX_BYTES = 300_000
+    task = factories.task(of=member.workspace)
+    asked = [{"role": "user", "content": "long " * 20_000}]  # 100,000 characters, in each row once
+    for words in ("Bought.", "Paid."):
+        better, worse = (factories.trajectory(of=task, steps=[(asked, factories.said(each))]) for each in (words, "No"))
+        factories.preference(3, on=factories.item(of=queue, a=better, b=worse))
+    assert freeze(dataset, member, queue, judgements="each").state == Version.State.FROZEN
+
+    settings.VERSION_MAX_BYTES = 150_000
+    version = freeze(dataset, member, queue, judgements="each")
+
+    assert version.state == Version.State.FAILED
+    assert version.error.startswith("The rows take more than 150 kB, the most that a version may have.")
+    assert not list((Path(settings.VAR) / "freezing").glob(f"{version.pk}-*"))
 
 
 def test_another_workspaces_queue_is_refused(dataset: Dataset, member: Membership) -> None:

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from apps.accounts.models import Role, User
 from apps.annotation.api.of_queue import OfQueue
+from apps.annotation.api.queues import refuse_unknown_filters
 from apps.annotation.bulk.assignment import MOST as MOST_ITEMS
 from apps.annotation.bulk.assignment import assign_items
 from apps.annotation.bulk.labels import MOST, label_all
@@ -45,6 +46,7 @@ class LabelAllSerializer(RequestSerializer):
         required=False,
         default="",
         allow_blank=True,
+        validators=[refuse_unknown_filters],
         help_text="The query string of `GET /api/v1/trajectories`.",
     )
     thumb = serializers.ChoiceField(choices=[1, -1], help_text="1: good, -1: bad.")
@@ -74,7 +76,9 @@ class BulkActsView(ListView):
         responses=BulkActSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        return self.page_of(BulkAct.objects.visible_to(self.member).select_related("by"), BulkActSerializer)
+        return self.page_of(
+            BulkAct.objects.visible_to(self.member).select_related("by").defer("before"), BulkActSerializer
+        )
 
 
 class BulkLabelsView(MemberView):

@@ -15,6 +15,8 @@ from apps.annotation.models import BulkAct, Item, ItemAssignee, Queue
 from apps.annotation.refusals import Refusal
 
 MOST = 5_000
+MOST_PLACES = 50_000
+"""Items times people: each person of each item is a row, and is kept once more for undoing."""
 
 
 class NoSuchItems(Refusal):
@@ -30,6 +32,15 @@ class NotTheirs(Refusal):
         super().__init__(f"{names} can't label in this queue. Add them to the workspace, and to the queue's people.")
 
 
+class TooManyPlaces(Refusal):
+    code = "too_many_places"
+
+    def __init__(self, items: int, people: int) -> None:
+        super().__init__(
+            f"{items:,} items for {people} people each are more than {MOST_PLACES:,}. Assign fewer items at once, or name fewer people."
+        )
+
+
 class TooFewPeople(Refusal):
     code = "too_few_people"
 
@@ -43,10 +54,12 @@ class TooFewPeople(Refusal):
 def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User], by: Membership) -> BulkAct:
     """Make these items for these people only; for everybody again where none is named.
 
-    Raises NoSuchItems, NotTheirs, TooFewPeople.
+    Raises NoSuchItems, NotTheirs, TooFewPeople, TooManyPlaces.
     """
     _check_people(queue, people)
     wanted = set(items)
+    if len(wanted) * len(people) > MOST_PLACES:
+        raise TooManyPlaces(len(wanted), len(people))
     locked = _locked(queue, wanted)
     if not wanted or len(locked) != len(wanted) or len(wanted) > MOST:
         raise NoSuchItems
@@ -69,11 +82,15 @@ def assign_items(*, queue: Queue, items: Collection[int], people: Sequence[User]
 def _check_people(queue: Queue, people: Sequence[User]) -> None:
     if people and len(people) < queue.overlap:
         raise TooFewPeople(len(people), queue.overlap)
-    members = set(Membership.objects.filter(workspace=queue.workspace_id).values_list("user", flat=True))
-    if queue.is_restricted:
-        members &= set(queue.labellers.values_list("pk", flat=True))
-    if strangers := [user for user in people if user.pk not in members]:
+    able = _able_to_label(queue)
+    if strangers := [user for user in people if user.pk not in able]:
         raise NotTheirs(strangers)
+
+
+def _able_to_label(queue: Queue) -> set[int]:
+    """The ids of the users whom an item of this queue can be for."""
+    members = set(Membership.objects.filter(workspace=queue.workspace_id).values_list("user", flat=True))
+    return members & set(queue.labellers.values_list("pk", flat=True)) if queue.is_restricted else members
 
 
 def _locked(queue: Queue, items: Collection[int]) -> list[int]:
@@ -101,7 +118,11 @@ def _put(queue: Queue, people: Mapping[int, Sequence[int]]) -> None:
 
 
 def restore_people(act: BulkAct) -> None:
-    """Make the items of this act for those again who had them before. The caller has locked it."""
+    """Make the items of this act for those again who had them before, as far as they may still label here. The caller has locked it.
+
+    Where too few of them are left to judge an item as often as its queue asks for, it's for everybody.
+    """
     locked = _locked(act.queue, [int(item) for item in act.before])
-    known = set(User.objects.filter(pk__in={user for users in act.before.values() for user in users}).values_list("pk"))
-    _put(act.queue, {item: [user for user in act.before[str(item)] if (user,) in known] for item in locked})
+    able = _able_to_label(act.queue)
+    people = {item: [user for user in act.before[str(item)] if user in able] for item in locked}
+    _put(act.queue, {item: users if len(users) >= act.queue.overlap else [] for item, users in people.items()})

@@ -1,7 +1,6 @@
 """Better actions: what an annotator may fill in for a tool, whether what they wrote fits it, and what was sampled instead.
 
-Schemas come from trajectories, so they are hostile: nothing they refer to is fetched, and their patterns, which can take forever to
-match, are not tried.
+Schemas come from trajectories, so they are hostile (`tool_schemas`).
 """
 
 import hashlib
@@ -11,11 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from jsonschema import Draft202012Validator, validators
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
+from jsonschema.exceptions import ValidationError
 
+from apps.annotation.kinds import tool_schemas
 from apps.annotation.kinds.answers import BetterAction
 from apps.annotation.models import Continuation
 from apps.annotation.refusals import BadAction
@@ -25,17 +22,12 @@ from contract import jsontext
 
 LONG_TEXT = 60
 """A text that was longer than this is edited in a box of several lines."""
+MOST_CORRECTIONS = 500
+"""Of one answer: each becomes a row that repeats all steps before it, and is held against the tools."""
 PROBLEMS = 5
 REST = "arguments"
 """The field for what has no field of its own, where no schema says what there is."""
 Json = Any
-
-
-def _untried(*_: Any) -> None:
-    return None
-
-
-_Validator = validators.extend(Draft202012Validator, {"pattern": _untried, "patternProperties": _untried})
 
 
 @dataclass(frozen=True)
@@ -175,17 +167,7 @@ def check_action(message: Json, tools: Sequence[Tool]) -> None:
 
 def check_arguments(tool: Tool, arguments: Json) -> None:
     """Raises BadAction for arguments that the tool's schema refuses. A schema that is none itself refuses nothing."""
-    if not isinstance(tool.parameters, dict):
-        return
-    try:
-        Draft202012Validator.check_schema(tool.parameters)
-        found = sorted(
-            _Validator(tool.parameters, registry=Registry()).iter_errors(arguments),
-            key=lambda each: [str(part) for part in each.absolute_path],
-        )
-    except (SchemaError, Unresolvable, RecursionError, TypeError):
-        return
-    if found:
+    if found := tool_schemas.problems(tool.parameters, arguments):
         raise BadAction(" ".join(map(_in_words, found[:PROBLEMS])))
 
 
@@ -230,11 +212,14 @@ def branch_after(run: Trajectory, index: int, message: dict[str, Any]) -> UUID |
 
 
 def check_corrections(corrections: Sequence[BetterAction], run: Trajectory) -> None:
-    """Raises BadAction for a written action that the trajectory's tools refuse, and for one that no policy was sampled to give."""
+    """Raises BadAction for a written action that the trajectory's tools refuse, one that no policy was sampled to give, and too many."""
+    if len(corrections) > MOST_CORRECTIONS:
+        raise BadAction(f"These are {len(corrections):,} corrections; an answer has {MOST_CORRECTIONS} at most.")
     for action in corrections:
         if action.policy is not None and sampled_by(run, action.index, action.message) != action.policy:
             raise BadAction(f"The action chosen at step {action.index + 1} is none of those that were sampled there.")
     written = {action.index: action.message for action in corrections if action.policy is None}
     before = Step.objects.filter(trajectory=run, index__in=written).values_list("index", "message")
-    for index, message in before if written else ():
-        check_action(written[index], tools_of(run.tools, message))
+    with tool_schemas.budget():
+        for index, message in before if written else ():
+            check_action(written[index], tools_of(run.tools, message))

@@ -18,6 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from apps.common.quantities import size
 from apps.datasets.models import Split
 from apps.datasets.rows.chat_encoding import encode
 from apps.datasets.rows.row_type import Layout
@@ -38,6 +39,29 @@ class Row(NamedTuple):
     """The further columns, in the layout's order."""
 
 
+class TooLarge(ValueError):
+    """A version's rows take more room than a version may have."""
+
+
+class Room:
+    """How many bytes of JSON Lines the splits of a version may have together.
+
+    Rows repeat what they share: each corrected step of a trajectory brings all steps before it, and each pair both of its trajectories.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = self.left = most
+
+    def take(self, count: int) -> None:
+        """Raises TooLarge."""
+        self.left -= count
+        if self.left < 0:
+            raise TooLarge(
+                f"The rows take more than {size(self.most)}, the most that a version may have. Each row repeats the whole of what "
+                "was said before it, so long trajectories with many judgments multiply. Choose fewer queues, or another row type."
+            )
+
+
 class FileFacts(NamedTuple):
     """A finished file."""
 
@@ -50,7 +74,7 @@ class FileFacts(NamedTuple):
 class SplitFiles:
     """Writes the rows of one split to `<split>.jsonl` and `<split>.parquet` in a folder of this attempt's own, group by group."""
 
-    def __init__(self, folder: Path, split: Split, layout: Layout, writing: Executor) -> None:
+    def __init__(self, folder: Path, split: Split, layout: Layout, writing: Executor, room: Room) -> None:
         self.split = split
         self.layout = layout
         self.rows = 0
@@ -68,13 +92,15 @@ class SplitFiles:
             write_statistics=False,
         )
         self._writing = writing
+        self._room = room
         self._waiting: list[tuple[bytes, Row]] = []
         self._waiting_bytes = 0
         self._written: Future[None] | None = None
 
     def add(self, row: Row) -> int:
-        """Take a row; answers its number. Raises what went wrong with rows before it."""
+        """Take a row; answers its number. Raises TooLarge, and what went wrong with rows before it."""
         line = self._line(row)
+        self._room.take(len(line))
         self._waiting.append((line, row))
         self._waiting_bytes += len(line)
         if self._waiting_bytes >= ROW_GROUP_BYTES:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -203,15 +204,16 @@ class _Bytes(Loader):
         return bytes(data)
 
 
-def read_chats(runs: Sequence[UUID | str]) -> Iterator[Chat]:
-    """What was said in each trajectory, in the order asked for. Read it to its end: the connection is free only then."""
+def read_chats(runs: Sequence[UUID | str]) -> Generator[Chat, None, None]:
+    """What was said in each trajectory, in the order asked for. Read it to its end, or close it: the connection is free only then."""
     with connection.cursor() as cursor:
         raw: Any = cursor.cursor
         raw.adapters.register_loader("json", _Bytes)
         wanted = "{" + ",".join(map(str, runs)) + "}"  # psycopg would quote them one by one
-        for place, (found, steps, tools) in enumerate(raw.stream(STEPS, [wanted], size=RUNS_AT_ONCE), start=1):
-            if found != place:
-                raise RuntimeError(
-                    "Postgres answered the trajectories out of order; the query plan is not the expected one."
-                )
-            yield Chat(steps or b"[]", tools)
+        with closing(raw.stream(STEPS, [wanted], size=RUNS_AT_ONCE)) as rows:
+            for place, (found, steps, tools) in enumerate(rows, start=1):
+                if found != place:
+                    raise RuntimeError(
+                        "Postgres answered the trajectories out of order; the query plan is not the expected one."
+                    )
+                yield Chat(steps or b"[]", tools)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 from django.db import connection
@@ -37,14 +38,15 @@ class PairReader(NamedTuple):
     row_type: str
     keep_surrogates: bool
 
-    def read(self, requests: Sequence[PairRequest]) -> Iterator[PairMessages]:
-        """The rows of each two trajectories, in order. Read it to its end: it streams from the database."""
-        chats = chat_encoding.read_chats([run for pair in requests for run in (pair.first, pair.second)])
-        for pair, one, other in zip(requests, chats, chats, strict=True):
-            first = read_turns(one.steps, keep_surrogates=self.keep_surrogates)
-            second = read_turns(other.steps, keep_surrogates=self.keep_surrogates)
-            rows = [self._row(first, second) if won else self._row(second, first) for won in pair.first_won]
-            yield PairMessages((one.tools, other.tools), rows)
+    def read(self, requests: Sequence[PairRequest]) -> Generator[PairMessages, None, None]:
+        """The rows of each two trajectories, in order. Read it to its end, or close it: it streams from the database."""
+        runs = [run for pair in requests for run in (pair.first, pair.second)]
+        with closing(chat_encoding.read_chats(runs)) as chats:
+            for pair, one, other in zip(requests, chats, chats, strict=True):
+                first = read_turns(one.steps, keep_surrogates=self.keep_surrogates)
+                second = read_turns(other.steps, keep_surrogates=self.keep_surrogates)
+                rows = [self._row(first, second) if won else self._row(second, first) for won in pair.first_won]
+                yield PairMessages((one.tools, other.tools), rows)
 
     def _row(self, chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Sides | Unusable:
         rule = ROW_TYPES[self.row_type].pairs

@@ -106,7 +106,8 @@ def _read(
     """Each chunk with what its pairs come to. A large version is read by a process of its own, one chunk ahead."""
     if expected < WORTH_A_PROCESS:
         for chunk in chunks:
-            yield chunk, reader.read([_request(judged) for judged in chunk])
+            with closing(reader.read([_request(judged) for judged in chunk])) as messages:
+                yield chunk, messages
         return
     with closing(PairReaderProcess(reader)) as process:
         asked: list[JudgedPair] = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from hashlib import sha256
 from typing import Any
 
 from apps.annotation.kinds import OF_RUNS
 from apps.datasets.files.splitfiles import Row
 from apps.datasets.rows import chat_encoding
-from apps.datasets.rows.chat_encoding import Turn, encode_message
+from apps.datasets.rows.chat_encoding import Chat, Turn, encode_message
 from apps.datasets.rows.divergence import SameRuns, Unusable
 from apps.datasets.rows.materials import Files, Materials, Source
 from apps.datasets.rows.row_type import Messages, RunRule
@@ -45,8 +46,11 @@ class RunRows:
                 yield judged
 
     def _write(self, chunk: list[JudgedRun], files: Files) -> Iterator[Source]:
-        runs = [judged.run for judged in chunk]
-        for judged, said in zip(chunk, chat_encoding.read_chats(runs), strict=True):
+        with closing(chat_encoding.read_chats([judged.run for judged in chunk])) as chats:
+            yield from self._rows(chunk, chats, files)
+
+    def _rows(self, chunk: list[JudgedRun], chats: Iterator[Chat], files: Files) -> Iterator[Source]:
+        for judged, said in zip(chunk, chats, strict=True):
             turns = self.materials.turns(said.steps)
             split = self.materials.splits[judged.task.id]
             for verdict in judged.decision.verdicts:

@@ -6,9 +6,18 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.accounts import membership_changes
 from apps.accounts.api_tokens import issue_token
 from apps.accounts.models import Membership, Role
-from apps.annotation.bulk.assignment import NoSuchItems, NotTheirs, TooFewPeople, assign_items
+from apps.annotation.bulk import assignment
+from apps.annotation.bulk.assignment import (
+    NoSuchItems,
+    NotTheirs,
+    TooFewPeople,
+    TooManyPlaces,
+    assign_items,
+    people_by_item,
+)
 from apps.annotation.bulk.undo import LaterAct, undo_bulk_act
 from apps.annotation.desk.assignments import annotator_of, expire_leases, next_assignment
 from apps.annotation.models import Assignment, Item, Queue
@@ -125,6 +134,26 @@ def test_undo_gives_items_back_to_whom_they_were_for(researcher: Membership, ada
     assert judged_by(queue, ben) == [second]
     undo_bulk_act(act=earlier, by=researcher.user)
     assert judged_by(queue, ben) == [first]
+
+
+def test_undo_gives_nothing_to_somebody_who_left(researcher: Membership, ada: Membership, ben: Membership) -> None:
+    queue = making.queue(of=researcher.workspace)
+    assign_items(queue=queue, items=ids(queue), people=[ada.user], by=researcher)
+    later = assign_items(queue=queue, items=ids(queue), people=[ben.user], by=researcher)
+    membership_changes.remove(membership=ada, by=researcher.user)
+    undo_bulk_act(act=later, by=researcher.user)
+    assert people_by_item(ids(queue)) == {}
+    assert judged_by(queue, ben) == ids(queue)
+
+
+def test_items_times_people_are_bounded(
+    researcher: Membership, ada: Membership, ben: Membership, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(assignment, "MOST_PLACES", 3)
+    queue = making.queue(of=researcher.workspace, items=2)
+    with pytest.raises(TooManyPlaces, match="2 items for 2 people each are more than 3"):
+        assign_items(queue=queue, items=ids(queue), people=[ada.user, ben.user], by=researcher)
+    assert assign_items(queue=queue, items=ids(queue)[:1], people=[ada.user, ben.user], by=researcher).count == 1
 
 
 def test_what_cannot_be_assigned_is_refused(researcher: Membership, ada: Membership) -> None:

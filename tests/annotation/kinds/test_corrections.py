@@ -7,7 +7,16 @@ from django.urls import reverse
 from apps.accounts.models import Role
 from apps.annotation.desk.actions import record
 from apps.annotation.kinds.answers import BetterAction, Label, Walk
-from apps.annotation.kinds.corrections import Tool, check_action, check_arguments, fields_of, read_call, tools_of
+from apps.annotation.kinds.corrections import (
+    MOST_CORRECTIONS,
+    Tool,
+    check_action,
+    check_arguments,
+    check_corrections,
+    fields_of,
+    read_call,
+    tools_of,
+)
 from apps.annotation.kinds.questions import StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction
 from apps.annotation.refusals import BadAction
@@ -170,6 +179,13 @@ def test_an_argument_called_content_is_not_what_is_said_with_the_call(client, as
     message = answer.json()["message"]
     assert message["content"] == "I write."
     assert message["tool_calls"][0]["function"]["arguments"] == {"path": "a.txt", "content": "all of it"}
+
+
+def test_an_answer_has_so_many_corrections_and_no_more(client, assignment):
+    corrections = tuple(BetterAction(0, {"role": "assistant", "content": "x"}) for _ in range(MOST_CORRECTIONS + 1))
+    check_corrections(corrections[1:], assignment.item.a)
+    with pytest.raises(BadAction, match="These are 501 corrections; an answer has 500 at most"):
+        check_corrections(corrections, assignment.item.a)
 
 
 def test_an_action_that_the_tools_refuse_is_not_stored(client, assignment):

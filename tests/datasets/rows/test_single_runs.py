@@ -70,6 +70,14 @@ def train_file(version: Version) -> Path:
     return Path(default_storage.path(version.files["jsonl"]["train"]["name"]))
 
 
+def test_rows_that_do_not_fit_end_a_version_between_two_of_them(
+    member: Membership, inspected: Queue, settings: Any
+) -> None:
+    settings.VERSION_MAX_BYTES = 10
+    with pytest.raises(AssertionError, match="The rows take more than 10 B, the most that a version may have"):
+        freeze(member, inspected, row_type="steps")
+
+
 def test_step_labels_export_with_the_first_error(member: Membership, inspected: Queue) -> None:
     version = freeze(member, inspected, row_type="steps")
     assert version.row_type == "steps"

@@ -1,0 +1,104 @@
+"""Whether arguments fit a tool's schema, however hostile the schema is.
+
+Schemas come from trajectories. Nothing they refer to is fetched. Patterns, which can take forever to match, aren't tried, and nothing that tries
+them. Each keyword that is looked at costs something, since a schema of a thousand bytes can refer to itself a billion times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.protocols import Validator
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+Json = Any
+Keyword = Callable[[Validator, Json, Json, Json], Iterator[ValidationError] | None]
+
+MOST = 10_000
+"""Keywords that are looked at for all arguments of one answer together, about a second's work; a list costs as many as it has entries."""
+UNTRIED = (
+    "pattern",
+    "patternProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "uniqueItems",
+    "dependentSchemas",
+)
+"""All but the last try patterns, or look at each pair of values, inside one keyword."""
+
+
+class _TooMuch(Exception):
+    """The schema wants more looking at than it's worth."""
+
+
+@dataclass
+class _Budget:
+    left: int = MOST
+    schemas: dict[int, bool] = field(default_factory=dict)
+    """Whether an object, by its identity, is a schema: a trajectory's tools are many answers' tools."""
+
+
+_budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def budget() -> Iterator[_Budget]:
+    """Whatever is checked inside, also by a budget inside this one, has MOST keywords together. The schemas have to outlive it."""
+    if (outer := _budget.get()) is not None:
+        yield outer
+        return
+    token = _budget.set(own := _Budget())
+    try:
+        yield own
+    finally:
+        _budget.reset(token)
+
+
+def problems(schema: Json, arguments: Json) -> list[ValidationError]:
+    """What of the arguments the schema refuses, by place. One that is no schema refuses nothing, nor does one that is too much to look at."""
+    if not isinstance(schema, dict):
+        return []
+    with budget() as mine:
+        try:
+            if id(schema) not in mine.schemas:
+                wrong = next(_Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema), None)
+                mine.schemas[id(schema)] = wrong is None
+            if not mine.schemas[id(schema)]:
+                return []
+            return sorted(
+                _Validator(schema, registry=Registry()).iter_errors(arguments),
+                key=lambda each: [str(part) for part in each.absolute_path],
+            )
+        except (SchemaError, Unresolvable, RecursionError, TypeError, _TooMuch):
+            return []
+
+
+def _counted(keyword: Keyword) -> Keyword:
+    def look(validator: Validator, value: Json, instance: Json, schema: Json) -> Iterator[ValidationError]:
+        with budget() as mine:
+            mine.left -= 1 + (len(value) if isinstance(value, list | dict) else 0)
+        if mine.left < 0:
+            raise _TooMuch
+        yield from keyword(validator, value, instance, schema) or ()
+
+    return look
+
+
+def _untried(*_: Json) -> None:
+    return None
+
+
+def _additional(validator: Validator, value: Json, instance: Json, schema: Json) -> Iterator[ValidationError] | None:
+    return None if "patternProperties" in schema else _known["additionalProperties"](validator, value, instance, schema)
+
+
+_known: dict[str, Keyword] = dict(Draft202012Validator.VALIDATORS)
+_kept = {**_known, **dict.fromkeys(UNTRIED, _untried), "additionalProperties": _additional}
+_Validator = validators.extend(Draft202012Validator, {name: _counted(keyword) for name, keyword in _kept.items()})

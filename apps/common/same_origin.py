@@ -1,0 +1,34 @@
+"""Websockets are opened by our own pages alone: a browser sends cookies to every port of a host, so the port counts too."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from channels.security.websocket import WebsocketDenier
+from django.conf import settings
+
+USUAL_PORTS = {"http": 80, "https": 443}
+
+
+class SameOrigin:
+    """ASGI: denies a websocket whose `Origin` isn't the address that it's opened at, and isn't one of CSRF_TRUSTED_ORIGINS, as the CSRF check does for forms."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        headers = {name: value.decode("latin1") for name, value in scope["headers"]}
+        origin = headers.get(b"origin", "")
+        is_ours = origin in settings.CSRF_TRUSTED_ORIGINS or _is_at(origin, headers.get(b"host", ""))
+        await (self.inner if is_ours else WebsocketDenier())(scope, receive, send)
+
+
+def _is_at(origin: str, host: str) -> bool:
+    """Whether an origin is of this host and port. The scheme is what a proxy in front may have changed."""
+    try:
+        theirs, ours = urlsplit(origin), urlsplit(f"//{host}")
+        usual = USUAL_PORTS.get(theirs.scheme)
+        return bool(theirs.hostname) and (theirs.hostname, theirs.port or usual) == (ours.hostname, ours.port or usual)
+    except ValueError:  # an address that is none
+        return False
