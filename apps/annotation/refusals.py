@@ -68,6 +68,13 @@ class Incomplete(Refusal):
     message = "Something that this queue asks for is not answered."
 
 
+class AnswerTooLong(Refusal):
+    code = "answer_too_long"
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"This answer has {size:,} characters with all that's noted of its steps; {most:,} fit.")
+
+
 class BadAction(Refusal):
     code = "bad_action"
     message = "The policy couldn't have done this."

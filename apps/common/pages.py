@@ -48,6 +48,12 @@ class ApiCursorPagination(CursorPagination):
         return cursor
 
 
+class ShortPages(ApiCursorPagination):
+    """For rows that may each hold a million characters."""
+
+    max_page_size = 100
+
+
 @dataclass(frozen=True)
 class Page(Generic[M]):
     """A slice of rows with the cursors of its neighbors ("" where there is none)."""

@@ -25,6 +25,7 @@ from apps.annotation.queues.sources import Selection
 from apps.annotation.refusals import Refusal
 from apps.common.api import Conflict, ListView, cleaned
 from apps.common.api_forms import request_of
+from apps.common.pages import ShortPages
 from apps.trajectories.filters import BadFilter, Filters
 from contract.questions import BadQuestions
 from contract.quoting import legible
@@ -138,6 +139,7 @@ class JudgementsView(ListView, OfQueue):
     """The standing judgments of a queue, newest first."""
 
     needs = Judgement.visible_from
+    pagination_class = ShortPages
 
     kind: ClassVar[Kind[Any, Any, Any]]
 

@@ -4,6 +4,8 @@ Nothing is overwritten: a judgment taken back stays, marked; the item is assigne
 order that `assignments` names: desk, assignment, item.
 """
 
+import json
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -15,9 +17,19 @@ from apps.annotation.desk.assignments import lease_end, lock_desk, retake_place,
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.kind import Place
 from apps.annotation.models import Adjudication, Annotator, Assignment, Desk, Item, Judgement, Queue
-from apps.annotation.refusals import AlreadyJudged, AlreadySkipped, NothingToUndo, PlaceLost, TakenBack, WrongKind
+from apps.annotation.refusals import (
+    AlreadyJudged,
+    AlreadySkipped,
+    AnswerTooLong,
+    NothingToUndo,
+    PlaceLost,
+    TakenBack,
+    WrongKind,
+)
 
 UNDO_REACH = 10
+MOST_CHARACTERS = 1_000_000
+"""Of an answer, as JSON: lists hold a hundred of them."""
 
 
 @transaction.atomic
@@ -26,7 +38,7 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
 
     The same answer again is answered as the first time: the browser may not have heard us. Another answer raises
     AlreadyJudged. A lease that ran out is no reason to refuse work while the item still has a place; PlaceLost otherwise.
-    Raises WrongKind, and what `Kind.check` refuses.
+    Raises WrongKind, AnswerTooLong, and what `Kind.check` refuses.
     """
     kind = kind_of(assignment.queue)
     if not isinstance(answer, kind.answer):
@@ -38,6 +50,9 @@ def record(*, assignment: Assignment, answer: object, seconds: float = 0.0, guid
             raise AlreadyJudged
         return judged
     _hold(held)
+    size = len(json.dumps(asdict(answer), default=str, ensure_ascii=False))
+    if size > MOST_CHARACTERS:
+        raise AnswerTooLong(size, MOST_CHARACTERS)
     kind.check(answer, kind.asked(held.queue), held.item)
     made: Judgement
     [made] = kind.store([Place(held, answer, _bounded(seconds, held), guideline_version)])

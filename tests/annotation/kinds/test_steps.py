@@ -5,7 +5,7 @@ from apps.annotation.desk.actions import record, undo_last
 from apps.annotation.kinds.answers import BetterAction, Choice, Label, Walk
 from apps.annotation.kinds.questions import StepsAsks
 from apps.annotation.models import Assignment, Continuation, Correction, Desk, Inspection, Item, Queue
-from apps.annotation.refusals import AlreadyJudged, Incomplete, WrongKind
+from apps.annotation.refusals import AlreadyJudged, AnswerTooLong, Incomplete, WrongKind
 from tests import factories
 from tests.annotation import making
 from tests.annotation.desk.test_assignments import take
@@ -151,3 +151,12 @@ def put_in_at_once(**fields) -> None:
     """Add an item and check foreign keys now, not when the test's own transaction ends."""
     Item.objects.create(**fields)
     connection.check_constraints()
+
+
+def test_an_answer_beyond_a_million_characters_is_refused_and_the_item_stays_in_hand(queue, annotator):
+    spans = [{"part": "call", "start": 0, "quote": "x" * 500_000, "note": "y" * 500_000}]
+    assignment = take(queue, annotator)
+    long = Walk("solved", None, (Label(0, 1, spans=spans), Label(1, 1)))
+    with pytest.raises(AnswerTooLong, match="characters with all that's noted of its steps; 1,000,000 fit"):
+        record(assignment=assignment, answer=long)
+    assert record(assignment=assignment, answer=walk(1, 1, 1, 1)).pk
