@@ -34,10 +34,15 @@ SMALL = 1_000
 LIMIT_MS = 50.0
 
 
+APART = 3
+"""At a pace, every so many judgments the next pair is asked for by itself, as after an undo or on opening the desk."""
+
+
 class Watches(NamedTuple):
     next: Stopwatch
-    """With the pair itself, rendered."""
+    """Asked for by itself; with the pair, rendered."""
     submit: Stopwatch
+    """With the next pair, rendered, in its answer."""
 
 
 def measure(size: Size) -> Iterator[Figure]:
@@ -87,9 +92,7 @@ def _flat_out(server: Serving, members: list[Membership], queue: Queue) -> Itera
     yield _figure(
         "labelling.cpu_a_judgment", cpu * 1000, None, circumstances
     )  # of the web processes: other load does not show in it
-    for action in ("next", "submit"):
-        p95 = getattr(watches, action).p95()
-        yield _figure(f"labelling.flat_out.{action}.p95", p95, None, circumstances)
+    yield _figure("labelling.flat_out.submit.p95", watches.submit.p95(), LIMIT_MS, circumstances)
 
 
 def _figure(name: str, value: float, limit: float | None, circumstances: dict[str, int]) -> Figure:
@@ -129,26 +132,37 @@ class Annotator:
         return content
 
     def label(self, rounds: int, watches: Watches, pace: float) -> None:
-        """As the desk does: the next pair is asked for while one is in hand, which is then judged `pace` seconds after the last."""
+        """As the desk does: one pair is ahead while one is judged, `pace` seconds after the last; the one after comes with the answer."""
         shown = self.next([])
+        ahead = self.next([shown])
         due = time.monotonic() + random.random() * pace
         for n in range(rounds):
             time.sleep(max(0.0, due - time.monotonic()))
             due += pace
-            with watches.next.lap():
-                ahead = self.next([shown.split("/")[-2]])
-            with watches.submit.lap():
-                self.post(
-                    f"{shown}judge/", {"answer": str(n % 7 - 3), "seconds": "1", "rationale": "because it asks first"}
-                )
-            shown = ahead
+            answer = {"answer": str(n % 7 - 3), "seconds": "1", "rationale": "because it asks first"}
+            if pace and n % APART == 0:
+                self.post(f"{shown}judge/", answer)
+                with watches.next.lap():
+                    following = self.next([ahead])
+            else:
+                with watches.submit.lap():
+                    said = self.post(f"{shown}judge/", answer | {"next": "1", "besides": [_id_of(ahead)]})
+                following = self._address(said["next"])
+            shown, ahead = ahead, following
 
     def next(self, besides: list[str]) -> str:
         """The address of the next pair."""
-        pair = self.post(f"/desk/{self.queue.pk}/next/", {"besides": besides})["item"]
+        return self._address(self.post(f"/desk/{self.queue.pk}/next/", {"besides": [_id_of(pair) for pair in besides]}))
+
+    def _address(self, said: Any) -> str:
+        pair = said["item"]
         if not isinstance(pair, str):
             raise RuntimeError(f"Queue {self.queue} gave nothing.")
         return pair
+
+
+def _id_of(pair: str) -> str:
+    return pair.split("/")[-2]
 
 
 def _label(url: str, members: list[Membership], queue: Queue, *, rounds: int, pace: float = 0.0) -> Watches:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import APIResponse, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from apps.accounts.models import Membership, Role
 from apps.annotation.desk.actions import record
@@ -113,45 +113,61 @@ def test_ten_pairs_by_keyboard_alone_with_a_rationale_an_undo_and_a_skip(page: P
     assert not Preference.objects.filter(seconds__gt=60).exists()
 
 
-def test_numbers_from_before_an_answer_do_not_replace_newer_ones(page: Page):
-    page.wait_for_load_state("networkidle")  # the pair after this one is here
-    progress = page.locator("[data-desk-progress]")
-    held: list[tuple[Route, APIResponse]] = []
-    later: list[Route] = []  # are never answered: their numbers would be right again
+def test_the_next_pair_comes_with_the_answer_to_the_one_before(page: Page):
+    expect_ahead(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.split("/")[-2]))
+    for key in "1234":
+        answer(page, key)
+    expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you, 8 left for you")
+    assert asked.count("judge") == 4
+    assert "next" not in asked
+
+
+def hold_next(page: Page, *, answers_later: bool = True) -> Route:
+    """Open the desk anew, and hold what it asks for to have it ahead. What it asks after that passes, or is never answered."""
+    held: list[Route] = []
 
     def hold(route: Route) -> None:
-        later.append(route) if held else held.append((route, route.fetch()))
+        if not held:
+            held.append(route)
+        elif answers_later:
+            route.continue_()
 
     page.route("**/desk/*/next/", hold)
-    answer(page, "1")
+    page.reload()
+    ready(page)
     while not held:
         page.wait_for_timeout(50)
+    return held[0]
+
+
+def test_numbers_from_before_an_answer_do_not_replace_newer_ones(page: Page):
+    progress = page.locator("[data-desk-progress]")
+    route = hold_next(page, answers_later=False)  # later numbers would be right again
+    stale = route.fetch()
     press(page, "2", "Enter")  # nothing is ahead: it waits for what is held
-    expect(progress).to_contain_text("2 by you")
-    route, response = held[0]
-    route.fulfill(response=response)
+    expect(progress).to_contain_text("1 by you")
+    assert stale.json()["progress"]["mine"] == 0
+    route.fulfill(response=stale)
     ready(page)
-    expect(progress).to_contain_text("2 by you")
+    expect(progress).to_contain_text("1 by you")
 
 
 def test_a_pair_that_came_back_by_undo_comes_once(page: Page):
     """What is next was asked before the undo, and answered after it: with the pair that had come back."""
-    page.wait_for_load_state("networkidle")  # the pair after this one is here
-    held: list[Route] = []
-    page.route("**/desk/*/next/", lambda route: route.continue_() if held else held.append(route))
-    answer(page, "1")
-    while not held:
-        page.wait_for_timeout(50)
-    second = shown(page)
+    route = hold_next(page)
+    first = shown(page)
+    press(page, "1", "Enter")
+    expect(page.locator("[data-desk-progress]")).to_contain_text("1 by you")
     press(page, "u")
-    after(page, second)
-    stale = held[0].fetch()
+    after(page, first)
+    stale = route.fetch()
     assert stale.json()["item"] == page.locator("[data-pair]").get_attribute("data-url")
+    route.fulfill(response=stale)
     back = answer(page, "2")
-    held[0].fulfill(response=stale)
-    assert answer(page, "3") == second
-    for key in "56":
-        assert answer(page, key) not in (back, second)
+    for key in "356":
+        assert answer(page, key) != back
     expect(page.locator("[data-desk-progress]")).to_contain_text("4 by you")
     assert standing() == [(2, False), (1, False), (-1, False), (-2, False)]
 
@@ -254,21 +270,16 @@ def test_guidelines_open_by_themselves_the_first_time_and_when_they_change(page:
 
 
 def test_a_key_that_comes_before_the_next_pair_is_not_used_and_says_so(page: Page):
-    page.wait_for_load_state("networkidle")  # the pair after this one is here
-    held: list[Route] = []
-    page.route("**/desk/*/next/", lambda route: route.continue_() if held else held.append(route))
-    answer(page, "1")
+    route = hold_next(page)
     press(page, "2", "Enter")  # nothing is ahead
     expect(page.locator("[data-desk-coming]")).to_be_visible()
     press(page, "6")
     expect(page.locator(".toast")).to_contain_text("“6” came too early")
-    while not held:
-        page.wait_for_timeout(50)
-    held[0].fulfill(response=held[0].fetch())
+    route.continue_()
     ready(page)
     expect(page.locator(".toast")).to_contain_text("“6” came before this item was here and wasn't used.")
     expect(page.locator("[name=answer]:checked")).to_have_count(0)
-    assert standing() == [(3, False), (2, False)]
+    assert standing() == [(2, False)]
 
 
 def test_a_key_that_is_meant_for_what_an_undo_brings_back_judges_nothing_else(page: Page):

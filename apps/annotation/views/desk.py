@@ -26,7 +26,7 @@ from apps.annotation.judges.machines import said_by_machines
 from apps.annotation.kinds import kind_of
 from apps.annotation.kinds.blindness import shows_models
 from apps.annotation.kinds.kind import PartUrl
-from apps.annotation.models import Assignment, Queue
+from apps.annotation.models import Annotator, Assignment, Queue
 from apps.annotation.queries import desk_progress, latest_guideline
 from apps.annotation.refusals import QueueNotOpen, Refusal
 from apps.common.fragments import fragment_of
@@ -64,7 +64,8 @@ def wants_json(request: HtmxRequest) -> bool:
 
 def own(request: HtmxRequest, assignment_id: UUID) -> Assignment:
     """An assignment of this very person. A researcher, too, sees only their own here: others' are blind."""
-    return get_object_or_404(Assignment.objects.of(request.member).select_related("queue"), pk=assignment_id)
+    mine = Assignment.objects.of(request.member).select_related("queue", "annotator")
+    return get_object_or_404(mine, pk=assignment_id)
 
 
 def own_with_runs(request: HtmxRequest, assignment_id: UUID) -> Assignment:
@@ -100,16 +101,7 @@ def desk(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
 @acting
 def next_item(request: HtmxRequest, queue_id: UUID) -> HttpResponse:
     """The next item, in one trip; the browser asks for it while its person judges another. `besides`: what it has already."""
-    queue = _queue(request, queue_id)
-    annotator = annotator_of(request.member)
-    besides = [UUID(text) for text in request.POST.getlist("besides")[:BESIDES] if _is_uuid(text)]
-    assignment = assignments.next_assignment(queue=queue, annotator=annotator, besides=besides)
-    progress = desk_progress(queue, annotator)
-    if assignment is None:
-        return JsonResponse({"item": None, "progress": progress.to_json()})
-    context = _whole_item(own_with_runs(request, assignment.pk))
-    markup = render_to_string(context["item_template"], context, request)
-    return JsonResponse({"item": _item_url(assignment), "markup": markup, "progress": progress.to_json()})
+    return JsonResponse(_next(request, _queue(request, queue_id), annotator_of(request.member)))
 
 
 @fragment_of(desk_of)
@@ -152,10 +144,10 @@ def judge(request: HtmxRequest, assignment_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _invalid(request, assignment, form)
     actions.record(assignment=assignment, answer=form.to_answer(assignment), **form.time_and_guidelines())
-    told = taught(assignment)
-    if told and not wants_json(request):
-        messages.info(request, in_words(told))
-    return JsonResponse({"taught": in_words(told)}) if told and wants_json(request) else _done(request, assignment)
+    lesson = taught(assignment)
+    if lesson and not wants_json(request):
+        messages.info(request, in_words(lesson))
+    return _done(request, assignment, **({"taught": in_words(lesson)} if lesson else {}))
 
 
 @acting
@@ -223,6 +215,32 @@ def _queue(request: HtmxRequest, queue_id: UUID) -> Queue:
     return get_object_or_404(Queue.objects.visible_to(request.member).for_desk(), pk=queue_id)
 
 
+def _next(request: HtmxRequest, queue: Queue, annotator: Annotator) -> dict[str, Any]:
+    """The next item, rendered, and how far the queue is. Raises Refusal."""
+    besides = [UUID(text) for text in request.POST.getlist("besides")[:BESIDES] if _is_uuid(text)]
+    assignment = assignments.next_assignment(queue=queue, annotator=annotator, besides=besides)
+    progress = desk_progress(queue, annotator).to_json()
+    if assignment is None:
+        return {"item": None, "progress": progress}
+    context = _whole_item(own_with_runs(request, assignment.pk))
+    markup = render_to_string(context["item_template"], context, request)
+    return {"item": _item_url(assignment), "markup": markup, "progress": progress}
+
+
+def _after(request: HtmxRequest, assignment: Assignment) -> dict[str, Any]:
+    """What comes next, for a browser that asks for it together with its answer.
+
+    Nothing where nothing comes: the answer is stored whatever the queue does, and the browser, which then asks by itself, is told why.
+    """
+    if "next" not in request.POST:
+        return {}
+    try:
+        following = _next(request, assignment.queue, assignment.annotator)
+    except Refusal:
+        return {}
+    return {"next": following} if following["item"] else {}
+
+
 def _whole_item(assignment: Assignment) -> dict[str, Any]:
     """What an item's template needs that stands in no page yet."""
     return {"queue": assignment.queue, "guideline": latest_guideline(assignment.queue), **_item(assignment)}
@@ -258,8 +276,10 @@ def _item_url(assignment: Assignment) -> str:
     return reverse("annotation:item", args=[assignment.pk])
 
 
-def _done(request: HtmxRequest, assignment: Assignment) -> HttpResponse:
-    return JsonResponse({}) if wants_json(request) else redirect("annotation:desk", queue_id=assignment.queue_id)
+def _done(request: HtmxRequest, assignment: Assignment, **words: str) -> HttpResponse:
+    if not wants_json(request):
+        return redirect("annotation:desk", queue_id=assignment.queue_id)
+    return JsonResponse({**words, **_after(request, assignment)})
 
 
 def _invalid(request: HtmxRequest, assignment: Assignment, form: Form) -> HttpResponse:

@@ -33,6 +33,7 @@ class Desk {
     this.status = new Status();
     this.early = new EarlyKeys(element, (words) => this.status.showProblem(words), signal);
     this.outbox = new Outbox(element.dataset.desk, {
+      alongside: (entry) => this.askedWith(entry),
       heard: (entry, data) => this.heard(entry, data),
       refused: (entry, detail) => this.refused(entry, detail),
       changed: () => this.status.showSaving(this.outbox),
@@ -60,6 +61,7 @@ class Desk {
     }
     if (shown) this.replace(this.fromTemplate("item-coming"));
     if (this.outbox.entries.length) await this.outbox.settled();
+    if (this.shown) return; // it came with the last answer
     if (shown || !document.querySelector("[data-desk-end]")) this.advance();
   }
 
@@ -109,17 +111,33 @@ class Desk {
     this.loadAhead();
   }
 
-  /** Has one more item ready than is shown, once all answers are with the server. */
+  /** The items in hand. */
+  get held() {
+    return [this.shown, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
+  }
+
+  /** The next item comes with the answer to the one before it, where nothing else asks for it and it will be the only one ahead. */
+  askedWith(entry) {
+    const besides = this.held.filter((item) => item !== entry.item);
+    return this.asking || this.undoing || besides.length > 1 ? {} : { next: "1", besides };
+  }
+
+  /** Has one more item ready than is shown, once all answers are with the server: where none came with the last of them. */
   async loadAhead() {
     if (this.loading || this.undoing || this.ahead.length) return;
     this.loading = true;
     await this.outbox.settled();
+    if (this.ahead.length) {
+      this.loading = false;
+      return;
+    }
     const before = this.shown;
-    const besides = [before, ...this.ahead].filter(Boolean).map((article) => article.dataset.item);
     const { acknowledged, undoings } = this;
-    const { result, data, detail } = await post(this.element.dataset.next, { besides });
+    this.asking = true;
+    const { result, data, detail } = await post(this.element.dataset.next, { besides: this.held });
     const content = data?.item ? elementsOf(data.markup) : null;
     this.loading = false;
+    this.asking = false;
     if (this.undoing) return; // at its end it looks again
     if (undoings !== this.undoings) {
       this.loadAhead();
@@ -144,7 +162,7 @@ class Desk {
   }
 
   arrived(article) {
-    if (article.dataset.item === this.shown?.dataset.item) return;
+    if (this.held.includes(article.dataset.item)) return;
     if (this.isOccupied) this.ahead.push(article);
     else {
       this.open(article);
@@ -257,10 +275,18 @@ class Desk {
     forgetDraft(entry.item);
     forgetAllAsked(entry.item);
     if ("seconds" in entry.values) this.status.countOne();
+    this.comesNext(data?.next);
     if (!data?.taught) return;
     const dialog = document.getElementById("taught");
     dialog.querySelector("[data-taught-words]").textContent = data.taught;
     if (!dialog.open) dialog.showModal();
+  }
+
+  /** The item that came with the answer to the one before. While an undo is on its way it isn't the next: the server gives it again. */
+  comesNext(next) {
+    if (!next) return;
+    this.status.showProgress(next.progress);
+    if (!this.undoing) this.arrived(elementsOf(next.markup).querySelector("[data-item]"));
   }
 
   refused(entry, detail) {

@@ -6,9 +6,13 @@ import { post } from "./server.js";
 const WAITS_S = [1, 2, 5, 10, 30];
 
 export class Outbox {
-  /** `heard(entry, data)`, `refused(entry, detail)` and `changed()` tell the desk how its answers fare. */
-  constructor(name, { heard, refused, changed, signal }) {
+  /**
+   * `heard(entry, data)`, `refused(entry, detail)` and `changed()` tell the desk how its answers fare.
+   * `alongside(entry)`: values that are sent with an answer and are no part of it.
+   */
+  constructor(name, { alongside, heard, refused, changed, signal }) {
     this.key = `outbox:${name}`;
+    this.alongside = alongside;
     this.heard = heard;
     this.refused = refused;
     this.changed = changed;
@@ -61,7 +65,9 @@ export class Outbox {
 
   async sendFirst() {
     const [entry] = this.entries;
-    const { result, data, detail } = await post(entry.url, entry.values);
+    // What didn't arrive is sent again by itself: nothing else may stand in its way.
+    const alongside = this.failures ? {} : this.alongside(entry);
+    const { result, data, detail } = await post(entry.url, { ...entry.values, ...alongside });
     if (result === "unheard") {
       this.trouble = detail;
       return false;

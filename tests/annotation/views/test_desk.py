@@ -93,6 +93,26 @@ def test_one_pair_is_loaded_ahead_and_given_back_on_leaving(annotator, queue):
     assert list(Assignment.objects.filter(state=Assignment.State.OPEN)) == [shown]
 
 
+@pytest.mark.parametrize(("act_name", "values"), [("judge", {"answer": "1"}), ("skip", {"reason": "too long"})])
+def test_the_next_item_comes_with_the_answer_to_one(annotator, queue, act_name, values):
+    shown = open_desk(annotator, queue)
+    ahead = act(annotator, "next", queue, besides=[str(shown.pk)]).json()["item"]
+    answer = act(annotator, act_name, shown, next="1", besides=[ahead.split("/")[-2]], **values).json()
+    following = Assignment.objects.exclude(pk=shown.pk).exclude(pk=ahead.split("/")[-2]).get()
+    assert answer["next"]["item"] == at("item", following)
+    assert f'data-item="{following.pk}"' in answer["next"]["markup"]
+    assert answer["next"]["progress"] == {"mine": int(act_name == "judge"), "left": 4 - int(act_name == "judge")}
+    assert "next" not in act(annotator, act_name, shown, **values).json()
+
+
+def test_an_answer_is_stored_whether_or_not_anything_comes_next(annotator, queue):
+    shown = open_desk(annotator, queue)
+    pause_queue(queue=queue, by=None)
+    answer = act(annotator, "judge", shown, answer="1", next="1")
+    assert (answer.status_code, answer.json()) == (200, {})
+    assert Preference.objects.get().assignment == shown
+
+
 def test_drafts_are_kept_and_shown_again(annotator, queue):
     assignment = open_desk(annotator, queue)
     act(annotator, "draft", assignment, answer="-1", rationale="so far <b>", seconds="12")
