@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.annotation.models import Annotator, Queue
+from apps.common.markdown import plain, table
 from apps.datasets.figures import STRENGTHS, AgreementRow, Figures, agreement_rows, share
 from apps.datasets.models import Split, Version
 from apps.datasets.rows import ROW_TYPES
@@ -107,17 +108,17 @@ def markdown(version: Version) -> str:
         ),
         "---",
         "",
-        f"# {_plain(version.dataset.name)}, version {version.number}",
+        f"# {plain(version.dataset.name)}, version {version.number}",
         "",
-        *([_plain(version.dataset.description), ""] if version.dataset.description else []),
+        *([plain(version.dataset.description), ""] if version.dataset.description else []),
         f"{rows} {version.row_type.replace('_', ' ')} rows from {card['judgements']} judgments on {_judged_words(card)}, "
         f"by {len(people)} people and {len(card['annotators']) - len(people)} machines.",
         "",
         f"Content hash (SHA-256): `{version.content_hash}`",
         "",
-        f"License: {_plain(card['licence'])}",
+        f"License: {plain(card['licence'])}",
         "",
-        *_table(
+        *table(
             ("Split", "Rows", "Tasks", "SHA-256 of the JSON Lines file"),
             [
                 (
@@ -131,32 +132,32 @@ def markdown(version: Version) -> str:
         ),
         "## Who judged",
         "",
-        *_table(
+        *table(
             ("Annotator", "Kind", "Judgments"),
-            [(_plain(who["label"]), _kind_words(who), who["judgements"]) for who in card["annotators"]],
+            [(plain(who["label"]), _kind_words(who), who["judgements"]) for who in card["annotators"]],
         ),
         *(_kind_lines(card) if ROW_TYPES[version.row_type].contents else _pair_lines(card)),
         "## Policies",
         "",
-        *_table(
+        *table(
             ("Policy", *(side.capitalize() for side in _sides(card))),
             [
-                (_plain(policy["name"]) or "unknown", *(policy[side] for side in _sides(card)))
+                (plain(policy["name"]) or "unknown", *(policy[side] for side in _sides(card)))
                 for policy in card["policies"]
             ],
         ),
         "## What was left out",
         "",
-        *_table(("Reason", "Count"), [(REASONS[Drop(reason)], count) for reason, count in card["dropped"].items()]),
+        *table(("Reason", "Count"), [(REASONS[Drop(reason)], count) for reason, count in card["dropped"].items()]),
         "## Recipe",
         "",
-        *_table(("Rule", "Value"), [(name, f"`{value}`") for name, value in version.recipe.items()]),
+        *table(("Rule", "Value"), [(name, f"`{value}`") for name, value in version.recipe.items()]),
     ]
     return "\n".join(lines)
 
 
 def _kind_words(who: dict[str, Any]) -> str:
-    return f"{who['kind']}, judged in {_plain(who['source'])}" if "source" in who else str(who["kind"])
+    return f"{who['kind']}, judged in {plain(who['source'])}" if "source" in who else str(who["kind"])
 
 
 def _pair_lines(card: dict[str, Any]) -> list[str]:
@@ -167,13 +168,13 @@ def _pair_lines(card: dict[str, Any]) -> list[str]:
         "",
         f"Left side preferred: {_share_words(card['position'])}. Longer trajectory preferred: {_share_words(card['longer_chosen'])}.",
         "",
-        *_table(("Judgement", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
+        *table(("Judgement", "Count"), [(name.replace("_", " "), count) for name, count in card["strengths"].items()]),
     ]
 
 
 def _kind_lines(card: dict[str, Any]) -> list[str]:
     kinds = [(name.replace("_", " "), count) for name, count in card["kinds"].items()]
-    return ["## What they say", "", *_table(("What", "Count"), kinds)]
+    return ["## What they say", "", *table(("What", "Count"), kinds)]
 
 
 def _judged_words(card: dict[str, Any]) -> str:
@@ -185,13 +186,6 @@ def _judged_words(card: dict[str, Any]) -> str:
 
 def _sides(card: dict[str, Any]) -> list[str]:
     return [side for side in ("chosen", "rejected", "rows") if any(side in policy for policy in card["policies"])]
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
-    if not rows:
-        return ["Nothing.", ""]
-    lines = [head, ("---",) * len(head), *rows]
-    return [*("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines), ""]
 
 
 def _share_words(share: dict[str, Any]) -> str:
@@ -223,8 +217,3 @@ def _interval(found: Mapping[str, Any], form: str) -> str:
     if found["low"] is None:
         return ""
     return f" (95 % interval {found['low']:{form}} to {found['high']:{form}})"
-
-
-def _plain(text: str) -> str:
-    """Text that cannot break a Markdown line or table: names come from files and people."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")

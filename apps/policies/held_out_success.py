@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Avg, FloatField, IntegerField
+from django.db.models import Avg, FloatField, IntegerField, QuerySet
 from django.db.models.functions import Cast
 
 from apps.accounts.models import Membership
@@ -71,7 +71,8 @@ def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[U
     """Of each of these policies; two queries."""
     current = Promotion.objects.visible_to(member).current().select_related("policy")
     champions = {each.environment: each.policy for each in current}
-    known = _by_task(member, {policy.pk for policy in (*policies, *champions.values())})
+    wanted = {policy.pk for policy in (*policies, *champions.values())}
+    known = _by_task(Policy.objects.visible_to(member).filter(pk__in=wanted))
     return {
         policy.pk: HeldOutSuccess(
             levels_of(known[policy.pk].values()),
@@ -84,6 +85,11 @@ def held_out_success(member: Membership, policies: Collection[Policy]) -> dict[U
         )
         for policy in policies
     }
+
+
+def levels_of_policy(policy: Policy) -> list[AtLevel]:
+    """Its success, level by level; one query."""
+    return levels_of(_by_task(Policy.objects.filter(pk=policy.pk))[policy.pk].values())
 
 
 def levels_of(attempted: Iterable[OnTask]) -> list[AtLevel]:
@@ -106,10 +112,9 @@ def _against(environment: str, champion: Policy, mine: dict[UUID, OnTask], its: 
     return AgainstChampion(environment, champion.name, len(shared), mean, *paired(differences))
 
 
-def _by_task(member: Membership, policies: Collection[UUID]) -> dict[UUID, dict[UUID, OnTask]]:
+def _by_task(policies: QuerySet[Policy]) -> dict[UUID, dict[UUID, OnTask]]:
     """Trajectories and tasks are reached through their relations: that app knows this one."""
-    attempts = Policy.objects.visible_to(member).filter(
-        pk__in=policies,
+    attempts = policies.filter(
         trajectories__rollout_batch__isnull=False,
         trajectories__success__isnull=False,
         trajectories__task__held_out=True,

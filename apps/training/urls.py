@@ -4,15 +4,18 @@ from django.urls import path
 
 from apps.training.api import episodes as episode_api
 from apps.training.api import lineage as lineage_api
+from apps.training.api import model_card as model_card_api
 from apps.training.api import rollouts as rollout_api
 from apps.training.api import runs as run_api
 from apps.training.views import lineage as lineage_views
+from apps.training.views import model_card as model_card_views
 from apps.training.views import rollouts as rollout_views
 from apps.training.views import runs as views
 
 app_name = "training"
 urlpatterns = [
     path("judgments/<uuid:judgment_id>/lineage/", lineage_views.lineage, name="lineage"),
+    path("policies/<uuid:policy_id>/README.md", model_card_views.download_card, name="model_card"),
     path("runs/", views.runs, name="list"),
     path("runs/compare/", views.compare, name="compare"),
     path("runs/new/", views.new, name="new"),
@@ -44,6 +47,7 @@ api = [
         lineage_api.TrajectoryLineageView.as_view(),
         name="trajectory_lineage",
     ),
+    path("policies/<uuid:policy_id>/card", model_card_api.ModelCardView.as_view(), name="policy_card"),
     path("runs", run_api.RunsView.as_view(), name="runs"),
     path("runs/<uuid:run_id>", run_api.RunView.as_view(), name="run"),
     path("runs/<uuid:run_id>/metrics", run_api.MetricsView.as_view(), name="run_metrics"),

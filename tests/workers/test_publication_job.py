@@ -28,6 +28,9 @@ def test_a_folder_holds_every_byte_and_says_where_it_comes_from(team: Team, sett
     assert {"model/model.safetensors", "adapter/adapter_model.safetensors", "canary.json"} <= set(manifest["sha256"])
     for name, sha256 in manifest["sha256"].items():
         assert hashlib.sha256((current / name).read_bytes()).hexdigest() == sha256
+    for folder in ("model", "adapter"):
+        assert f"# {one.policy.name}\n" in (current / folder / "README.md").read_text()
+        assert f"{folder}/README.md" in manifest["sha256"]
     two = team.publishes(team.policy(TWO), FOLDER)
     assert str(current.resolve()) == two.location
     done(roll_back_publication(publication=two, by=team.member.user))

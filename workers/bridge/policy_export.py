@@ -12,6 +12,8 @@ from django.conf import settings
 
 from apps.policies.locations import Weights
 from apps.policies.models import Publication
+from apps.training.model_card import FILE as CARD
+from apps.training.model_card import model_card
 from trainer.canary import FILE as CANARY
 from trainer.failures import DataFailure
 
@@ -55,6 +57,10 @@ def _fill(place: Path, publication: Publication, weights: Weights, renew: Callab
         hashes[str(name)] = _copy(source, target, renew)
         if _sha256(target, renew) != hashes[str(name)]:
             raise DataFailure(f"{target} differs from {source} after it was copied.", advice="Check the disk.")
+    for folder in (weights.model, weights.adapter) if weights.has_adapter else (weights.model,):
+        card = folder.relative_to(weights.run) / CARD
+        (place / card).write_text(model_card(publication.policy), encoding="utf-8", errors="replace")
+        hashes[str(card)] = _sha256(place / card, renew)
     manifest = json.dumps(_manifest(publication, weights, hashes), indent=2)
     (place / MANIFEST).write_text(f"{manifest}\n", encoding="utf-8")
 
@@ -62,7 +68,8 @@ def _fill(place: Path, publication: Publication, weights: Weights, renew: Callab
 def _files(weights: Weights) -> list[Path]:
     """What the trainer wrote. Raises DataFailure where somebody has put code or a pickle beside it."""
     folders = [weights.model, weights.adapter] if weights.has_adapter else [weights.model]
-    found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    cards = {folder / CARD for folder in folders}  # of libraries, with blanks to fill in
+    found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file() and path not in cards]
     for path in found:
         if path.suffix not in PUBLISHED:
             raise DataFailure(

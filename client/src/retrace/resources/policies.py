@@ -6,7 +6,7 @@ from typing import Unpack
 
 from retrace.core.flow import Flow
 from retrace.core.operations import C, Listing, Resource, listing, operation
-from retrace.core.request import address
+from retrace.core.request import Request, address
 from retrace.models.policies import Policy, Publication, Publish
 
 
@@ -20,6 +20,12 @@ class Policies(Resource[C]):
     def read(self, policy_id: str) -> Flow[Policy]:
         """Read a policy."""
         return self._read("/policies/{}", policy_id, answer=Policy)
+
+    @operation
+    def card(self, policy_id: str) -> Flow[str]:
+        """Read a policy's card, as a README in Markdown."""
+        path = address("/policies/{}/card", policy_id)
+        return self._text(Request("GET", path, headers={"Accept": "text/markdown"}))
 
 
 class Publications(Resource[C]):

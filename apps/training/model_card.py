@@ -1,0 +1,126 @@
+"""The model card: what a policy is, what it learned from, and how well it does. As Markdown, with the YAML head that model hubs read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from apps.common.markdown import plain, table
+from apps.policies.held_out_success import AtLevel, levels_of_policy
+from apps.policies.models import Policy
+from apps.training.lineage import Origin, origins_of
+from apps.training.models import Run
+from apps.training.plan import stored_config
+from contract.configs import InvalidConfig
+from contract.configs.fields import settable_fields
+from contract.configs.paths import at
+from contract.hub_ids import is_hub_id
+
+FILE = "README.md"
+
+
+def model_card(policy: Policy) -> str:
+    """Nothing in it says who annotated: of judgments it has the number."""
+    origins = origins_of(policy)
+    run: Run | None = getattr(policy, "made_by", None)
+    lines = [
+        *_head(policy, origins, run),
+        f"# {plain(policy.name)}",
+        "",
+        *([plain(policy.description), ""] if policy.description else []),
+        _made(policy, run),
+        "",
+        "## What it learned from",
+        "",
+        *table(("Policy", "Part", "Made by", "From", "Judgments"), [_origin(each) for each in origins]),
+        "## Held-out success",
+        "",
+        *_success(levels_of_policy(policy)),
+    ]
+    if run is not None:
+        lines += ["## Settings", "", *table(("Setting", "Value"), _settings(run))]
+    lines += [
+        "## Check it",
+        "",
+        "`canary.json`, where it comes along, has the log-probabilities that this policy gives to a few texts: a server that answers with others doesn't serve these weights. "
+        "`retrace.json` has the SHA-256 of every file.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _head(policy: Policy, origins: Sequence[Origin], run: Run | None) -> list[str]:
+    """A hub's id as JSON, which YAML reads: nothing in it can end the line."""
+    began = [each.policy for each in origins if each.reward is None]
+    root = began[-1].location if began else ""
+    tags = ["agent", "retrace", *([run.algorithm] if run else [])]
+    return [
+        "---",
+        "library_name: transformers",
+        f"pipeline_tag: {'text-generation' if policy.kind == Policy.Kind.MODEL else 'text-classification'}",
+        *([f"base_model: {json.dumps(root)}"] if is_hub_id(root) else []),
+        f"tags: [{', '.join(tags)}]",
+        "---",
+        "",
+    ]
+
+
+def _made(policy: Policy, run: Run | None) -> str:
+    if run is None:
+        return f"{policy.get_kind_display()}, registered in Retrace; how it was made isn't known there."
+    began = f", from {plain(run.base.name)}" if run.base else ", from random weights"
+    when = f" on {run.finished_at:%Y-%m-%d}" if run.finished_at else ""
+    return f"{policy.get_kind_display()}, made by {run.get_algorithm_display()}{began}{when}."
+
+
+def _origin(origin: Origin) -> tuple[str, ...]:
+    """A line for each policy that has a part in this one, those behind another indented below it."""
+    name = f"{'&nbsp;' * 4 * origin.depth}{plain(origin.policy.name)}"
+    if origin.reward is not None:
+        part = f"reward: {plain(origin.reward.term)}, weight {origin.reward.weight:g}"
+    else:
+        part = "began from it" if origin.depth else "this one"
+    if origin.is_repeated:
+        return name, part, "as above", "", ""
+    if origin.run is None:
+        return name, part, "registered", plain(origin.policy.location), ""
+    return name, part, origin.run.get_algorithm_display(), _learned_from(origin), f"{origin.judgments or ''}"
+
+
+def _learned_from(origin: Origin) -> str:
+    if origin.version is None:
+        return "its own rollouts"
+    version = origin.version
+    rows = sum(version.row_counts.values())
+    return f"{plain(str(version))}: {rows:,} {version.row_type.replace('_', ' ')} rows, `{version.content_hash[:12]}`"
+
+
+def _success(levels: Sequence[AtLevel]) -> list[str]:
+    if not levels:
+        return ["No held-out rollouts of it are known.", ""]
+    rows = [
+        (
+            plain(each.environment),
+            plain(each.level),
+            each.tasks,
+            f"{each.value:.1%} ({each.low:.1%} to {each.high:.1%})",
+        )
+        for each in levels
+    ]
+    note = "Share of held-out tasks completed, with 95 % intervals; tasks are the units. Levels aren't pooled: they're different tasks."
+    return [*table(("Environment", "Level", "Tasks", "Success"), rows), note, ""]
+
+
+def _settings(run: Run) -> list[tuple[str, str]]:
+    """The ones that people look at first; none where they were stored by a version that knew others."""
+    try:
+        config = stored_config(run, run.config)
+    except InvalidConfig:
+        return []
+    fields = [field for field in settable_fields(type(config)) if field.is_basic and field.kind != "terms"]
+    return [(field.title, f"`{plain(_written(at(config, field.path)))}` {field.unit}".strip()) for field in fields]
+
+
+def _written(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
