@@ -175,6 +175,10 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         events=EventType.values,
         by=owner.user,
     ).destination
+    session = factories.session(of=here, messages=[step["message"]])
+    session.split = factories.traffic_split(of=here)
+    session.drawn, session.failover, session.experiment = policy, "Its server was away.", experiment.pk
+    session.save()
     return {
         "webhook_id": destination.pk,
         "delivery_id": announce_test(destination).pk,
@@ -212,8 +216,9 @@ def things_of(owner: Membership, labeller: Membership, runs: Path, published: Pa
         "right_id": other.pk,
         "run_id": run.pk,
         "secret": invited.secret,
-        "session_id": factories.session(of=here, messages=[step["message"]]).pk,
+        "session_id": session.pk,
         "side": "run",
+        "split_id": session.split.pk,
         "start": 0,
         "task_id": first.task_id,
         "token_id": api_tokens.issue_token(membership=owner, name="laptop").token.pk,

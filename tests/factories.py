@@ -14,6 +14,8 @@ from apps.annotation.models import Annotator, Assignment, Item, Preference, Queu
 from apps.datasets.models import Dataset, Version
 from apps.gateway.models import Call, Session
 from apps.gateway.sessions import open_session
+from apps.gateway.splits.changes import ArmPlan, create_split
+from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Endpoint, Policy
 from apps.training.models import Run
 from apps.trajectories.comparison.actions import digest_of
@@ -175,27 +177,55 @@ def imported_run(
 def session(*, of: Workspace | None = None, messages: Sequence[dict[str, Any]] = (), **fields: Any) -> Session:
     """An open session in which the policy has said `messages`, one after the other."""
     home = of or workspace()
-    endpoint = Endpoint.objects.create(workspace=home, name=f"server-{next(_number)}", base_url="http://127.0.0.1:9/v1")
-    served = policy(of=home, kind=Policy.Kind.ENDPOINT, location="served", endpoint=endpoint)
-    made = open_session(workspace=home, policy=served, by=None, **fields).session
+    made = open_session(workspace=home, policy=served_policy(of=home), by=None, **fields).session
     parent: Call | None = None
     for number, message in enumerate(messages):
-        parent = Call.objects.create(
-            session=made,
-            parent=parent,
-            status=Call.Status.OK,
-            request={},
-            messages=[{"role": "user", "content": "Where is the lamp?"}] if parent is None else [],
-            reply={"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]},
-            http_status=200,
-            untrainable="The server doesn't return token ids.",
-            body_digest=bytes([number]) * 16,
-            chat_digest=bytes([number]) * 16,
-            tools_digest=bytes(16),
-            seconds=0.1,
-            began_at=now(),
-        )
+        parent = call(of=made, message=message, parent=parent, number=number)
     return made
+
+
+def call(*, of: Session, message: dict[str, Any], parent: Call | None = None, number: int = 0) -> Call:
+    """A call of session `of` that the policy answered with `message`."""
+    return Call.objects.create(
+        session=of,
+        parent=parent,
+        status=Call.Status.OK,
+        request={},
+        messages=[{"role": "user", "content": "Where is the lamp?"}] if parent is None else [],
+        reply={"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]},
+        http_status=200,
+        untrainable="The server doesn't return token ids.",
+        body_digest=bytes([number]) * 16,
+        chat_digest=bytes([number]) * 16,
+        tools_digest=bytes(16),
+        seconds=0.1,
+        began_at=now(),
+    )
+
+
+def served_policy(*, of: Workspace | None = None, **fields: Any) -> Policy:
+    """A policy that a server has, though nothing listens there."""
+    home = of or workspace()
+    endpoint = Endpoint.objects.create(workspace=home, name=f"server-{next(_number)}", base_url="http://127.0.0.1:9/v1")
+    return policy(of=home, **{"kind": Policy.Kind.ENDPOINT, "location": "served", "endpoint": endpoint, **fields})
+
+
+def traffic_split(*, of: Workspace | None = None, arms: Sequence[Policy] = (), **fields: Any) -> TrafficSplit:
+    """A split that draws one of `arms` (two new ones by default), the first of which is champion of its environment."""
+    n = next(_number)
+    home = of or workspace()
+    arms = arms or [served_policy(of=home), served_policy(of=home)]
+    return create_split(
+        **{
+            "workspace": home,
+            "name": f"split-{n}",
+            "environment": f"environment-{n}",
+            "champion": arms[0],
+            "arms": [ArmPlan(each, 1) for each in arms],
+            "by": user(),
+            **fields,
+        }
+    )
 
 
 def queue(*, of: Workspace | None = None, **fields: Any) -> Queue:

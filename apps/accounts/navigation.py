@@ -51,7 +51,10 @@ PLACES = (
         "g p",
         Role.RESEARCHER,
         "policies",
-        ("training:new_rollouts", "training:rollouts"),
+        (
+            *("training:new_rollouts", "training:rollouts"),
+            *("gateway:splits", "gateway:split", "gateway:new_split", "gateway:change_split"),
+        ),
     ),
     Place("Experiments", "arena:list", "experiment", "g e", Role.RESEARCHER, "arena"),
     Place("Jobs", "jobs:list", "clock", "g j", Role.OWNER, "jobs"),

@@ -15,7 +15,8 @@ from rest_framework.reverse import reverse
 
 from apps.accounts.models import Role
 from apps.arena import lifecycle
-from apps.arena.forms import ExperimentForm, PromotionForm, RecordedExperimentForm
+from apps.arena.forms import ExperimentForm, LiveExperimentForm, PromotionForm, RecordedExperimentForm
+from apps.arena.live_feed import CantFeed, start_live_experiment
 from apps.arena.models import Experiment
 from apps.arena.queries import figures_of
 from apps.arena.recorded import NothingInCommon, start_recorded_experiment
@@ -31,7 +32,7 @@ class ExperimentSerializer(serializers.ModelSerializer[Experiment]):
     class Meta:
         model = Experiment
         fields = [
-            *("id", "url", "name", "environment", "policy_a", "policy_b", "rollouts_a", "rollouts_b", "queue"),
+            *("id", "url", "name", "environment", "policy_a", "policy_b", "rollouts_a", "rollouts_b", "split", "queue"),
             *("plan", "state", "verdict", "error", "created_at", "stopped_at"),
         ]
         read_only_fields = fields
@@ -59,15 +60,20 @@ class StartSerializer(RequestSerializer):
     """An experiment to start."""
 
     name = serializers.CharField(max_length=200)
-    policy_a = serializers.UUIDField(help_text="Usually the champion.")
-    policy_b = serializers.UUIDField(help_text="Usually the challenger.")
+    policy_a = serializers.UUIDField(required=False, help_text="Usually the champion.")
+    policy_b = serializers.UUIDField(required=False, help_text="Usually the challenger.")
     trajectories = serializers.ChoiceField(
-        choices=["new", "recorded"],
+        choices=["new", "recorded", "live"],
         default="new",
-        help_text="New rollouts in a built-in or served environment, or trajectories that exist already.",
+        help_text="New rollouts in a built-in or served environment, trajectories that exist already, or sessions of a traffic split as they end.",
+    )
+    split = serializers.UUIDField(
+        required=False,
+        help_text="The traffic split of a live one, whose two arms are compared; in place of policies and environment.",
     )
     environment = serializers.CharField(
         max_length=100,
+        required=False,
         allow_blank=True,
         help_text="With recorded trajectories, the empty one is that of tasks that name none.",
     )
@@ -82,6 +88,12 @@ class StartSerializer(RequestSerializer):
     steps = serializers.IntegerField(default=20, help_text="An episode is cut off after that many; 1 to 200.")
     overlap = serializers.IntegerField(default=1, help_text="Different people for each pair; 1 to 20.")
     min_tasks = serializers.IntegerField(default=10, help_text="Judged tasks before the rule may end it.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        needed = {"split"} if attrs["trajectories"] == "live" else {"policy_a", "policy_b", "environment"}
+        if missing := needed - attrs.keys():
+            raise ValidationError({name: ["This field is required."] for name in sorted(missing)})
+        return attrs
 
 
 class PromoteSerializer(RequestSerializer):
@@ -98,6 +110,14 @@ class PromotionSerializer(serializers.Serializer[Any]):
     champion = serializers.UUIDField()
 
 
+STARTS: dict[str, tuple[Any, Any]] = {
+    "new": (ExperimentForm, lifecycle.start_experiment),
+    "recorded": (RecordedExperimentForm, start_recorded_experiment),
+    "live": (LiveExperimentForm, start_live_experiment),
+}
+"""The form and the write of each way to come to trajectories."""
+
+
 class ExperimentsView(ListView):
     """The workspace's experiments."""
 
@@ -106,7 +126,7 @@ class ExperimentsView(ListView):
     @extend_schema(
         operation_id="experiments_create",
         summary="Start a blind comparison of two policies",
-        description="Both attempt the same held-out tasks, drawn by a fresh seed, or have attempted them already (`trajectories`); people then judge the pairs blind.",
+        description="Both attempt the same held-out tasks, drawn by a fresh seed, have attempted them already, or attempt them in sessions of a traffic split (`trajectories`); people then judge the pairs blind.",
         request=StartSerializer,
         responses={201: ExperimentSerializer, 400: OpenApiResponse(description="Refused, by field.")},
     )
@@ -114,14 +134,15 @@ class ExperimentsView(ListView):
         given = StartSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         wanted = given.validated_data
-        is_recorded = wanted.pop("trajectories") == "recorded"
-        form = (RecordedExperimentForm if is_recorded else ExperimentForm)(wanted, member=self.member)
+        form_class, start = STARTS[wanted.pop("trajectories")]
+        form = form_class(wanted, member=self.member)
         cleaned(form)
-        start = start_recorded_experiment if is_recorded else lifecycle.start_experiment
         try:
             experiment = start(workspace=self.member.workspace, **form.plan, by=self.member.user)
         except NothingInCommon as refusal:
             raise ValidationError({"policy_b": [str(refusal)]}) from None
+        except CantFeed as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
         answer = ExperimentSerializer(experiment, context={"request": request}).data
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Location": answer["url"]})
 
@@ -138,7 +159,7 @@ class _OneExperiment(MemberView):
     needs = Role.RESEARCHER
 
     def find(self, pk: UUID) -> Experiment:
-        related = ("policy_a", "policy_b", "queue", "rollouts_a", "rollouts_b", "workspace")
+        related = ("policy_a", "policy_b", "queue", "rollouts_a", "rollouts_b", "workspace", "split")
         return get_object_or_404(Experiment.objects.visible_to(self.member).select_related(*related), pk=pk)
 
 
@@ -182,12 +203,8 @@ class PromoteView(_OneExperiment):
         given.is_valid(raise_exception=True)
         wanted = cleaned(PromotionForm(given.validated_data, experiment=experiment))
         try:
-            promotions.promote(
-                policy=wanted["policy"],
-                environment=experiment.environment,
-                by=self.member.user,
-                reason=wanted["reason"],
-                evidence=lifecycle.evidence_of(experiment),
+            lifecycle.promote_from(
+                experiment=experiment, policy=wanted["policy"], by=self.member.user, reason=wanted["reason"]
             )
         except promotions.AlreadyChampion as refusal:
             raise Conflict(str(refusal)) from None

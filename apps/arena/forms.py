@@ -9,6 +9,7 @@ from apps.accounts.models import Membership
 from apps.arena.models import Experiment
 from apps.arena.stopping_rule import StoppingRule
 from apps.common.environments import CHOICES, ENVIRONMENTS, LEVELS
+from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Policy, PolicyQuerySet
 from apps.trajectories.models import Task
 from apps.trajectories.rollouts.rollout_batches import MOST_EPISODES
@@ -16,24 +17,10 @@ from apps.trajectories.rollouts.rollout_batches import MOST_EPISODES
 MOST_ENVIRONMENTS = 200
 
 
-class _PlanForm(forms.Form):
+class _RuleForm(forms.Form):
     """What every experiment settles before it begins."""
 
     name = forms.CharField(max_length=200)
-    policy_a = forms.ModelChoiceField(
-        Policy.objects.none(), label="Policy A", empty_label="Choose a policy", help_text="Usually the champion."
-    )
-    policy_b = forms.ModelChoiceField(
-        Policy.objects.none(), label="Policy B", empty_label="Choose a policy", help_text="Usually the challenger."
-    )
-    environment = forms.ChoiceField(choices=())
-    samples = forms.IntegerField(
-        min_value=1,
-        max_value=16,
-        initial=1,
-        label="Trajectories of each task",
-        help_text="More tasks tell more than more attempts.",
-    )
     overlap = forms.IntegerField(
         min_value=1,
         max_value=20,
@@ -52,6 +39,41 @@ class _PlanForm(forms.Form):
     def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.member = member
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if Experiment.objects.visible_to(self.member).filter(name=name).exists():
+            raise forms.ValidationError("There is already an experiment with this name. Choose another name.")
+        return name
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What starts it. The seed is a fresh one, so that nobody tunes a policy to the tasks that experiments always draw."""
+        chosen = {name: value for name, value in self.cleaned_data.items() if name != "min_tasks"}
+        rule = StoppingRule(min_tasks=self.cleaned_data["min_tasks"])
+        return {**chosen, "rule": rule, "seed": int(get_random_string(9, "123456789"))}
+
+
+class _PlanForm(_RuleForm):
+    """What every experiment on tasks settles before it begins."""
+
+    policy_a = forms.ModelChoiceField(
+        Policy.objects.none(), label="Policy A", empty_label="Choose a policy", help_text="Usually the champion."
+    )
+    policy_b = forms.ModelChoiceField(
+        Policy.objects.none(), label="Policy B", empty_label="Choose a policy", help_text="Usually the challenger."
+    )
+    environment = forms.ChoiceField(choices=())
+    samples = forms.IntegerField(
+        min_value=1,
+        max_value=16,
+        initial=1,
+        label="Trajectories of each task",
+        help_text="More tasks tell more than more attempts.",
+    )
+
+    def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
+        super().__init__(*args, member=member, **kwargs)
         for side in ("policy_a", "policy_b"):
             cast("forms.ModelChoiceField[Policy]", self.fields[side]).queryset = self.policies.order_by("-id")
 
@@ -60,24 +82,11 @@ class _PlanForm(forms.Form):
         """Who may be compared."""
         return Policy.objects.visible_to(self.member).acting()
 
-    def clean_name(self) -> str:
-        name: str = self.cleaned_data["name"]
-        if Experiment.objects.visible_to(self.member).filter(name=name).exists():
-            raise forms.ValidationError("There is already an experiment with this name. Choose another name.")
-        return name
-
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if cleaned.get("policy_a") and cleaned.get("policy_a") == cleaned.get("policy_b"):
             self.add_error("policy_b", "Both sides are the same policy. Choose another one to compare with.")
         return cleaned
-
-    @property
-    def plan(self) -> dict[str, Any]:
-        """What starts it. The seed is a fresh one, so that nobody tunes a policy to the tasks that experiments always draw."""
-        chosen = {name: value for name, value in self.cleaned_data.items() if name != "min_tasks"}
-        rule = StoppingRule(min_tasks=self.cleaned_data["min_tasks"])
-        return {**chosen, "rule": rule, "seed": int(get_random_string(9, "123456789"))}
 
 
 class ExperimentForm(_PlanForm):
@@ -154,6 +163,29 @@ class RecordedExperimentForm(_PlanForm):
         """Also those that are known by name only: they have done what was imported."""
         scoring = (Policy.Kind.REWARD_MODEL, Policy.Kind.PROCESS_MODEL)
         return Policy.objects.visible_to(self.member).filter(archived_at=None).exclude(kind__in=scoring)
+
+
+class LiveExperimentForm(_RuleForm):
+    """A traffic split whose two arms are compared while agents use it, and when it ends."""
+
+    split = forms.ModelChoiceField(
+        TrafficSplit.objects.none(),
+        label="Traffic split",
+        empty_label="Choose a traffic split",
+        help_text="With two arms, drawn by session or by unit.",
+    )
+    tasks = forms.IntegerField(
+        min_value=2,
+        max_value=2000,
+        initial=100,
+        label="Most tasks",
+        help_text="Of each the first session of either arm is compared. Detecting a win rate of 70 % takes about 40 to 100.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = TrafficSplit.objects.visible_to(self.member).order_by("name")
+        cast("forms.ModelChoiceField[TrafficSplit]", self.fields["split"]).queryset = known
 
 
 class PromotionForm(forms.Form):

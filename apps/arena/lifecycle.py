@@ -10,26 +10,21 @@ from django.utils.timezone import now
 from apps.accounts import audit
 from apps.accounts.models import User, Workspace
 from apps.annotation.models import Queue
-from apps.annotation.queues.queue_lifecycle import create_queue_of_pairs
+from apps.arena import live_feed
+from apps.arena.blind_queues import blind_queue
 from apps.arena.models import Experiment
 from apps.arena.pairs import Attempt, Matching, match
 from apps.arena.queries import Standing, standing
 from apps.arena.stopping_rule import Outcome, StoppingRule
+from apps.gateway.splits.changes import switch
+from apps.gateway.splits.models import TrafficSplit
 from apps.jobs.models import JobState
+from apps.policies import promotions
 from apps.policies.models import Policy
 from apps.trajectories.models import RolloutBatch, Trajectory
 from apps.trajectories.rollouts import rollout_batches
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
-
-GUIDELINES = """\
-Two agents did the same task. Which one would you rather have working for you?
-
-- First: did it do what was asked, all of it, and nothing that was not asked?
-- Then: did it take a sensible way, without needless steps or risks?
-- Call it a tie when you would not mind which one you got. Use “both bad” when you would want neither.
-"""
-
 
 UNFINISHED = "Rollouts did not finish: "
 """How the error of an experiment begins that may go on when its rollouts do."""
@@ -103,6 +98,9 @@ def advance(experiment: Experiment) -> None:
     if experiment.state == Experiment.State.ROLLING_OUT:
         _make_queue(experiment)
     elif experiment.state == Experiment.State.LABELLING:
+        if experiment.is_live:
+            live_feed.feed(experiment)
+            experiment.refresh_from_db()
         _end_by_rule(experiment)
 
 
@@ -135,16 +133,7 @@ def make_queue_of(locked: Experiment, matching: Matching) -> None:
         return
     locked.alike = [[str(each.task), each.place] for each in matching.alike]
     if matching.pairs:
-        locked.queue = create_queue_of_pairs(
-            workspace=locked.workspace,
-            created_by=locked.created_by,
-            # Annotators see this name, so it says nothing about who made the trajectories.
-            name=f"Blind comparison on {locked.environment}, {locked.created_at:%-d %b, %H:%M}",
-            pairs=matching.pairs,
-            overlap=locked.plan["overlap"],
-            guidelines=GUIDELINES,
-            selection={"experiment": str(locked.pk), "unmatched_tasks": matching.unmatched_tasks},
-        )
+        locked.queue = blind_queue(locked, matching.pairs, unmatched_tasks=matching.unmatched_tasks)
     locked.state = Experiment.State.LABELLING
     locked.save(update_fields=["alike", "queue", "state"])
 
@@ -182,6 +171,28 @@ def evidence_of(experiment: Experiment) -> dict[str, Any]:
 
 
 @transaction.atomic
+def promote_from(*, experiment: Experiment, policy: Policy, by: User, reason: str) -> None:
+    """Make one of the two champion, on the evidence of this moment. A traffic split that fed it goes off, so that the champion answers all there.
+
+    Raises AlreadyChampion where nothing would change.
+    """
+    split = experiment.split if experiment.split and experiment.split.is_on else None
+    try:
+        promotions.promote(
+            policy=policy,
+            environment=experiment.environment,
+            by=by,
+            reason=reason,
+            evidence=evidence_of(experiment),
+        )
+    except promotions.AlreadyChampion:
+        if split is None:
+            raise
+    if split is not None:
+        switch(split=split, is_on=False, by=by, reason=f"{policy} was promoted from {experiment}.")
+
+
+@transaction.atomic
 def _end(experiment: Experiment, figures: Standing, *, by: User | None) -> bool:
     verdict = {**figures.as_evidence(), "stopped_by_rule": by is None, "stopped_by": by.name if by else ""}
     ended = Experiment.objects.filter(pk=experiment.pk, state=Experiment.State.LABELLING).update(
@@ -192,6 +203,7 @@ def _end(experiment: Experiment, figures: Standing, *, by: User | None) -> bool:
     Queue.objects.filter(experiment=experiment, state__in=[Queue.State.OPEN, Queue.State.PAUSED]).update(
         state=Queue.State.CLOSED
     )
+    TrafficSplit.objects.filter(experiment=experiment.pk).update(experiment=None)
     audit.record(
         workspace=experiment.workspace,
         actor=by,

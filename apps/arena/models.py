@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import CheckConstraint, F, Index, Q
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
 from apps.annotation.models import Queue
 from apps.arena.stopping_rule import StoppingRule
+from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Policy
-from apps.trajectories.models import RolloutBatch
+from apps.trajectories.models import RolloutBatch, Task, Trajectory
 
 
 class Experiment(WorkspaceModel):
@@ -25,9 +26,6 @@ class Experiment(WorkspaceModel):
         STOPPED = "stopped", "Decided"
         FAILED = "failed", "Failed"
 
-    NO_ENVIRONMENT = "no environment"
-    """Stands for the environment of tasks that name none, as where a policy is champion."""
-
     name = models.CharField(max_length=200)
     environment = models.CharField(max_length=100)
     policy_a = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
@@ -38,6 +36,13 @@ class Experiment(WorkspaceModel):
         models.UUIDField(), default=list, help_text="Trajectories of A that existed before, where it rolled out none."
     )
     recorded_b = ArrayField(models.UUIDField(), default=list)
+    split = models.ForeignKey(
+        TrafficSplit,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="experiments",
+        help_text="Whose sessions feed it as they end.",
+    )
     queue = models.OneToOneField(Queue, on_delete=models.PROTECT, null=True, related_name="experiment")
     plan = models.JSONField(default=dict, help_text="tasks, samples, seed, overlap, rule: fixed at the start.")
     state = models.CharField(max_length=12, choices=State.choices, default=State.ROLLING_OUT)
@@ -57,7 +62,10 @@ class Experiment(WorkspaceModel):
             CheckConstraint(
                 condition=~Q(policy_a=F("policy_b")),
                 name="an_experiment_needs_two_policies",
-            )
+            ),
+            UniqueConstraint(
+                fields=["split"], condition=Q(state="labelling"), name="one_live_experiment_at_a_time_per_split"
+            ),
         ]
         indexes = [
             Index(fields=["workspace", "-id"], name="experiment_newest"),
@@ -74,6 +82,30 @@ class Experiment(WorkspaceModel):
         return bool(self.plan.get("source") == "recorded")
 
     @property
+    def is_live(self) -> bool:
+        """Whether the sessions of a traffic split feed it as they end."""
+        return bool(self.plan.get("source") == "live")
+
+    @property
     def rule(self) -> StoppingRule:
         """The stopping rule that was written down when the experiment began."""
         return StoppingRule(**self.plan.get("rule", {}))
+
+
+class LiveAttempt(models.Model):
+    """The first attempt of one side of a live experiment at a task: the side is that of the arm that was drawn, whoever answered."""
+
+    class Side(models.IntegerChoices):
+        A = 0
+        B = 1
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="live_attempts", db_index=False)
+    side = models.PositiveSmallIntegerField(help_text="0: that of policy A; 1: of policy B.")
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+", db_index=False)
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="live_attempts")
+    is_paired = models.BooleanField(default=False, help_text="The other side has attempted the task, too.")
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["experiment", "task", "side"], name="one_live_attempt_per_task_and_side")
+        ]

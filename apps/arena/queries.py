@@ -4,13 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from apps.annotation.models import Annotator, Item, Preference
 from apps.arena import win_rates
-from apps.arena.models import Experiment
+from apps.arena.models import Experiment, LiveAttempt
 from apps.arena.stopping_rule import Outcome
 from apps.arena.win_rates import Interval, SideBias, Tally
 from apps.common.sorting import by_age, by_name
@@ -103,19 +102,20 @@ def standing(experiment: Experiment) -> Standing:
             pairs.setdefault(str(row["item_id"]), []).append(row["strength"])
             strengths[task] = pairs
     alike = [(task, place) for task, place in experiment.alike]
-    planned = {*places, *(task for task, _ in alike)}
-    known = win_rates.with_ties(strengths, alike, places=places, all_known=not unfinished)
+    # More pairs may come to a live experiment until it has as many tasks as its plan says.
+    planned = experiment.plan["tasks"] if experiment.is_live else len({*places, *(task for task, _ in alike)})
+    is_fed = not experiment.is_live or len(items) + len(alike) >= planned
+    known = win_rates.with_ties(strengths, alike, places=places, all_known=is_fed and not unfinished)
     win_rate = win_rates.confidence_sequence(list(win_rates.task_scores(known).values()), alpha=experiment.rule.alpha)
-    results_a = _results(_runs(experiment.rollouts_a_id, experiment.recorded_a))
-    results_b = _results(_runs(experiment.rollouts_b_id, experiment.recorded_b))
+    results_a, results_b = (_results(_runs(experiment, side)) for side in LiveAttempt.Side)
     shared = results_a.keys() & results_b.keys()
     by_task_a, success_a = _success({task: results_a[task] for task in results_a if task in shared})
     by_task_b, success_b = _success({task: results_b[task] for task in results_b if task in shared})
     return Standing(
         tally=win_rates.tally((row["strength"], row["both_bad"]) for row in judgements),
         win_rate=win_rate,
-        outcome=experiment.rule.outcome(win_rate, tasks_planned=len(planned)) if planned else Outcome.UNDECIDED,
-        tasks_planned=len(planned),
+        outcome=experiment.rule.outcome(win_rate, tasks_planned=planned) if planned else Outcome.UNDECIDED,
+        tasks_planned=planned,
         items=len(items),
         items_judged=sum(item["judged"] >= item["overlap"] for item in items),
         alike=len(alike),
@@ -143,7 +143,14 @@ def _items(experiment: Experiment) -> list[dict[str, Any]]:
     return [{**row, "task": str(row["task_id"])} for row in rows.values("task_id", "position", "judged", "overlap")]
 
 
-def _runs(batch_id: UUID | None, recorded: list[UUID]) -> QuerySet[Trajectory]:
+def _runs(experiment: Experiment, side: LiveAttempt.Side) -> QuerySet[Trajectory]:
+    if experiment.is_live:
+        return Trajectory.objects.filter(
+            live_attempts__experiment=experiment, live_attempts__side=side, live_attempts__is_paired=True
+        )
+    is_a = side == LiveAttempt.Side.A
+    batch_id = experiment.rollouts_a_id if is_a else experiment.rollouts_b_id
+    recorded = experiment.recorded_a if is_a else experiment.recorded_b
     return Trajectory.objects.filter(Q(rollout_batch=batch_id) if batch_id else Q(pk__in=recorded))
 
 

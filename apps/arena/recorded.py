@@ -17,6 +17,7 @@ from apps.arena.models import Experiment
 from apps.arena.pairs import Attempt, match
 from apps.arena.stopping_rule import StoppingRule
 from apps.policies.models import Policy
+from apps.policies.promotions import NO_ENVIRONMENT
 from apps.trajectories.models import Task, Trajectory
 
 FEWEST_TASKS = 2
@@ -91,7 +92,7 @@ def start_recorded_experiment(
     experiment = Experiment.objects.create(
         workspace=workspace,
         name=name,
-        environment=environment or Experiment.NO_ENVIRONMENT,
+        environment=environment or NO_ENVIRONMENT,
         policy_a=policy_a,
         policy_b=policy_b,
         recorded_a=[attempt.run for attempt in sides[0]],

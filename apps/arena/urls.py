@@ -10,6 +10,7 @@ urlpatterns = [
     path("experiments/", views.experiments, name="list"),
     path("experiments/new/", views.new_experiment, name="new"),
     path("experiments/new/recorded/", views.new_recorded_experiment, name="new_recorded"),
+    path("experiments/new/live/", views.new_live_experiment, name="new_live"),
     path("experiments/<uuid:experiment_id>/", views.experiment, name="experiment"),
     path("experiments/<uuid:experiment_id>/standing/", views.experiment_standing, name="standing"),
     path("experiments/<uuid:experiment_id>/stop/", views.stop, name="stop"),

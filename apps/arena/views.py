@@ -13,7 +13,8 @@ from apps.accounts.access import at_least
 from apps.accounts.models import Role
 from apps.annotation.models import Queue
 from apps.arena import lifecycle
-from apps.arena.forms import ExperimentForm, PromotionForm, ReasonForm, RecordedExperimentForm
+from apps.arena.forms import ExperimentForm, LiveExperimentForm, PromotionForm, ReasonForm, RecordedExperimentForm
+from apps.arena.live_feed import CantFeed, start_live_experiment
 from apps.arena.models import Experiment
 from apps.arena.queries import EXPERIMENT_COLUMNS, Standing, figures_of
 from apps.arena.recorded import NothingInCommon, start_recorded_experiment
@@ -31,7 +32,16 @@ MOVING = (Experiment.State.ROLLING_OUT, Experiment.State.LABELLING)
 
 
 def _experiments(request: HtmxRequest) -> Any:
-    related = ("policy_a", "policy_b", "queue", "rollouts_a__policy", "rollouts_b__policy", "workspace", "created_by")
+    related = (
+        "policy_a",
+        "policy_b",
+        "queue",
+        "rollouts_a__policy",
+        "rollouts_b__policy",
+        "workspace",
+        "created_by",
+        "split",
+    )
     return Experiment.objects.visible_to(request.member).select_related(*related)
 
 
@@ -70,6 +80,20 @@ def new_recorded_experiment(request: HtmxRequest) -> HttpResponse:
         except NothingInCommon as refusal:
             form.add_error(None, str(refusal))
     return render(request, "arena/new_recorded.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@at_least(Role.RESEARCHER)
+def new_live_experiment(request: HtmxRequest) -> HttpResponse:
+    """Choose a traffic split, and start."""
+    form = LiveExperimentForm(request.POST or None, member=request.member, initial={"split": request.GET.get("split")})
+    if request.method == "POST" and form.is_valid():
+        try:
+            found = start_live_experiment(workspace=request.member.workspace, by=request.user, **form.plan)
+            return redirect("arena:experiment", found.pk)
+        except CantFeed as refusal:
+            form.add_error(refusal.field, str(refusal))
+    return render(request, "arena/new_live.html", {"form": form}, status=422 if form.errors else 200)
 
 
 @require_safe
@@ -167,17 +191,17 @@ def promote(request: HtmxRequest, experiment_id: UUID) -> HttpResponse:
             request, "arena/experiment.html", {**_experiment_context(found), "promotion_form": form}, status=422
         )
     try:
-        promotions.promote(
+        lifecycle.promote_from(
+            experiment=found,
             policy=form.cleaned_data["policy"],
-            environment=found.environment,
             by=request.user,
             reason=form.cleaned_data["reason"],
-            evidence=lifecycle.evidence_of(found),
         )
     except promotions.AlreadyChampion as refusal:
         messages.info(request, str(refusal))
     else:
-        messages.success(request, f"{form.cleaned_data['policy']} is champion of {found.environment}.")
+        goes_on = f" It answers every new session of {found.split}." if found.split else ""
+        messages.success(request, f"{form.cleaned_data['policy']} is champion of {found.environment}.{goes_on}")
     return redirect("arena:experiment", found.pk)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import NamedTuple
 
+from scipy.stats import chisquare
+
 Z95 = 1.959964
 """The standard normal quantile of a two-sided 95 % interval."""
 
@@ -31,3 +33,15 @@ def paired(differences: Sequence[float], *, z: float = Z95) -> Bounds:
     centre = total / (n + 2)
     half = z * sqrt(squares + 1 - total * total / (n + 2)) / (n + 2)
     return Bounds(max(-1.0, centre - half), min(1.0, centre + half))
+
+
+def mismatch(counts: Sequence[int], shares: Sequence[float]) -> float | None:
+    """The probability of counts at least as far from these shares, which add up to 1: Pearson's χ² test (sample ratio mismatch).
+
+    None where there is nothing to compare, or fewer than five are expected anywhere: then χ² is no good approximation.
+    """
+    total = sum(counts)
+    expected = [total * share for share in shares]
+    if len(counts) < 2 or min(expected) < 5:
+        return None
+    return float(chisquare(counts, expected).pvalue)

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.accounts import api_tokens
 from apps.gateway.exchange import Exchange
-from apps.gateway.named_sessions import served_policies, session_name
+from apps.gateway.named_sessions import models_of, session_name
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import BadRequest, GatewayRefusal, NoSession, NotSupported, TooLarge
 from apps.gateway.upstream import Upstreams
@@ -66,7 +66,7 @@ async def session_of(request: Request, key: str, body: dict[str, Any]) -> Known:
     if not key.startswith(api_tokens.MARK):
         return await recorder.session_of(key)
     name = session_name(request.headers.get("x-session-id", ""), request.headers.get("traceparent", ""))
-    return await recorder.named_session(key, name, body.get("model"))
+    return await recorder.named_session(key, name, body)
 
 
 @refusing
@@ -74,10 +74,11 @@ async def models(request: Request) -> Response:
     """GET /v1/models: the one that the session leads to, or all that a token may call."""
     key = key_of(request)
     if key.startswith(api_tokens.MARK):
-        known = [(policy.name, policy.created_at) for policy in await in_database(served_policies, key)]
+        known = [(each.name, each.created_at) for each in await in_database(models_of, key)]
     else:
         session = (await recorder.session_of(key)).session
-        known = [(session.policy_name, session.policy.created_at if session.policy else session.created_at)]
+        named = session.split or session.policy
+        known = [(session.public_name, named.created_at if named else session.created_at)]
     cards = [
         {"id": name, "object": "model", "created": int(since.timestamp()), "owned_by": "retrace"}
         for name, since in known

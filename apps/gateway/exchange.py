@@ -16,11 +16,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from apps.common.ids import new_id
 from apps.common.outages import outage_of
 from apps.gateway.call_graph import Ids, sequence_digests
 from apps.gateway.models import Call
 from apps.gateway.recorder import Known, Recorder, in_database
 from apps.gateway.refusals import GatewayRefusal, RecorderAway, SessionEnded, UpstreamAway
+from apps.gateway.splits.blind_replies import hidden_error, hide
 from apps.gateway.streamed_reply import (
     DONE,
     MOST_VALUES,
@@ -30,7 +32,7 @@ from apps.gateway.streamed_reply import (
     events_in,
 )
 from apps.gateway.token_capture import Capture
-from apps.gateway.upstream import Destination, Upstreams, broken, slow
+from apps.gateway.upstream import CANT_BE_REACHED, Destination, Upstreams, broken, slow
 from contract import jsontext
 from contract.chat_digests import digest_of, prefix_digests
 from contract.completion_chunks import event, event_stream
@@ -62,6 +64,7 @@ class Exchange:
         self._is_recorded = False
         self._recorder, self._upstreams = recorder, upstreams
         self._destination = Destination.of(known.session)
+        self._id = new_id()
         self._digest = digest_of(body)
         self._capture = Capture(body, speaks_ids=False)
 
@@ -83,8 +86,14 @@ class Exchange:
             raise await self._failed(UpstreamAway(NO_COMPLETION)) from None
 
     async def _pass_on(self, receive: Receive) -> Response:
-        self._capture = Capture(self.body, speaks_ids=await self._upstreams.speaks_ids(self._destination))
-        upstream = await unless_gone(self._ask(), receive)
+        try:
+            if self._may_fail_over and self._upstreams.is_away(self._destination):
+                raise UpstreamAway("The policy's server couldn't be reached just now.")
+            upstream = await unless_gone(self._ask(), receive)
+        except UpstreamAway as refusal:
+            if not await self._fails_over(refusal):
+                raise
+            upstream = await unless_gone(self._ask(), receive)
         if not upstream.is_success:
             return await self._pass_error(upstream)
         self._may_be_computed = True
@@ -96,8 +105,25 @@ class Exchange:
         if not self.session.is_open:
             raise SessionEnded(f"This session is {self.session.state}. Create another one with POST /api/v1/sessions.")
 
+    @property
+    def _may_fail_over(self) -> bool:
+        """The first call of a session that a split led to an arm: nothing has been said yet that another policy would have to go on with."""
+        session = self.session
+        return session.drawn_id is not None and session.policy_id == session.drawn_id and not self.known.graph.nodes
+
+    async def _fails_over(self, refusal: UpstreamAway) -> bool:
+        """Whether the champion is to be asked in place of an arm that can't be reached; then the session is led there, for good."""
+        if refusal.may_have_computed or not self._may_fail_over:
+            return False
+        if not await self._recorder.fail_over(self.known, str(refusal)):
+            return False
+        self.session = self.known.session
+        self._destination = Destination.of(self.session)
+        return True
+
     async def _ask(self) -> httpx.Response:
-        body = {**self._capture.request(self.body), "model": self.session.served_name}
+        self._capture = Capture(self.body, speaks_ids=await self._upstreams.speaks_ids(self._destination))
+        body = {**self._capture.request(self.body), **self.session.sampling, "model": self.session.served_name}
         if not body.get("stream"):
             body.pop("stream_options", None)  # alone it is refused, and some libraries send it alone
         if body.get("tools") == []:
@@ -117,10 +143,11 @@ class Exchange:
         words = problem_of(upstream)
         await self._record(status=Call.Status.FAILED, http_status=status, error=words)
         if error_in(content) or _is_error(content):
+            content = self._without_names(content)
             wait = upstream.headers.get("retry-after", "")
             headers = {"retry-after": wait} if wait.isascii() and wait.isprintable() and wait else {}
             return Response(content, status, headers, media_type="application/json")
-        refusal = UpstreamAway(f"The policy's server gave no reply: {words}.")
+        refusal = UpstreamAway("The policy's server gave no reply" + ("." if self._is_blind else f": {words}."))
         return JSONResponse(refusal.body(), status)
 
     async def _pass_reply(self, upstream: httpx.Response, receive: Receive) -> Response:
@@ -140,14 +167,30 @@ class Exchange:
             raise UpstreamAway(NO_COMPLETION) from None
         finally:
             await upstream.aclose()
-        reply["model"] = self._model
+        self._show(reply)
         await self._record(status=Call.Status.OK, http_status=200, reply=reply)
         return Response(jsontext.dumps(reply), media_type="application/json")
 
     async def _failed(self, refusal: GatewayRefusal) -> GatewayRefusal:
         self._may_be_computed |= isinstance(refusal, UpstreamAway) and refusal.may_have_computed
         await self._record(status=Call.Status.FAILED, http_status=refusal.status, error=str(refusal))
+        if self._is_blind and isinstance(refusal, UpstreamAway) and not refusal.may_have_computed:
+            return UpstreamAway(CANT_BE_REACHED)  # some name the server
         return refusal
+
+    @property
+    def _is_blind(self) -> bool:
+        """Its agent may not tell which policy of a split answers."""
+        return self.session.split_id is not None
+
+    def _show(self, reply: dict[str, Any]) -> None:
+        """Make a reply, or a piece of one, what the agent gets."""
+        if self._is_blind:
+            hide(reply, self._id)
+        reply["model"] = self._model
+
+    def _without_names(self, error: bytes) -> bytes:
+        return hidden_error(error, names={self.session.served_name: self._model}) if self._is_blind else error
 
     async def _replay(self, call_id: UUID) -> Response:
         """What was answered before: an agent's library asks again where the reply got lost, and a second sample would be another one."""
@@ -175,7 +218,7 @@ class Exchange:
                     break
                 chunk = chunk_from(data)
                 if chunk.get("error"):
-                    yield event(chunk)
+                    yield b"data: " + self._without_names(data) + b"\n\n" if self._is_blind else event(chunk)
                     self._may_be_computed = self._pieces > 0
                     await self._record(
                         status=Call.Status.FAILED,
@@ -186,7 +229,7 @@ class Exchange:
                 self._first_seconds = self._first_seconds or time.monotonic() - self._began
                 self._pieces += 1
                 self._capture.take(chunk)
-                chunk["model"] = self._model
+                self._show(chunk)
                 assembly.add(chunk)
                 if not wants_usage:
                     chunk.pop("usage", None)
@@ -215,7 +258,7 @@ class Exchange:
     def _model(self) -> str:
         """The name that the agent asked for is the name of what answers."""
         asked = self.body.get("model")
-        return asked if isinstance(asked, str) else self.session.policy_name
+        return asked if isinstance(asked, str) else self.session.public_name
 
     async def _record(
         self, *, status: Call.Status, http_status: int, reply: dict[str, Any] | None = None, error: str = ""

@@ -11,6 +11,7 @@ from django.db.models import CheckConstraint, Exists, F, Index, OuterRef, Q, Uni
 from apps.accounts.models import ApiToken, Membership, Role, User, WorkspaceModel, WorkspaceQuerySet
 from apps.common.fields import FaithfulJSONField
 from apps.common.ids import new_id
+from apps.gateway.splits.models import TrafficSplit
 from apps.policies.models import Endpoint, Policy
 from apps.trajectories.models import Trajectory
 from contract.values import mapping
@@ -92,6 +93,27 @@ class Session(WorkspaceModel):
     rewards = models.JSONField(default=dict, help_text="Named rewards of the whole session.")
     problem = models.TextField(blank=True, help_text="Why it is no trajectory, where it could not become one.")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    split = models.ForeignKey(
+        TrafficSplit,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="sessions",
+        db_index=False,
+        help_text="The name that led here.",
+    )
+    drawn = models.ForeignKey(
+        Policy,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        help_text="Of the split's arm that was drawn.",
+    )
+    failover = models.TextField(blank=True, help_text="Why the champion answers in place of the policy that was drawn.")
+    unit_digest = models.BinaryField(max_length=16, null=True, help_text="Of what the arm was drawn for.")
+    sampling = models.JSONField(default=dict, help_text="Sampling settings of the policy, which hold for all calls.")
+    experiment = models.UUIDField(null=True, help_text="The live experiment that it takes part in.")
+    is_fed = models.BooleanField(default=False, help_text="The live experiment has taken it up.")
     token = models.ForeignKey(
         ApiToken, on_delete=models.SET_NULL, null=True, related_name="+", help_text="With which it was opened."
     )
@@ -112,11 +134,23 @@ class Session(WorkspaceModel):
             ),
             UniqueConstraint(
                 fields=["workspace", "policy", "name"],
-                condition=~Q(name="") & Q(state="open"),
+                condition=~Q(name="") & Q(state="open", split=None),
                 name="one_open_session_per_name",
             ),
+            UniqueConstraint(
+                fields=["split", "name"],
+                condition=~Q(name="") & Q(state="open"),
+                name="one_open_session_per_split_and_name",
+            ),
+            CheckConstraint(condition=Q(split__isnull=False) | Q(drawn=None, failover=""), name="a_split_draws_arms"),
         ]
         indexes = [
+            Index(fields=["split", "-id"], condition=Q(split__isnull=False), name="session_by_split"),
+            Index(
+                fields=["experiment", "id"],
+                condition=Q(experiment__isnull=False, is_fed=False) & ~Q(state="open"),
+                name="session_to_feed",
+            ),
             Index(fields=["workspace", "-id"], name="session_newest"),
             Index(fields=["workspace", "name"], condition=~Q(name=""), name="session_by_name"),
             Index(fields=["expires_at"], condition=Q(state="open"), name="session_idle"),
@@ -139,6 +173,11 @@ class Session(WorkspaceModel):
     def policy_name(self) -> str:
         """Who acts, in words."""
         return self.training_name if self.policy is None else self.policy.name
+
+    @property
+    def public_name(self) -> str:
+        """What its agent may know of who acts: of a split, no more than its name."""
+        return self.policy_name if self.split is None else self.split.name
 
     @property
     def title(self) -> str:

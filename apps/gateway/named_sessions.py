@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -16,6 +17,8 @@ from apps.common.text_encoding import is_storable
 from apps.gateway.models import Session
 from apps.gateway.refusals import BadRequest, NoSession, NoSuchModel
 from apps.gateway.sessions import NotServed, open_session
+from apps.gateway.splits.models import TrafficSplit
+from apps.gateway.splits.routing import open_split_session, task_in, unit_in, unit_of
 from apps.policies.models import Policy, Publication
 
 LONGEST_NAME = 200
@@ -55,19 +58,28 @@ def member_with(token: str) -> Membership:
     return found.membership
 
 
-def named_session(token: str, name: SessionName, model: object) -> str:
-    """The digest of the key of the open session of that name, which is opened where there is none. Raises NoSession, NoSuchModel."""
+def named_session(token: str, name: SessionName, body: Mapping[str, Any]) -> str:
+    """The digest of the key of the open session of that name, which is opened where there is none. Raises NoSession, NoSuchModel.
+
+    body: a chat request; its `model` names a policy, or a split.
+    """
     member = member_with(token)
-    policy = _policy(member, model)
-    open_ones = Session.objects.open().filter(workspace=member.workspace_id, policy=policy, name=name.text)
-    digest = open_ones.values_list("key_digest", flat=True)
+    model = _storable(body.get("model"))
+    split = TrafficSplit.objects.visible_to(member).filter(name=model).select_related("workspace").first()
+    policy = None if split else _policy(member, model)
+    open_ones = Session.objects.open().filter(workspace=member.workspace_id, split=split, name=name.text)
+    digest = (open_ones.filter(policy=policy) if policy else open_ones).values_list("key_digest", flat=True)
     if found := digest.first():
         return found
+    facts: dict[str, Any] = {"by": member.user, "name": name.text, "is_guessed": name.is_guessed}
     try:
         with transaction.atomic():
-            opened = open_session(
-                workspace=member.workspace, policy=policy, by=member.user, name=name.text, is_guessed=name.is_guessed
-            )
+            if policy:
+                opened = open_session(workspace=member.workspace, policy=policy, **facts)
+            else:
+                assert split is not None
+                said = unit_in(body.get("metadata"), body.get("user"))
+                opened = open_split_session(split=split, unit=unit_of(split, task=task_in(body), unit=said), **facts)
     except NotServed as refusal:
         raise NoSuchModel(str(refusal)) from None
     except IntegrityError:  # another call of it was faster
@@ -75,23 +87,31 @@ def named_session(token: str, name: SessionName, model: object) -> str:
     return opened.session.key_digest
 
 
-def served_policies(token: str) -> list[Policy]:
-    """What a token may call. Raises NoSession."""
+def models_of(token: str) -> list[TrafficSplit | Policy]:
+    """What a token may call: splits, and policies that are served. Raises NoSession."""
     member = member_with(token)
+    splits = TrafficSplit.objects.visible_to(member).order_by("-id")[:MOST_MODELS]
+    return [*splits, *_served_policies(member)]
+
+
+def _served_policies(member: Membership) -> list[Policy]:
     served = Q(endpoint__isnull=False) | Q(
         publications__state=Publication.State.LIVE, publications__endpoint__isnull=False
     )
     return list(Policy.objects.visible_to(member).acting().filter(served).distinct().order_by("-id")[:MOST_MODELS])
 
 
-def _policy(member: Membership, model: object) -> Policy:
-    named = model if isinstance(model, str) and len(model) <= LONGEST_NAME and is_storable(model) else ""
+def _storable(model: object) -> str:
+    return model if isinstance(model, str) and len(model) <= LONGEST_NAME and is_storable(model) else ""
+
+
+def _policy(member: Membership, named: str) -> Policy:
     meant = Q(name=named)
     with suppress(ValueError):
         meant |= Q(pk=UUID(named))
     policy = Policy.objects.visible_to(member).acting().filter(meant).select_related("endpoint").first()
     if policy is None:
         raise NoSuchModel(
-            f"There is no policy {named!r} in this workspace that can act. With an API token, `model` names the policy."
+            f"There is no policy {named!r} in this workspace that can act. With an API token, `model` names the policy, or a traffic split."
         )
     return policy

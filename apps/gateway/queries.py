@@ -30,7 +30,7 @@ def sessions_for_list(member: Membership) -> SessionQuerySet:
     main = Path.objects.filter(session=OuterRef("pk"), is_main=True).values("trajectory")[:1]
     return (
         Session.objects.visible_to(member)
-        .select_related("policy")
+        .select_related("policy", "split")
         .annotate(call_count=Count("calls", filter=Q(calls__status=Call.Status.OK)), trajectory_id=Subquery(main))
     )
 

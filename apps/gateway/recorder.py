@@ -31,12 +31,15 @@ from apps.gateway.call_graph import CallGraph, Node
 from apps.gateway.models import Call, Session
 from apps.gateway.named_sessions import SessionName, member_with, named_session
 from apps.gateway.refusals import BudgetSpent, NoSession, RecorderAway
+from apps.gateway.splits.routing import fail_over
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS = ThreadPoolExecutor(4, thread_name_prefix="gateway-database")
 KNOWN_SESSIONS = 10_000
+RELATED = ("endpoint", "policy", "split")
+"""What a call asks of its session."""
 OVERLAP = timedelta(seconds=3)
 """Calls that another process stored this long before our latest one are looked for again: theirs may have been committed later."""
 FLUSH_SECONDS = 2.0
@@ -124,11 +127,11 @@ class Recorder:
         """The session that a key opens, with all its calls. While the database is away: as it was known last. Raises NoSession, RecorderAway."""
         return await self._session_with(digest_of(key))
 
-    async def named_session(self, token: str, name: SessionName, model: Any) -> Known:
+    async def named_session(self, token: str, name: SessionName, body: dict[str, Any]) -> Known:
         """The session of that name, opened where there is none. Raises NoSession, NoSuchModel, RecorderAway."""
-        asked = (digest_of(token), name, str(model))
+        asked = (digest_of(token), name, str(body.get("model")))
         try:
-            digest = await in_database(named_session, token, name, model)
+            digest = await in_database(named_session, token, name, body)
         except Exception as error:
             if outage_of(error) is None:
                 raise
@@ -139,6 +142,20 @@ class Recorder:
         if len(self._digests) > KNOWN_SESSIONS:
             self._digests.popitem(last=False)
         return await self._session_with(digest)
+
+    async def fail_over(self, known: Known, why: str) -> bool:
+        """Lead a session whose arm can't be reached to the champion; whether there is one. While the database is away nobody knows."""
+        try:
+            moved = await in_database(fail_over, known.session.pk, why)
+        except Exception as error:
+            if outage_of(error) is None:
+                raise
+            return False
+        if moved is None:
+            return False
+        moved.tokens_used = max(moved.tokens_used, known.session.tokens_used)
+        known.session = moved
+        return True
 
     async def _session_with(self, digest: str) -> Known:
         try:
@@ -273,17 +290,20 @@ def _with_parent(call: Call) -> Call:
 def _load(digest: str, known: Known | None) -> Known | None:
     if known is None:
         good = Session.objects.with_good_keys().filter(key_digest=digest)
-        session = good.select_related("endpoint", "policy").first()
+        session = good.select_related(*RELATED).first()
         if session is None:
             return None
         known = Known(session)
-    else:  # all but its state and costs was settled when it was opened
+    else:  # all but its state, its costs and a failover was settled when it was opened
         good = Session.objects.with_good_keys().filter(key_digest=digest)
-        found = good.values_list("state", "tokens_used").first()
+        found = good.values_list("state", "tokens_used", "policy_id").first()
         if found is None:
             return None
         known.session.state = found[0]
         known.session.tokens_used = max(found[1], known.session.tokens_used)
+        if found[2] != known.session.policy_id:  # another process led it to the champion
+            used, known.session = known.session.tokens_used, good.select_related(*RELATED).get()
+            known.session.tokens_used = used
     calls = Call.objects.filter(session=known.session, status=Call.Status.OK)
     if last := known.graph.last:
         calls = calls.filter(id__gte=_shortly_before(last))

@@ -128,16 +128,19 @@ def task_of(session: Session, path: Sequence[Call]) -> Task:
 def task_asked(session: Session, path: Sequence[Call]) -> Task:
     """What the first user message of a path asks."""
     environment = str(mapping(session.task).get("environment") or "")
-    asked = next(
-        (
-            text_of(message.get("content"))
-            for message in (path[0].messages if path else [])
-            if message.get("role") == "user"
-        ),
-        "",
-    )
-    digest = hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return Task(key=digest if asked else str(session.pk), instruction=asked, environment=environment)
+    asked = first_asked(path[0].messages if path else [])
+    return Task(key=key_of(asked) if asked else str(session.pk), instruction=asked, environment=environment)
+
+
+def first_asked(messages: Sequence[Any]) -> str:
+    """What the first user message says."""
+    asked = (message.get("content") for message in messages if message.get("role") == "user")
+    return text_of(next(asked, ""))
+
+
+def key_of(instruction: str) -> str:
+    """Of a task that names none."""
+    return hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def tools_of(path: Sequence[Call]) -> list[Any]:

@@ -93,7 +93,7 @@ def open_session(
         raise NotServed(
             f"{policy} isn't served anywhere. Publish it on a server first, or name a policy that is a served model."
         )
-    return _created(
+    return create_session(
         workspace=workspace,
         policy=policy,
         endpoint=place.endpoint,
@@ -127,7 +127,7 @@ def open_training_session(
     idle_seconds: int,
 ) -> NewSession:
     """A session whose calls go to weights in training, which answer at `address` and are called `name`."""
-    return _created(
+    return create_session(
         workspace=workspace,
         training_address=address,
         training_name=name,
@@ -142,7 +142,8 @@ def open_training_session(
     )
 
 
-def _created(*, idle_seconds: int, **facts: Any) -> NewSession:
+def create_session(*, idle_seconds: int = IDLE_SECONDS, **facts: Any) -> NewSession:
+    """The row with its key; `facts` are columns, and settled who acts."""
     key = MARK + secrets.token_urlsafe(32)
     session = Session.objects.create(
         **facts,

@@ -27,6 +27,10 @@ KNOWN_SECONDS = 600.0
 """For how long what a server can do isn't asked again."""
 UNKNOWN_SECONDS = 10.0
 """The same of a server that didn't say."""
+FAILURES = 3
+AWAY_SECONDS = 15.0
+"""For how long servers that couldn't be reached so many times, one after the other, are taken to be away."""
+CANT_BE_REACHED = "The policy's server can't be reached. Try again later, or tell whoever runs it."
 
 
 class Destination(NamedTuple):
@@ -52,6 +56,13 @@ class Upstreams:
         self._training: deque[tuple[str, str]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
         self._speaks_ids: dict[str, tuple[bool, float]] = {}
+        self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
+        """Of a policy's servers: how often in a row none could be reached, and when that was last."""
+
+    def is_away(self, destination: Destination) -> bool:
+        """Whether its circuit is open: trying again would most likely cost a timeout. After a while one call is let through to find out."""
+        count, last = self._failures.get(tuple(destination.addresses), (0, 0.0))
+        return count >= FAILURES and time.monotonic() - last <= AWAY_SECONDS
 
     async def close(self) -> None:
         clients, self._clients = self._clients, {}
@@ -92,15 +103,20 @@ class Upstreams:
             timeout = httpx.Timeout(settings.GATEWAY_DEADLINE_SECONDS, connect=CONNECT_SECONDS)
             request = client.build_request("POST", path, content=content, headers=headers, timeout=timeout)
             try:
-                return await client.send(request, stream=True)
+                response = await client.send(request, stream=True)
+                self._failures.pop(tuple(destination.addresses), None)
+                return response
             except AddressRefused as refused:
                 raise UpstreamAway(str(refused)) from None
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
-                problem = "The policy's server can't be reached. Try again later, or tell whoever runs it."
+                problem = CANT_BE_REACHED
             except httpx.TimeoutException:
                 raise slow() from None
             except httpx.HTTPError as error:
                 raise broken(error) from None
+        if not destination.is_training:
+            count, _ = self._failures.get(tuple(destination.addresses), (0, 0.0))
+            self._failures[tuple(destination.addresses)] = (count + 1, time.monotonic())
         raise UpstreamAway(problem)
 
     def _client(self, destination: Destination, address: str) -> AsyncClient:

@@ -1,9 +1,11 @@
-"""Addresses of sessions: pages, and the API's part. What agents call is in `asgi`."""
+"""Addresses of sessions and traffic splits: pages, and the API's part. What agents call is in `asgi`."""
 
 from django.urls import path
 
-from apps.gateway import views
 from apps.gateway.api import sessions as session_api
+from apps.gateway.api import splits as split_api
+from apps.gateway.views import sessions as views
+from apps.gateway.views import splits as split_views
 
 app_name = "gateway"
 urlpatterns = [
@@ -12,6 +14,12 @@ urlpatterns = [
     path("sessions/<uuid:session_id>/state/", views.session_state, name="session_state"),
     path("sessions/<uuid:session_id>/steps/", views.session_steps, name="session_steps"),
     path("sessions/<uuid:session_id>/parts/<int:index>/", views.session_part, name="session_part"),
+    path("traffic-splits/", split_views.splits, name="splits"),
+    path("traffic-splits/new/", split_views.new_split, name="new_split"),
+    path("traffic-splits/<uuid:split_id>/", split_views.split, name="split"),
+    path("traffic-splits/<uuid:split_id>/change/", split_views.change_split, name="change_split"),
+    path("traffic-splits/<uuid:split_id>/switch/", split_views.switch_split, name="switch_split"),
+    path("traffic-splits/<uuid:split_id>/remove/", split_views.remove_split, name="remove_split"),
 ]
 
 api = [
@@ -22,4 +30,8 @@ api = [
     path("sessions/<uuid:session_id>/renew", session_api.RenewView.as_view(), name="session_renew"),
     path("sessions/<uuid:session_id>/abandon", session_api.AbandonView.as_view(), name="session_abandon"),
     path("sessions/<uuid:session_id>/trace", session_api.TraceView.as_view(), name="session_trace"),
+    path("traffic-splits", split_api.SplitsView.as_view(), name="traffic_splits"),
+    path("traffic-splits/<uuid:split_id>", split_api.SplitView.as_view(), name="traffic_split"),
+    path("traffic-splits/<uuid:split_id>/switch", split_api.SwitchView.as_view(), name="traffic_split_switch"),
+    path("traffic-splits/<uuid:split_id>/remove", split_api.RemoveView.as_view(), name="traffic_split_remove"),
 ]

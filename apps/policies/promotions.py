@@ -11,6 +11,9 @@ from apps.policies.models import Policy, Promotion
 from apps.webhooks.events import EventType
 from apps.webhooks.outbox import announce
 
+NO_ENVIRONMENT = "no environment"
+"""Stands for the environment of tasks that name none."""
+
 
 class AlreadyChampion(Exception):
     """The policy is the champion already: a second click, or somebody was faster."""

@@ -21,6 +21,7 @@ ASKING = {
     *("v1:publications", "v1:publication_roll_back"),
     *("webhooks:new", "webhooks:turn", "webhooks:rotate"),
     *("v1:webhooks", "v1:webhook_change", "v1:webhook_rotate"),
+    *("gateway:new_split", "gateway:change_split", "v1:traffic_splits", "v1:traffic_split"),
 }
 """Who may do what, ways in, where models are reached, and where events go."""
 
@@ -35,6 +36,11 @@ NOT_ASKING = {
         f"webhooks:{name}" for name in ("list", "destination", "change", "test", "remove", "resend")
     ),  # to known addresses
     *(f"v1:webhook{name}" for name in ("", "_test", "_remove", "_deliveries", "_resend")),
+    *("gateway:splits", "gateway:split", "gateway:remove_split", "v1:traffic_split_remove"),
+    *(
+        "gateway:switch_split",
+        "v1:traffic_split_switch",
+    ),  # off is needed at once, and on leads to who was chosen before
 }
 
 
@@ -130,7 +136,11 @@ def test_every_address_of_people_and_policies_is_decided_on():
     """A new one belongs into one of the two lists."""
     names = {name for name, _ in routes(get_resolver())}
     named = {
-        name for name in names if re.match(r"accounts:|policies:|webhooks:|v1:polic|v1:publication|v1:webhook", name)
+        name
+        for name in names
+        if re.match(
+            r"accounts:|policies:|webhooks:|v1:polic|v1:publication|v1:webhook|gateway:.*split|v1:traffic_split", name
+        )
     }
     assert named == ASKING | NOT_ASKING
 

@@ -1,6 +1,6 @@
 """Making queues and steering them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -99,6 +99,31 @@ def create_queue_of_pairs(*, pairs: Iterable[Pair], **settings: Any) -> Queue:
         Item(position=position, task_id=pair.task, a_id=pair.a, b_id=pair.b) for position, pair in enumerate(pairs)
     )
     return _create_open(kind=Queue.Kind.PAIRWISE, items=items, **settings)
+
+
+@transaction.atomic
+def add_pairs(*, queue: Queue, pairs: Sequence[Pair]) -> None:
+    """Put further pairs behind those of a queue, however far it is judged. Raises TooManyItems."""
+    locked = Queue.objects.select_for_update().get(pk=queue.pk)
+    count = locked.item_count + len(pairs)
+    if count > MOST_ITEMS:
+        raise TooManyItems(count)
+    Item.objects.bulk_create(
+        [
+            Item(
+                queue=locked,
+                kind=locked.kind,
+                overlap=locked.overlap,
+                position=position,
+                task_id=pair.task,
+                a_id=pair.a,
+                b_id=pair.b,
+            )
+            for position, pair in enumerate(pairs, start=locked.item_count)
+        ],
+        batch_size=1000,
+    )
+    Queue.objects.filter(pk=queue.pk).update(item_count=count, items_expected=count)
 
 
 def create_queue_of_runs(*, kind: Queue.Kind, runs: Iterable[Trajectory], **settings: Any) -> Queue:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, TypeVar
 
 from rest_framework import serializers
@@ -13,6 +12,8 @@ from apps.common.api import RequestSerializer
 from apps.gateway import sessions
 from apps.gateway.addresses import base_url_of
 from apps.gateway.models import Session, SessionEvent
+from apps.gateway.session_trajectories import key_of
+from apps.policies.models import Policy
 
 LONGEST_JSON = 20_000
 LARGEST_REWARD = 1e300
@@ -36,14 +37,21 @@ class TaskSerializer(RequestSerializer):
         if not attrs.get("key"):
             if not attrs["instruction"]:
                 raise ValidationError("Give the task's key, or its instruction.")
-            attrs["key"] = hashlib.sha256(attrs["instruction"].encode("utf-8", "surrogatepass")).hexdigest()[:16]
+            attrs["key"] = key_of(attrs["instruction"])
         return attrs
 
 
 class OpenSerializer(RequestSerializer):
     """A session to open."""
 
-    policy = serializers.CharField(max_length=200, help_text="Who answers: a served policy's id or name.")
+    policy = serializers.CharField(
+        max_length=200, required=False, help_text="Who answers: a served policy's id or name. Or give a split."
+    )
+    split = serializers.CharField(
+        max_length=80,
+        required=False,
+        help_text="A traffic split's name, in place of a policy: one of its arms answers, and nothing tells which. What it draws for may stand in metadata.unit.",
+    )
     task = serializers.JSONField(
         required=False,
         help_text="A task's id, or {key, instruction, environment, category, difficulty, held_out}. Left out: the first user message.",
@@ -70,6 +78,11 @@ class OpenSerializer(RequestSerializer):
         max_value=sessions.LONGEST_IDLE,
         help_text="Without a call or an event for so long, the session is abandoned.",
     )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("policy" in attrs) == ("split" in attrs):
+            raise ValidationError({"policy": ["Give a policy or a split: one of the two."]})
+        return attrs
 
     def validate_metadata(self, value: dict[str, Any]) -> dict[str, Any]:
         return _small("metadata", value)
@@ -122,7 +135,17 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
 
     url = serializers.SerializerMethodField()
     policy_name = serializers.CharField(
-        read_only=True, help_text="Who acts: a policy, or the weights of a training run at a step."
+        read_only=True,
+        help_text="Who acts: a policy, or the weights of a training run at a step. Of a split its name, as long as the session is open.",
+    )
+    split = serializers.CharField(
+        source="split.name", default=None, allow_null=True, read_only=True, help_text="The traffic split that led here."
+    )
+    drawn = serializers.PrimaryKeyRelatedField[Policy](
+        read_only=True, help_text="The policy of the split's arm that was drawn, once the session has ended."
+    )
+    failover = serializers.CharField(
+        read_only=True, help_text="Why the champion answered in place of the policy that was drawn."
     )
     calls = serializers.IntegerField(source="call_count", default=0, read_only=True)
     trajectory = serializers.UUIDField(source="trajectory_id", default=None, allow_null=True, read_only=True)
@@ -137,6 +160,9 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
                 "state",
                 "policy",
                 "policy_name",
+                "split",
+                "drawn",
+                "failover",
                 "task",
                 "group",
                 "attempt",
@@ -149,6 +175,13 @@ class SessionSerializer(serializers.ModelSerializer[Session]):
             *("success", "reward", "rewards", "calls", "trajectory", "problem"),
         ]
         read_only_fields = fields
+
+    def to_representation(self, instance: Session) -> Any:
+        """Whoever runs a session of a split isn't told which arm it was led to: not while it's open, and not in answers to what they send."""
+        answer = super().to_representation(instance)
+        if instance.split is not None and (instance.is_open or self.context.get("is_blind")):
+            answer |= {"policy": None, "policy_name": instance.split.name, "drawn": None, "failover": ""}
+        return answer
 
     def get_url(self, session: Session) -> str:
         """Where to ask again."""

@@ -33,6 +33,8 @@ from apps.gateway.api.serializers import (
 )
 from apps.gateway.models import Session
 from apps.gateway.queries import counts_of, record_of, sessions_for_list
+from apps.gateway.splits.models import TrafficSplit
+from apps.gateway.splits.routing import open_split_session, unit_in, unit_of
 from apps.policies.models import Policy
 from apps.trajectories.export import task_record
 from apps.trajectories.models import Task
@@ -58,16 +60,9 @@ class SessionsView(ListView):
         form.is_valid(raise_exception=True)
         wanted = form.validated_data
         task = self._task(wanted.pop("task", None))
-        policy = self._policy(wanted.pop("policy"))
+        facts = {"task": task, "by": self.member.user, "token": self._token(), **wanted}
         try:
-            opened = sessions.open_session(
-                workspace=self.member.workspace,
-                policy=policy,
-                task=task,
-                by=self.member.user,
-                token=self._token(),
-                **wanted,
-            )
+            opened = self._of_split(facts) if "split" in facts else self._of_policy(facts)
         except sessions.SessionRefused as refusal:
             raise ValidationError({refusal.field: [str(refusal)]}) from None
         context = {"request": request, "key": opened.key}
@@ -85,6 +80,21 @@ class SessionsView(ListView):
         if name := request.query_params.get("name"):
             found = found.filter(name=name) if is_storable(name) else found.none()
         return self.page_of(found, SessionSerializer)
+
+    def _of_policy(self, facts: dict[str, Any]) -> sessions.NewSession:
+        policy = self._policy(facts.pop("policy"))
+        return sessions.open_session(workspace=self.member.workspace, policy=policy, **facts)
+
+    def _of_split(self, facts: dict[str, Any]) -> sessions.NewSession:
+        named = facts.pop("split")
+        known = TrafficSplit.objects.visible_to(self.member).select_related("workspace")
+        split = known.filter(name=named).first()
+        if split is None:
+            raise ValidationError(
+                {"split": [f"There is no traffic split {named!r}. GET /api/v1/traffic-splits lists them."]}
+            )
+        unit = unit_of(split, task=facts["task"], unit=unit_in(facts["metadata"]))
+        return open_split_session(split=split, unit=unit, **facts)
 
     def _token(self) -> ApiToken | None:
         return self.request.auth if isinstance(self.request.auth, ApiToken) else None
@@ -139,7 +149,8 @@ class _OneSession(MemberView):
             change(session=session, **(form.validated_data if form else {}))
         except sessions.SessionOver as refusal:
             raise Conflict(str(refusal)) from None
-        return Response(SessionSerializer(self.find(session_id), context={"request": self.request}).data)
+        context = {"request": self.request, "is_blind": True}
+        return Response(SessionSerializer(self.find(session_id), context=context).data)
 
 
 class SessionView(_OneSession):
@@ -220,8 +231,11 @@ class TraceView(_OneSession):
     )
     def get(self, request: Request, session_id: UUID) -> Response:
         session = self.find(session_id)
+        record = record_of(session)
+        if session.is_open:
+            record.policy = session.public_name
         trace = {
-            "trajectory": record_of(session).to_json(),
+            "trajectory": record.to_json(),
             "counts": counts_of(session)._asdict(),
             "events": session.events.order_by("pk"),
         }

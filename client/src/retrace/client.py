@@ -30,6 +30,7 @@ from retrace.resources.queues import Bulk, Judges, Queues
 from retrace.resources.rollouts import Rollouts
 from retrace.resources.runs import Runs
 from retrace.resources.sessions import Sessions
+from retrace.resources.traffic_splits import TrafficSplits
 from retrace.resources.trajectories import Comments, Trajectories
 from retrace.resources.webhooks import Webhooks
 from retrace.runners import Agent, serve_agent
@@ -57,6 +58,7 @@ class _Operations(Resource[C], Generic[C]):
         self.rollouts = Rollouts(connection)
         self.experiments = Experiments(connection)
         self.sessions = Sessions(connection)
+        self.traffic_splits = TrafficSplits(connection)
         self.episodes = Episodes(connection)
         self.jobs = Jobs(connection)
         self.lineage = Lineage(connection)

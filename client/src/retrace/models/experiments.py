@@ -21,6 +21,7 @@ class Experiment(Waitable):
     policy_b: str
     rollouts_a: str | None
     rollouts_b: str | None
+    split: str | None  # Whose sessions feed it as they end.
     queue: str | None
     plan: Any  # tasks, samples, seed, overlap, rule: fixed at the start.
     state: str
@@ -70,14 +71,15 @@ class Start(TypedDict, total=False):
     """An experiment to start."""
 
     name: Required[str]
-    policy_a: Required[str]  # Usually the champion.
-    policy_b: Required[str]  # Usually the challenger.
-    environment: Required[str]
+    policy_a: str  # Usually the champion.
+    policy_b: str  # Usually the challenger.
+    environment: str
+    split: str  # The traffic split of a live one, in place of policies and environment.
     tasks: int  # Held-out tasks that both attempt; 2 to 2000.
     levels: Sequence[str]  # None: the usual ones.
     samples: int  # Trajectories of each task; 1 to 16.
     steps: int  # An episode is cut off after that many; 1 to 200.
     overlap: int  # Different people for each pair; 1 to 20.
     min_tasks: int  # Judged tasks before the rule may end it.
-    trajectories: str  # "new" rollouts, or "recorded" ones: what both have attempted already.
+    trajectories: str  # "new" rollouts, "recorded" ones that exist already, or "live": sessions of a split as they end.
     held_out_only: bool  # With recorded trajectories.

@@ -16,7 +16,12 @@ class Session(Answer):
     url: str  # Where to ask again.
     state: str
     policy: str | None
-    policy_name: str  # Who acts: a policy, or the weights of a training run at a step.
+    policy_name: (
+        str  # Who acts: a policy, or the weights of a training run at a step. Of a split its name while it's open.
+    )
+    split: str | None  # The traffic split that led here.
+    drawn: str | None  # The policy of the split's arm that was drawn, once the session has ended.
+    failover: str  # Why the champion answered in place of the policy that was drawn.
     task: Any
     group: str  # Sessions of one task that are compared.
     attempt: int | None  # Which of its group.
@@ -78,7 +83,8 @@ class NewTask(TypedDict, total=False):
 class NewSession(TypedDict, total=False):
     """A session to open."""
 
-    policy: Required[str]  # Who answers: a served policy's id or name.
+    policy: str  # Who answers: a served policy's id or name. Or give a split.
+    split: str  # A traffic split's name: one of its arms answers, and nothing tells which.
     task: str | NewTask | Mapping[str, Any] | None  # A task's id, or a task. Left out: the first user message.
     group: str  # Sessions that are compared.
     attempt: int | None

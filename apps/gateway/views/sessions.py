@@ -79,7 +79,9 @@ def session_part(request: HtmxRequest, session_id: UUID, index: int) -> HttpResp
 
 
 def _find(request: HtmxRequest, session_id: UUID) -> Session:
-    return get_object_or_404(Session.objects.visible_to(request.member).select_related("policy"), pk=session_id)
+    return get_object_or_404(
+        Session.objects.visible_to(request.member).select_related("policy", "split", "drawn"), pk=session_id
+    )
 
 
 def _views(session: Session, first: int) -> list[StepView]:

@@ -1,0 +1,283 @@
+"""Traffic splits over the API: make, read with their figures, change, turn off, remove."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from apps.accounts.authentication import IsMember, RecentSignIn
+from apps.accounts.models import Role
+from apps.common.api import Conflict, ListView, MemberView, RequestSerializer
+from apps.gateway.splits import changes
+from apps.gateway.splits.changes import ArmPlan
+from apps.gateway.splits.figures import SplitFigures, figures_of
+from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSplit
+from apps.policies import promotions
+from apps.policies.models import Policy
+
+RELATED = ("arms__policy",)
+
+
+class ArmSerializer(RequestSerializer):
+    """An arm of a split, with its weight among the others."""
+
+    policy = serializers.UUIDField()
+    weight = serializers.IntegerField(min_value=1, max_value=LARGEST_WEIGHT, default=1)
+
+
+class CanarySerializer(RequestSerializer):
+    """An arm with a small share of all sessions."""
+
+    policy = serializers.UUIDField()
+    percent = serializers.IntegerField(min_value=1, max_value=LARGEST_CANARY)
+
+
+class ChangeSplitSerializer(RequestSerializer):
+    """Who is to answer the sessions that begin from now on."""
+
+    arms = ArmSerializer(many=True, help_text="Who shares the sessions, by weight.")
+    canary = CanarySerializer(
+        required=False, allow_null=True, default=None, help_text="A policy that is tried on a few, in percent of all."
+    )
+    unit = serializers.ChoiceField(
+        choices=TrafficSplit.Unit.choices,
+        default=TrafficSplit.Unit.SESSION,
+        help_text="What an arm is drawn for; the same unit always has the same arm. unit: metadata.unit of a session or a chat, else its user.",
+    )
+
+
+class NewSplitSerializer(ChangeSplitSerializer):
+    """A split to make."""
+
+    name = serializers.CharField(max_length=80, help_text="What agents ask for: letters, digits, dots, dashes.")
+    environment = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=100,
+        help_text="Whose champion answers where an arm can't be reached, and where the split is off.",
+    )
+    champion = serializers.UUIDField(
+        required=False, allow_null=True, default=None, help_text="Becomes that, where the environment has none."
+    )
+
+
+class SwitchSerializer(RequestSerializer):
+    """On or off."""
+
+    is_on = serializers.BooleanField(help_text="Off, the champion answers every session that begins from now on.")
+
+
+class SplitSerializer(serializers.ModelSerializer[TrafficSplit]):
+    """A name of the gateway that leads to one policy or to several by weight."""
+
+    url = serializers.SerializerMethodField()
+    arms = serializers.SerializerMethodField()
+
+    class Meta:
+        model = TrafficSplit
+        fields = [
+            "id",
+            "url",
+            "name",
+            "environment",
+            "unit",
+            "is_on",
+            "arms",
+            "arms_changed_at",
+            "experiment",
+            "created_at",
+        ]
+        read_only_fields = fields
+
+    def get_url(self, split: TrafficSplit) -> str:
+        """Where to ask again."""
+        return reverse("traffic_split", kwargs={"split_id": split.pk}, request=self.context["request"])
+
+    def get_arms(self, split: TrafficSplit) -> list[dict[str, Any]]:
+        """policy, policy_name, weight (a canary's in percent of all sessions), is_canary."""
+        return [
+            {
+                "policy": str(arm.policy_id),
+                "policy_name": arm.policy.name,
+                "weight": arm.weight,
+                "is_canary": arm.is_canary,
+            }
+            for arm in sorted(split.arms.all(), key=lambda arm: arm.pk)
+        ]
+
+
+class SplitStandingSerializer(SplitSerializer):
+    """A split with the figures of its newest sessions."""
+
+    champion = serializers.SerializerMethodField()
+    figures = serializers.SerializerMethodField()
+
+    class Meta(SplitSerializer.Meta):
+        fields = [*SplitSerializer.Meta.fields, "champion", "figures"]
+        read_only_fields = fields
+
+    def get_champion(self, split: TrafficSplit) -> UUID | None:
+        """Who answers where an arm can't be reached, and where the split is off."""
+        champion = promotions.champion(workspace=split.workspace, environment=split.environment)
+        return champion.pk if champion else None
+
+    def get_figures(self, split: TrafficSplit) -> dict[str, Any]:
+        """sessions, off_sessions (nobody was drawn), is_cut, mismatch (p of the shares that came about), is_alarming (p < 0.001), and by arm what came of it.
+
+        By policy: share, sessions that it was drawn for, failed_over, abandoned, success {sessions, units, value, low, high}; and of the calls that
+        it answered: calls, errors, p50 and p95 in seconds.
+        """
+        return as_json(figures_of(split))
+
+
+def as_json(figures: SplitFigures) -> dict[str, Any]:
+    """The figures, policies by their ids."""
+    arms = [
+        {
+            **{name: value for name, value in each._asdict().items() if name not in ("policy", "arm", "outcomes")},
+            "policy": str(each.policy.pk),
+            "success": each.outcomes._asdict() if each.outcomes else None,
+        }
+        for each in figures.arms
+    ]
+    return {**figures._asdict(), "arms": arms, "is_alarming": figures.is_alarming}
+
+
+class _Splits(MemberView):
+    needs = Role.RESEARCHER
+
+    def find(self, split_id: UUID) -> TrafficSplit:
+        known = TrafficSplit.objects.visible_to(self.member).select_related("workspace").prefetch_related(*RELATED)
+        return get_object_or_404(known, pk=split_id)
+
+    def answer(self, split_id: UUID, **more: Any) -> Response:
+        context = {"request": self.request}
+        return Response(SplitStandingSerializer(self.find(split_id), context=context).data, **more)
+
+    def plans(self, wanted: dict[str, Any]) -> list[ArmPlan]:
+        """The arms that a request asks for. Raises ValidationError."""
+        canary = wanted.pop("canary")
+        asked = [(arm["policy"], arm["weight"], False) for arm in wanted.pop("arms")]
+        if canary:
+            asked.append((canary["policy"], canary["percent"], True))
+        return [ArmPlan(self.policy(pk, "arms"), weight, is_canary) for pk, weight, is_canary in asked]
+
+    def policy(self, pk: UUID, field: str) -> Policy:
+        found = Policy.objects.visible_to(self.member).acting().filter(pk=pk).select_related("endpoint").first()
+        if found is None:
+            raise ValidationError({field: [f"There is no policy {pk} that can act. GET /api/v1/policies lists them."]})
+        return found
+
+
+class SplitsView(_Splits, ListView):
+    """The workspace's traffic splits."""
+
+    permission_classes = [IsMember, RecentSignIn]
+
+    @extend_schema(
+        operation_id="traffic_splits_create",
+        summary="Make a name of the gateway that leads to several policies",
+        request=NewSplitSerializer,
+        responses={201: SplitStandingSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request) -> Response:
+        form = NewSplitSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        wanted = form.validated_data
+        champion = wanted.pop("champion")
+        try:
+            split = changes.create_split(
+                workspace=self.member.workspace,
+                arms=self.plans(wanted),
+                champion=self.policy(champion, "champion") if champion else None,
+                by=self.member.user,
+                **wanted,
+            )
+        except changes.SplitRefused as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
+        answer = self.answer(split.pk, status=status.HTTP_201_CREATED)
+        answer["Location"] = answer.data["url"]
+        return answer
+
+    @extend_schema(
+        operation_id="traffic_splits_list",
+        summary="List traffic splits, newest first",
+        responses=SplitSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        known = TrafficSplit.objects.visible_to(self.member).prefetch_related(*RELATED)
+        return self.page_of(known, SplitSerializer)
+
+
+class SplitView(_Splits):
+    """One traffic split."""
+
+    permission_classes = [IsMember, RecentSignIn]
+
+    @extend_schema(
+        operation_id="traffic_splits_read", summary="How a traffic split is doing", responses=SplitStandingSerializer
+    )
+    def get(self, request: Request, split_id: UUID) -> Response:
+        return self.answer(split_id)
+
+    @extend_schema(
+        operation_id="traffic_splits_change",
+        summary="Give a traffic split other arms; open sessions keep theirs",
+        request=ChangeSplitSerializer,
+        responses={200: SplitStandingSerializer, 400: OpenApiResponse(description="Refused, by field.")},
+    )
+    def post(self, request: Request, split_id: UUID) -> Response:
+        split = self.find(split_id)
+        form = ChangeSplitSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        wanted = form.validated_data
+        try:
+            changes.change_split(split=split, arms=self.plans(wanted), by=self.member.user, **wanted)
+        except changes.SplitRefused as refusal:
+            raise ValidationError({refusal.field: [str(refusal)]}) from None
+        return self.answer(split_id)
+
+
+class SwitchView(_Splits):
+    """The switch of a traffic split."""
+
+    @extend_schema(
+        operation_id="traffic_splits_switch",
+        summary="Turn a traffic split off, so that the champion answers, or on again",
+        request=SwitchSerializer,
+        responses=SplitStandingSerializer,
+    )
+    def post(self, request: Request, split_id: UUID) -> Response:
+        split = self.find(split_id)
+        form = SwitchSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        changes.switch(split=split, by=self.member.user, **form.validated_data)
+        return self.answer(split_id)
+
+
+class RemoveView(_Splits):
+    """The end of a traffic split."""
+
+    @extend_schema(
+        operation_id="traffic_splits_remove",
+        summary="Remove a traffic split that no session asked for",
+        request=None,
+        responses={200: SplitSerializer, 409: OpenApiResponse(description="Sessions rest on it.")},
+    )
+    def post(self, request: Request, split_id: UUID) -> Response:
+        split = self.find(split_id)
+        as_it_was = SplitSerializer(split, context={"request": request}).data
+        try:
+            changes.remove_split(split=split, by=self.member.user)
+        except changes.InUse as refusal:
+            raise Conflict(str(refusal)) from None
+        return Response(as_it_was)

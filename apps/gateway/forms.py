@@ -1,0 +1,113 @@
+"""The form of a traffic split."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+from django import forms
+from django.db.models import Q
+
+from apps.accounts.models import Membership
+from apps.gateway.splits.changes import MOST_ARMS, ArmPlan
+from apps.gateway.splits.models import LARGEST_CANARY, LARGEST_WEIGHT, TrafficSplit
+from apps.policies.models import Policy, Publication
+
+PLACES = range(1, MOST_ARMS)
+"""Of arms in the form; the canary has a place of its own."""
+USUAL_CANARY = 5
+
+
+class Place(NamedTuple):
+    """The two fields of an arm."""
+
+    policy: forms.BoundField
+    weight: forms.BoundField
+
+
+class ArmsForm(forms.Form):
+    """Who answers, in which shares."""
+
+    unit = forms.ChoiceField(
+        choices=TrafficSplit.Unit.choices,
+        initial=TrafficSplit.Unit.SESSION,
+        label="Draw",
+        help_text="The same task, or the same `unit` that a session names in its metadata, always has the same arm. An experiment on the same tasks needs one of the others than “By task”.",
+    )
+    canary = forms.ModelChoiceField(Policy.objects.none(), required=False, empty_label="None", label="Canary")
+    percent = forms.IntegerField(
+        min_value=1, max_value=LARGEST_CANARY, initial=USUAL_CANARY, label="% of all sessions", required=False
+    )
+
+    def __init__(self, *args: Any, member: Membership, split: TrafficSplit | None = None, **kwargs: Any) -> None:
+        arms = list(split.arms.order_by("pk")) if split else []
+        super().__init__(*args, **kwargs)
+        served = _served(member)
+        usual = [arm for arm in arms if not arm.is_canary]
+        for place in PLACES:
+            arm = usual[place - 1] if place <= len(usual) else None
+            self.fields[f"policy_{place}"] = forms.ModelChoiceField(
+                served,
+                required=place == 1,
+                empty_label="Choose a policy" if place == 1 else "None",
+                label=f"Arm {place}",
+                initial=arm.policy_id if arm else None,
+            )
+            self.fields[f"weight_{place}"] = forms.IntegerField(
+                min_value=1,
+                max_value=LARGEST_WEIGHT,
+                required=False,
+                label=f"Weight of arm {place}",
+                initial=arm.weight if arm else 1,
+            )
+        cast("forms.ModelChoiceField[Policy]", self.fields["canary"]).queryset = served
+        if split:
+            self.fields["unit"].initial = split.unit
+        if canary := next((arm for arm in arms if arm.is_canary), None):
+            self.fields["canary"].initial, self.fields["percent"].initial = canary.policy_id, canary.weight
+
+    @property
+    def places(self) -> list[Place]:
+        return [Place(self[f"policy_{place}"], self[f"weight_{place}"]) for place in PLACES]
+
+    @property
+    def plans(self) -> list[ArmPlan]:
+        """The arms of the valid form."""
+        given = self.cleaned_data
+        arms = [
+            ArmPlan(policy, given[f"weight_{place}"] or 1) for place in PLACES if (policy := given[f"policy_{place}"])
+        ]
+        canary = [ArmPlan(given["canary"], given["percent"] or USUAL_CANARY, is_canary=True)] if given["canary"] else []
+        return arms + canary
+
+    def refuse(self, field: str, words: str) -> None:
+        """Show a refusal where it belongs."""
+        self.add_error({"arms": "policy_1"}.get(field, field) or None, words)
+
+
+class NewSplitForm(ArmsForm):
+    """A split to make."""
+
+    name = forms.CharField(max_length=80, help_text="What agents write as `model`, or as `split` of a session.")
+    environment = forms.CharField(
+        max_length=100,
+        required=False,
+        help_text="Of its tasks. Its champion answers where an arm can’t be reached, and while the split is off.",
+    )
+    champion = forms.ModelChoiceField(
+        Policy.objects.none(),
+        required=False,
+        empty_label="The one there is",
+        help_text="Only where the environment has none yet: it becomes that.",
+    )
+
+    def __init__(self, *args: Any, member: Membership, **kwargs: Any) -> None:
+        super().__init__(*args, member=member, **kwargs)
+        cast("forms.ModelChoiceField[Policy]", self.fields["champion"]).queryset = _served(member)
+
+
+def _served(member: Membership) -> Any:
+    live = Policy.objects.filter(
+        publications__state=Publication.State.LIVE, publications__endpoint__isnull=False
+    ).values("pk")
+    own = Q(endpoint__isnull=False) & ~Q(location="")
+    return Policy.objects.visible_to(member).acting().filter(own | Q(pk__in=live)).order_by("-id")

@@ -1,0 +1,207 @@
+"""Making traffic splits, changing who answers them, turning them off, and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+from django.utils.timezone import now
+
+from apps.accounts import audit
+from apps.accounts.models import User, Workspace
+from apps.gateway.splits.models import Arm, TrafficSplit
+from apps.policies import promotions
+from apps.policies.aliases import served
+from apps.policies.models import Policy
+from apps.policies.publication import NAME
+
+MOST_ARMS = 5
+"""With the canary. More would each get too little to tell anything of."""
+
+
+class SplitRefused(Exception):
+    """Why it can't be: what was given, what to do. `field` is what to change."""
+
+    field = ""
+
+
+class BadName(SplitRefused):
+    """Agents write it as `model`."""
+
+    field = "name"
+
+
+class BadArms(SplitRefused):
+    """Who was to answer can't."""
+
+    field = "arms"
+
+
+class NoChampion(SplitRefused):
+    """Nobody, or another policy, is champion of the environment."""
+
+    field = "champion"
+
+
+class UnderComparison(SplitRefused):
+    """A live experiment compares its arms."""
+
+    field = "arms"
+
+
+class InUse(SplitRefused):
+    """Sessions rest on it."""
+
+
+class ArmPlan(NamedTuple):
+    """An arm as it is to be; a canary's weight is its percentage."""
+
+    policy: Policy
+    weight: int
+    is_canary: bool = False
+
+
+@transaction.atomic
+def create_split(
+    *,
+    workspace: Workspace,
+    name: str,
+    arms: Sequence[ArmPlan],
+    environment: str = "",
+    champion: Policy | None = None,
+    unit: str = TrafficSplit.Unit.SESSION,
+    by: User,
+) -> TrafficSplit:
+    """A split that is on. Where its environment has no champion, `champion` becomes that. Raises SplitRefused."""
+    environment = environment or promotions.NO_ENVIRONMENT
+    _refuse_name(workspace, name)
+    _refuse_arms(arms)
+    _settle_champion(workspace, environment, champion, name, by)
+    try:
+        with transaction.atomic():
+            split = TrafficSplit.objects.create(
+                workspace=workspace,
+                name=name,
+                environment=environment,
+                unit=unit,
+                arms_changed_at=now(),
+                created_by=by,
+            )
+    except IntegrityError:
+        raise _taken(name) from None
+    _store_arms(split, arms)
+    _note(split, by, "made traffic split", environment=environment, unit=unit, arms=_in_words(arms))
+    return split
+
+
+@transaction.atomic
+def change_split(*, split: TrafficSplit, arms: Sequence[ArmPlan], unit: str | None = None, by: User) -> TrafficSplit:
+    """Give a split these arms, for sessions that begin from now on. Raises SplitRefused."""
+    locked = TrafficSplit.objects.select_for_update().get(pk=split.pk)
+    before = {(arm.policy_id, arm.weight, arm.is_canary) for arm in locked.arms.all()}
+    after = {(arm.policy.pk, arm.weight, arm.is_canary) for arm in arms}
+    unit = unit or locked.unit
+    if before == after and unit == locked.unit:
+        return locked
+    if locked.experiment is not None and {each[0] for each in before} != {each[0] for each in after}:
+        raise UnderComparison(
+            "A live experiment compares these policies. Their shares may change; end it to change who takes part."
+        )
+    if locked.experiment is not None and unit != locked.unit:
+        raise UnderComparison("A live experiment goes on. End it to draw by something else.")
+    _refuse_arms(arms)
+    locked.arms.all().delete()
+    _store_arms(locked, arms)
+    locked.unit, locked.arms_changed_at = unit, now()
+    locked.save(update_fields=["unit", "arms_changed_at"])
+    _note(locked, by, "changed traffic split", unit=unit, arms=_in_words(arms))
+    return locked
+
+
+@transaction.atomic
+def switch(*, split: TrafficSplit, is_on: bool, by: User | None, reason: str = "") -> TrafficSplit:
+    """Turn it off, so that the champion answers every session that begins from now on, or on again. Told twice, it's switched once."""
+    if TrafficSplit.objects.filter(pk=split.pk).exclude(is_on=is_on).update(is_on=is_on):
+        detail = {"reason": reason} if reason else {}
+        _note(split, by, f"turned traffic split {'on' if is_on else 'off'}", **detail)
+    split.is_on = is_on
+    return split
+
+
+@transaction.atomic
+def remove_split(*, split: TrafficSplit, by: User) -> None:
+    """Forget a split that no session asked for. Raises InUse."""
+    pk = split.pk
+    try:
+        split.delete()
+    except ProtectedError:
+        raise InUse(f"Sessions rest on {split}, so it stays. Turn it off instead: then the champion answers.") from None
+    split.pk = pk
+    _note(split, by, "removed traffic split")
+
+
+def _refuse_name(workspace: Workspace, name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise BadName(f"Got {name!r}; expected letters, digits, dots, dashes and underscores, 80 at most.")
+    if TrafficSplit.objects.filter(workspace=workspace, name=name).exists():
+        raise _taken(name)
+    if Policy.objects.filter(workspace=workspace, name=name).exists():
+        raise BadName(
+            f"There is a policy {name!r}. Choose another name, or agents that ask for the policy would get the split."
+        )
+
+
+def _taken(name: str) -> BadName:
+    return BadName(f"There is a traffic split {name!r} already. Choose another name.")
+
+
+def _refuse_arms(arms: Sequence[ArmPlan]) -> None:
+    policies = [arm.policy for arm in arms]
+    if all(arm.is_canary for arm in arms):
+        raise BadArms("Give one arm at least beside the canary: who answers most sessions.")
+    if len(arms) > MOST_ARMS:
+        raise BadArms(f"Got {len(arms)} arms; expected {MOST_ARMS} at most.")
+    if len({policy.pk for policy in policies}) < len(policies):
+        raise BadArms("The same policy stands there twice. Give it once, with the weight that it is to have.")
+    if unserved := [policy.name for policy in policies if not _is_served(policy)]:
+        raise BadArms(f"{', '.join(unserved)}: not served anywhere. Publish it on a server first.")
+
+
+def _is_served(policy: Policy) -> bool:
+    place = served(policy)
+    return place is not None and bool(place.name)
+
+
+def _settle_champion(workspace: Workspace, environment: str, wanted: Policy | None, name: str, by: User) -> None:
+    champion = promotions.champion(workspace=workspace, environment=environment)
+    if champion is None and wanted is None:
+        raise NoChampion(f"{environment} has no champion yet. Choose who answers where an arm can't be reached.")
+    if champion and wanted and champion != wanted:
+        raise NoChampion(f"{champion} is the champion of {environment}. Promote another one from an experiment.")
+    policy = champion or wanted
+    assert policy is not None
+    if not _is_served(policy):
+        raise NoChampion(
+            f"{policy}, the champion of {environment}, isn't served anywhere. Publish it on a server first."
+        )
+    if champion is None:
+        promotions.promote(
+            policy=policy,
+            environment=environment,
+            by=by,
+            reason=f"The first champion, chosen with the traffic split {name}.",
+        )
+
+
+def _store_arms(split: TrafficSplit, arms: Sequence[ArmPlan]) -> None:
+    Arm.objects.bulk_create(Arm(split=split, **arm._asdict()) for arm in arms)
+
+
+def _in_words(arms: Sequence[ArmPlan]) -> list[str]:
+    return [f"{arm.policy}: {arm.weight}{' % (canary)' if arm.is_canary else ''}" for arm in arms]
+
+
+def _note(split: TrafficSplit, by: User | None, action: str, **detail: Any) -> None:
+    audit.record(workspace=split.workspace, actor=by, action=action, subject=split.name, about=split, **detail)

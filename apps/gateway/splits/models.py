@@ -1,0 +1,76 @@
+"""What is stored of a traffic split. Its sessions are in `apps.gateway.models`."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+
+from apps.accounts.models import User, WorkspaceModel, WorkspaceQuerySet
+from apps.gateway.splits.rendezvous import shares_of
+from apps.policies.models import Policy
+
+LARGEST_WEIGHT = 1000
+LARGEST_CANARY = 50
+"""In percent: what has more is no canary."""
+
+
+class TrafficSplit(WorkspaceModel):
+    """A name that agents ask for. Each session that asks for it is drawn one of its arms, by weight; off, the champion answers all."""
+
+    class Unit(models.TextChoices):
+        SESSION = "session", "Each session by itself"
+        TASK = "task", "By task"
+        UNIT = "unit", "By `unit` or `user`"
+
+    name = models.CharField(max_length=80, help_text="What agents write as `model`, or as `split` of a session.")
+    environment = models.CharField(max_length=100, help_text="Whose champion answers for an arm that can't be reached.")
+    unit = models.CharField(
+        max_length=10,
+        choices=Unit.choices,
+        default=Unit.SESSION,
+        help_text="What is drawn for: the same unit is always led to the same arm.",
+    )
+    is_on = models.BooleanField(default=True, help_text="Off, the champion answers every new session.")
+    arms_changed_at = models.DateTimeField(help_text="Since when sessions are drawn with these shares.")
+    experiment = models.UUIDField(null=True, help_text="The live experiment that new sessions take part in.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["workspace", "name"], name="one_traffic_split_per_name")]
+        indexes = [Index(fields=["workspace", "-id"], name="traffic_split_newest")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Arm(models.Model):
+    """A policy of a split, with its weight among the other arms; the canary's is its percentage of all sessions."""
+
+    split = models.ForeignKey(TrafficSplit, on_delete=models.CASCADE, related_name="arms")
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
+    weight = models.PositiveSmallIntegerField()
+    is_canary = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["split", "policy"], name="one_arm_per_policy"),
+            UniqueConstraint("split", condition=Q(is_canary=True), name="one_canary_per_split"),
+            CheckConstraint(
+                condition=Q(is_canary=False, weight__range=(1, LARGEST_WEIGHT))
+                | Q(is_canary=True, weight__range=(1, LARGEST_CANARY)),
+                name="arm_has_a_weight",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.policy} in {self.split}"
+
+
+def shares(arms: list[Arm]) -> dict[Arm, float]:
+    """Which share of the sessions each arm is drawn."""
+    canary = next((arm.weight for arm in arms if arm.is_canary), 0)
+    weights = {arm: arm.weight for arm in arms if not arm.is_canary}
+    found = shares_of(weights, canary / 100)
+    return {arm: canary / 100 if arm.is_canary else found[arm] for arm in arms}

@@ -1,0 +1,159 @@
+"""Which policy a session of a split is led to, and to whom it's led instead where that one can't be reached."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.accounts.models import ApiToken, User
+from apps.common.ids import new_id
+from apps.gateway.models import Call, Session
+from apps.gateway.session_trajectories import first_asked, key_of
+from apps.gateway.sessions import IDLE_SECONDS, NewSession, NotServed, create_session
+from apps.gateway.splits.models import TrafficSplit, shares
+from apps.gateway.splits.rendezvous import draw
+from apps.policies import promotions
+from apps.policies.aliases import Served, served
+from apps.policies.models import Policy
+
+LONGEST_UNIT = 200
+SAMPLING = ("temperature", "top_p", "top_k", "min_p")
+"""Settings of a policy that are parameters of a chat, too."""
+logger = logging.getLogger(__name__)
+
+
+class NobodyAnswers(NotServed):
+    """The champion would have to answer, and isn't served."""
+
+    field = "split"
+
+
+class Route(NamedTuple):
+    """Who answers a session, and who was drawn to; nobody is where the split is off."""
+
+    policy: Policy
+    place: Served
+    drawn: Policy | None
+    failover: str = ""
+
+
+def route(split: TrafficSplit, unit: str) -> Route:
+    """Where a session of this unit goes now. Raises NobodyAnswers."""
+    if not split.is_on:
+        return Route(*_champion(split), None)
+    arms = {arm.policy: share for arm, share in shares(list(split.arms.select_related("policy__endpoint"))).items()}
+    chosen = draw(split.pk, {policy.pk: share for policy, share in arms.items()}, unit)
+    policy = next(policy for policy in arms if policy.pk == chosen)
+    place = served(policy)
+    if place is not None and place.name:
+        return Route(policy, place, policy)
+    return Route(*_champion(split), policy, f"{policy} isn't served anywhere.")
+
+
+def _champion(split: TrafficSplit) -> tuple[Policy, Served]:
+    champion = promotions.champion(workspace=split.workspace, environment=split.environment)
+    place = served(champion) if champion else None
+    if champion is None or place is None or not place.name:
+        raise NobodyAnswers(
+            f"{split} has nobody to answer: the champion of {split.environment} isn't served anywhere. Publish it, or turn the split on."
+        )
+    return champion, place
+
+
+@transaction.atomic
+def open_split_session(
+    *,
+    split: TrafficSplit,
+    by: User | None,
+    task: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    unit: str,
+    idle_seconds: int = IDLE_SECONDS,
+    token: ApiToken | None = None,
+    **facts: Any,
+) -> NewSession:
+    """A session of whichever arm `unit` is led to, with that policy as it's served now. Raises NobodyAnswers.
+
+    unit: from `unit_of`. `facts` are those of every session.
+    """
+    policy, place, drawn, failover = route(split, unit)
+    takes_part = drawn is not None and split.experiment is not None
+    return create_session(
+        workspace=split.workspace,
+        policy=policy,
+        endpoint=place.endpoint,
+        served_name=place.name,
+        split=split,
+        drawn=drawn,
+        failover=failover,
+        unit_digest=blake2b(unit.encode("utf-8", "surrogatepass"), digest_size=16).digest(),
+        sampling=sampling_of(policy),
+        experiment=split.experiment if takes_part else None,
+        task=dict(task or {}),
+        metadata=dict(metadata or {}),
+        idle_seconds=idle_seconds,
+        created_by=by,
+        token=token,
+        **facts,
+    )
+
+
+def unit_of(split: TrafficSplit, *, task: Mapping[str, Any] | None, unit: str) -> str:
+    """What a split draws an arm for, of what a session says. One that doesn't say it is a unit by itself."""
+    if task and split.unit == TrafficSplit.Unit.TASK and task.get("key"):
+        return f"task {task.get('environment') or ''}\n{task['key']}"
+    if split.unit == TrafficSplit.Unit.UNIT and unit:
+        return f"unit {unit[:LONGEST_UNIT]}"
+    return f"session {new_id()}"
+
+
+def unit_in(metadata: object, user: object = None) -> str:
+    """What a request says of its unit: `unit` in its metadata, else its `user`."""
+    named = metadata.get("unit") if isinstance(metadata, dict) else None
+    found = named if named not in (None, "") else user
+    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+
+
+def task_in(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The task of a session that names none, as its trajectory will have it: what its first message asks."""
+    asked = first_asked(body["messages"])
+    return {"key": key_of(asked), "environment": ""} if asked else {}
+
+
+def sampling_of(policy: Policy) -> dict[str, Any]:
+    """Of its sampling settings those that hold for every chat."""
+    settings = policy.settings.get("sampling") or {}
+    return {name: settings[name] for name in SAMPLING if settings.get(name) is not None}
+
+
+@transaction.atomic
+def fail_over(session_id: UUID, why: str) -> Session | None:
+    """Lead a session to the champion, since its arm can't be reached and has answered nothing; None where there is no other.
+
+    Who was drawn stays written down. Of two calls that find out at once, the second is told what the first did.
+    """
+    # In two steps: in one, whoever waited for the row would get it as it is now, and its policy as it was before.
+    Session.objects.select_for_update().get(pk=session_id)
+    session = Session.objects.select_related("split__workspace", "policy", "endpoint").get(pk=session_id)
+    if session.failover:
+        return session
+    if session.split is None or not session.is_open or session.policy_id != session.drawn_id:
+        return None
+    if Call.objects.filter(session=session, status=Call.Status.OK).exists():
+        return None  # a session stays with the policy that began it
+    try:
+        policy, place = _champion(session.split)
+    except NobodyAnswers:
+        return None
+    if policy == session.policy:
+        return None
+    logger.warning("session %s fails over from %s to %s: %s", session.pk, session.policy, policy, why)
+    session.policy, session.endpoint, session.served_name = policy, place.endpoint, place.name
+    session.failover, session.sampling = why, sampling_of(policy)
+    session.save(update_fields=["policy", "endpoint", "served_name", "failover", "sampling"])
+    return session

@@ -1,0 +1,27 @@
+// <fieldset data-shares>: which share of the sessions each arm gets, while one types weights.
+import { attach } from "./attach.js";
+
+const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
+
+attach("[data-shares]", (fields, signal) => {
+  const arms = [...fields.querySelectorAll("[data-arm]")].map((arm) => ({
+    isCanary: arm.dataset.arm === "canary",
+    policy: arm.querySelector("select"),
+    weight: arm.querySelector("input"),
+    share: arm.querySelector("[data-share]"),
+  }));
+
+  function show() {
+    const weights = arms.map(({ policy, weight }) => (policy.value ? Math.max(0, weight.valueAsNumber || 0) : 0));
+    const canary = arms.findIndex(({ isCanary }) => isCanary);
+    const ofAll = weights[canary] / 100;
+    const total = weights.reduce((sum, weight, place) => (place === canary ? sum : sum + weight), 0);
+    arms.forEach(({ share, isCanary }, place) => {
+      const part = isCanary ? ofAll : total && (weights[place] / total) * (1 - ofAll);
+      share.textContent = part ? percent.format(part) : "";
+    });
+  }
+
+  for (const name of ["input", "change"]) fields.addEventListener(name, show, { signal });
+  show();
+});
