@@ -31,7 +31,7 @@ NOT_ASKING = {
     *("accounts:switch", "accounts:leave", "accounts:profile", "accounts:change_name", "accounts:preferences"),
     *("accounts:settings", "accounts:members", "accounts:tokens", "accounts:audit"),
     *("policies:list", "policies:policy", "policies:publications", "policies:download"),
-    *("v1:policies", "v1:policy", "v1:policy_lineage", "v1:publication"),
+    *("v1:policies", "v1:policy", "v1:policy_card", "v1:policy_lineage", "v1:publication"),
     *(
         f"webhooks:{name}" for name in ("list", "destination", "change", "test", "remove", "resend")
     ),  # to known addresses
