@@ -35,7 +35,7 @@ class ArmsForm(forms.Form):
     )
     canary = forms.ModelChoiceField(Policy.objects.none(), required=False, empty_label="None", label="Canary")
     percent = forms.IntegerField(
-        min_value=1, max_value=LARGEST_CANARY, initial=USUAL_CANARY, label="% of all sessions", required=False
+        min_value=1, max_value=LARGEST_CANARY, initial=USUAL_CANARY, label="Percent", required=False
     )
 
     def __init__(self, *args: Any, member: Membership, split: TrafficSplit | None = None, **kwargs: Any) -> None:
@@ -56,9 +56,11 @@ class ArmsForm(forms.Form):
                 min_value=1,
                 max_value=LARGEST_WEIGHT,
                 required=False,
-                label=f"Weight of arm {place}",
+                label=f"Weight {place}",
                 initial=arm.weight if arm else 1,
             )
+            self.fields[f"weight_{place}"].needed = True  # type: ignore[attr-defined]  # it has a value: it isn't called optional
+        self.fields["percent"].needed = True  # type: ignore[attr-defined]
         cast("forms.ModelChoiceField[Policy]", self.fields["canary"]).queryset = served
         if split:
             self.fields["unit"].initial = split.unit

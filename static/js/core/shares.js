@@ -1,7 +1,5 @@
-// <fieldset data-shares>: which share of the sessions each arm gets, while one types weights.
+// <div data-shares>: which share of the sessions each arm gets, while one types weights.
 import { attach } from "./attach.js";
-
-const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 
 attach("[data-shares]", (fields, signal) => {
   const arms = [...fields.querySelectorAll("[data-arm]")].map((arm) => ({
@@ -18,7 +16,7 @@ attach("[data-shares]", (fields, signal) => {
     const total = weights.reduce((sum, weight, place) => (place === canary ? sum : sum + weight), 0);
     arms.forEach(({ share, isCanary }, place) => {
       const part = isCanary ? ofAll : total && (weights[place] / total) * (1 - ofAll);
-      share.textContent = part ? percent.format(part) : "";
+      share.textContent = part ? `${Math.round(1000 * part) / 10} %` : "";
     });
   }
 
