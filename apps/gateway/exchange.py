@@ -87,7 +87,7 @@ class Exchange:
 
     async def _pass_on(self, receive: Receive) -> Response:
         try:
-            if self._may_fail_over and self._upstreams.is_away(self._destination):
+            if self._may_fail_over and not self._upstreams.may_try(self._destination):
                 raise UpstreamAway("The policy's server couldn't be reached just now.")
             upstream = await unless_gone(self._ask(), receive)
         except UpstreamAway as refusal:

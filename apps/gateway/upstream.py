@@ -59,10 +59,16 @@ class Upstreams:
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
         """Of a policy's servers: how often in a row none could be reached, and when that was last."""
 
-    def is_away(self, destination: Destination) -> bool:
-        """Whether its circuit is open: trying again would most likely cost a timeout. After a while one call is let through to find out."""
-        count, last = self._failures.get(tuple(destination.addresses), (0, 0.0))
-        return count >= FAILURES and time.monotonic() - last <= AWAY_SECONDS
+    def may_try(self, destination: Destination) -> bool:
+        """Whether to ask servers again that couldn't be reached: trying would most likely cost a timeout. After a while one call may find out."""
+        servers = tuple(destination.addresses)
+        count, last = self._failures.get(servers, (0, 0.0))
+        if count < FAILURES:
+            return True
+        if time.monotonic() - last <= AWAY_SECONDS:
+            return False
+        self._failures[servers] = (count, time.monotonic())  # the others wait for what this one finds out
+        return True
 
     async def close(self) -> None:
         clients, self._clients = self._clients, {}

@@ -204,3 +204,16 @@ def test_sessions_are_listed_shown_traced_and_finished(retrace: Shell, client: C
     again = retrace("sessions", "finish", opened.id, "--outcome", "success")
     assert again.returncode == 1
     assert again.stderr == "retrace: This session is finished already, and its outcome stays what it was.\n"
+
+
+def test_traffic_splits_are_listed_shown_and_switched_by_their_name(
+    retrace: Shell, client: Client, workspace: Workspace
+) -> None:
+    split = factories.traffic_split(of=workspace, name="support")
+    assert "support" in retrace("traffic-splits", "list").stdout
+    assert split.environment in retrace("traffic-splits", "show", "support").stdout
+    assert retrace("traffic-splits", "off", "support").stdout == "support: off, the champion answers\n"
+    assert not client.traffic_splits.read(str(split.pk)).is_on
+    assert json.loads(retrace("traffic-splits", "on", str(split.pk), "--json").stdout)["is_on"] is True
+    missing = retrace("traffic-splits", "show", "nobody")
+    assert (missing.returncode, missing.stderr) == (2, "retrace: there is no traffic split 'nobody'\n")

@@ -1,6 +1,6 @@
 import pytest
 
-from apps.common.proportions import paired, wilson
+from apps.common.proportions import mismatch, paired, wilson
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,15 @@ def test_a_paired_interval_is_that_of_the_literature():
 def test_three_tasks_prove_little():
     # 2 / 5 ± 1.96 · √(3 − 4 / 5) / 5
     assert [round(bound, 3) for bound in paired([1.0, 1.0, 0.0])] == [-0.181, 0.981]
+
+
+def test_counts_that_fit_their_shares_are_likely_and_others_are_not():
+    assert mismatch([60, 40], [0.6, 0.4]) == 1.0
+    assert mismatch([50, 50], [0.6, 0.4]) == pytest.approx(0.0412, abs=1e-4)  # χ² = 100/60 + 100/40 = 4.17, 1 degree
+    assert mismatch([400, 600], [0.5, 0.5]) < 1e-9
+
+
+def test_too_few_to_tell_is_no_mismatch():
+    assert mismatch([3, 4], [0.5, 0.5]) is None  # 3.5 are expected
+    assert mismatch([100], [1.0]) is None
+    assert mismatch([0, 0], [0.5, 0.5]) is None

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Membership
-from apps.gateway import asgi
+from apps.gateway import asgi, upstream
 from apps.gateway.models import Call, Session
 from apps.gateway.sessions import finish_session
 from apps.gateway.splits.changes import ArmPlan, change_split, switch
@@ -302,6 +302,9 @@ def test_after_some_failures_an_arm_isnt_tried_for_a_while(
         assert agent.ask(agent.open()).status_code == 200
     assert tried.count(away) == FAILURES
     assert tried.count(arms.servers[0].url) == FAILURES + 2
+    monkeypatch.setattr(upstream, "AWAY_SECONDS", -1.0)  # as if they were over
+    assert agent.ask(agent.open()).status_code == 200
+    assert tried.count(away) == FAILURES + 1
 
 
 def test_an_arm_that_isnt_served_any_more_is_failed_over_when_the_session_begins(
